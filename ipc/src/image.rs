@@ -126,7 +126,7 @@ impl fmt::Debug for Image {
 }
 
 /// A picture's bytes: raw where bytes can be raw, base64 in JSON; never more than a picture may have.
-pub(crate) mod data {
+pub mod data {
     use std::sync::Arc;
 
     use base64::Engine;
@@ -134,7 +134,8 @@ pub(crate) mod data {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::Serializer;
 
-    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes a picture's bytes.
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
         } else {
@@ -142,7 +143,8 @@ pub(crate) mod data {
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
+    /// Reads a picture's bytes.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
         let bytes = if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;
             let decoded = BASE64_STANDARD.decode(text);

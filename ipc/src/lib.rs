@@ -12,29 +12,19 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
+//! * [`recorded`]: values for which older logs have a sentence.
 //! * [`denial`]: a denial that explains itself; [`missing_right`]: the right that it lacked; [`named`]: places that a command's output names.
-//! * [`plan`] (feature `frontend`): a plan as data.
-//! * [`event`], [`cost`], [`approval`] and [`frontend`] (feature `frontend`): the session's events, what they cost, what a
-//!   person is asked, and the protocol of every front end; [`rpc`] is its form between processes.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(feature = "frontend")]
-pub mod approval;
 mod change;
 pub mod codec;
 pub mod confinement;
-#[cfg(feature = "frontend")]
-pub mod cost;
 pub mod denial;
 pub mod devices;
 pub mod effect;
-#[cfg(feature = "frontend")]
-pub mod event;
 pub mod frame;
-#[cfg(feature = "frontend")]
-pub mod frontend;
 pub mod id;
 mod ignored;
 pub mod image;
@@ -45,13 +35,9 @@ pub mod path;
 pub mod phase;
 pub mod pipe;
 pub mod place;
-#[cfg(feature = "frontend")]
-pub mod plan;
 pub mod probe;
-mod recorded;
+pub mod recorded;
 pub mod refusal;
 pub mod rights;
-#[cfg(feature = "frontend")]
-pub mod rpc;
 pub mod text;
 pub mod tool;

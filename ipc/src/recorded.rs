@@ -86,24 +86,3 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
         T::json_schema(generator)
     }
 }
-
-#[cfg(all(test, feature = "frontend"))]
-mod tests {
-    use crate::event::WorkerEnd;
-
-    use super::*;
-
-    #[test]
-    fn a_value_is_an_object_and_a_sentence_stays_one() {
-        let end = Recorded::from(WorkerEnd::Exited { code: 3 });
-        let json = r#"{"type":"exited","code":3}"#;
-        assert_eq!(serde_json::to_string(&end).unwrap(), json);
-        assert_eq!(serde_json::from_str::<Recorded<WorkerEnd>>(json).unwrap(), end);
-        let old: Recorded<WorkerEnd> = serde_json::from_str(r#""exited with code 3""#).unwrap();
-        assert_eq!(old, Recorded::Unstructured("exited with code 3".to_owned()));
-        assert_eq!((old.to_string(), end.to_string()), (end.to_string(), "exited with code 3".to_owned()));
-        let error = serde_json::from_str::<Recorded<WorkerEnd>>(r#"{"type":"later"}"#).unwrap_err();
-        assert!(error.to_string().contains("later"), "{error}");
-        assert!(serde_json::from_str::<Recorded<WorkerEnd>>("7").is_err());
-    }
-}

@@ -16,13 +16,13 @@ use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::tools::{Registry, Tool};
 use gate::{ApprovalMode, StandingRights};
-use ipc::approval::ServerRequest;
 use ipc::confinement::{Confinement, Environment, TierChoice};
-use ipc::event::EventKind;
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
 use ipc::rights::{Network, Reach};
 use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
+use protocol::approval::ServerRequest;
+use protocol::event::EventKind;
+use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use supervisor::engine::driver::{
     AgentParts, AgentRun, Boundary, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared,
     ToolServer, Turns,

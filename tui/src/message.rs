@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
-use ipc::frontend::{UiEvent, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
+use protocol::frontend::{UiEvent, UserActionKind};
 
 use crate::highlight::{CodeRead, CodeToRead};
 use crate::model::LogRows;

@@ -1,10 +1,10 @@
 //! What a model is made from.
 
-use ipc::approval::ApprovalMode;
 use ipc::confinement::Tier;
-use ipc::event::Activity;
 use ipc::path::WirePath;
 use ipc::rights::{Network, RightsSummary};
+use protocol::approval::ApprovalMode;
+use protocol::event::Activity;
 
 use crate::keymap::Keymap;
 use crate::known_models::KnownModels;

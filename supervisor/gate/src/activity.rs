@@ -1,3 +1,3 @@
 //! The activity of an agent: its purpose, on which its tools and rights depend.
 
-pub use ipc::event::Activity;
+pub use protocol::event::Activity;

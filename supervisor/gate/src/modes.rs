@@ -1,7 +1,7 @@
 //! Approval modes: what each makes writable.
 
-pub use ipc::approval::ApprovalMode;
 use ipc::path::WirePath;
+pub use protocol::approval::ApprovalMode;
 
 /// What the modes of a session differ in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use gate::tools::ToolDefinition;
-use ipc::event::TokenUsage;
 use model::provider::anthropic::ApiVersion;
 use model::provider::{
     ContentBlock, Message, ModelProvider, ModelRequest, ProviderKind, RequestOptions, StopReason,
     StreamEvent, Thinking, UserBlock, open,
 };
+use protocol::event::TokenUsage;
 use secrecy::SecretString;
 use serde_json::value::RawValue;
 

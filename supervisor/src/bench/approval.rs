@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::effect::{Effect, Exec};
-use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{AgentId, CallId, ConversationId, Generation};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::Access;
+use protocol::approval::ApprovalMode;
+use protocol::event::{EventKind, ObservedBy};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::core::standing;
-use ipc::event::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use ipc::id::{AgentId, ConversationId};
+use protocol::event::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use serde_json::{Value, json};
 
 use super::stats::{BenchReport, Measurement, timed};

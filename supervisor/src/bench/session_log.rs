@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use ipc::event::{EventKind, ObservedBy};
 use ipc::id::AgentId;
+use protocol::event::{EventKind, ObservedBy};
 
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, ProjectSandbox};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent::core::standing;
-use ipc::event::{AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, ConversationId, EventId};
+use protocol::event::{AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use ipc::approval::ApprovalMode;
 use ipc::confinement::Tier;
-use ipc::event::Activity;
-use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::rights::Network;
 use nix::sys::resource::UsageWho;
+use protocol::approval::ApprovalMode;
+use protocol::event::Activity;
+use protocol::frontend::{UiEvent, UiEventKind};
 use ratatui::layout::Size;
 use tui::keymap::Keymap;
 use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Start, ThemeName, UiTime};

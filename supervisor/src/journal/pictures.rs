@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
-use ipc::rpc::Attachment;
 use picture::ImageError;
+use protocol::rpc::Attachment;
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,10 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use ipc::frontend::UserActionKind;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal;
 use nix::unistd::{Pid, getppid};
+use protocol::frontend::UserActionKind;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use boundary::system::is_ignored;

@@ -1,7 +1,7 @@
 //! Which paths are fetched, and what is a change.
 
-use ipc::event::ChangeKind;
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
+use protocol::event::ChangeKind;
 use supervisor::journal::changes::{Base, ChangeSet, Comparison, Snapshot, SnapshotLimits, patch};
 
 use crate::tree::{

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ipc::confinement::Tier;
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
+use protocol::frontend::UserActionKind;
 use tests::replies::{done, shell};
 use tests::session::{Beginning, FrontEnd, PATIENCE};
 use tests::{Programs, again, alive, marked, tier};

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use ipc::confinement::Tier;
-use ipc::event::{EventKind, ObservedBy};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use protocol::event::{EventKind, ObservedBy};
 use serde_json::{Value, json};
 use supervisor::journal::session::SessionLog;
 use tests::replies::{calls, done, model_of, shell};

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use ipc::frontend::UserActionKind;
 use ipc::rights::RightsChange;
+use protocol::frontend::UserActionKind;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::replies::{done, model_of, shell};

@@ -199,7 +199,10 @@ fn deltas(world: &World, reply: Reply, arguments: &[&str]) -> (Vec<String>, Vec<
     let (pieces, events): (Vec<_>, Vec<_>) =
         run.events().into_iter().partition(|event| event["type"] == "text_delta");
     for piece in &pieces {
-        assert_eq!((&piece["v"], &piece["session"]), (&json!(ipc::event::SCHEMA), &events[0]["session"]));
+        assert_eq!(
+            (&piece["v"], &piece["session"]),
+            (&json!(protocol::event::SCHEMA), &events[0]["session"])
+        );
         assert_eq!(piece.get("id"), None);
     }
     (pieces.iter().map(|piece| piece["data"]["text"].as_str().unwrap().to_owned()).collect(), events)
@@ -284,7 +287,7 @@ fn stream_json_is_every_event_in_order_and_the_result_is_the_last() {
     for event in &events {
         assert_eq!(
             (&event["v"], &event["session"], &event["agent"]),
-            (&json!(ipc::event::SCHEMA), &session, &json!("1"))
+            (&json!(protocol::event::SCHEMA), &session, &json!("1"))
         );
         assert!(event["time_ms"].as_u64().unwrap() > 1_700_000_000_000, "{event}");
     }

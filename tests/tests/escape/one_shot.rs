@@ -7,12 +7,12 @@ use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpe
 use boundary::policy::{HiddenInodes, Policy};
 use gate::ApprovalMode;
 use ipc::confinement::{Confinement, Identity};
-use ipc::event::EventKind;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::{Access, ShellExec, ToolCall};
+use protocol::event::EventKind;
 use supervisor::engine::driver::{Journal, OneShot, Processes, Unlogged, prepare};
 use tests::standing::policy;
 use tests::{User, World, tier};

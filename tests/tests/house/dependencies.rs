@@ -39,6 +39,16 @@ const TABLE: &[(Row, &[&[&str]])] = &[
     ),
     (
         Row {
+            name: "protocol",
+            place: "ipc/protocol",
+            ours: &["ipc"],
+            packages: &["ipc", "schemars", "serde"],
+            never: &["nix"],
+        },
+        &[RUNTIME, NETWORK, TERMINAL, CONFINEMENT],
+    ),
+    (
+        Row {
             name: "complaint",
             place: "ipc/complaint",
             ours: &["ipc"],
@@ -57,7 +67,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
             place: "sandbox-exec",
             ours: &["ipc"],
             packages: &["landlock", "seccompiler", "caps", "nix", "dlmalloc"],
-            never: &["complaint", "mio", "picture", "socket2"],
+            never: &["complaint", "mio", "picture", "protocol", "socket2"],
         },
         &[RUNTIME, NETWORK, TERMINAL],
     ),
@@ -67,19 +77,25 @@ const TABLE: &[(Row, &[&[&str]])] = &[
             place: "worker",
             ours: &["complaint", "ipc", "picture", "sandbox-exec"],
             packages: &["tokio", "grep-searcher", "ignore", "tracing"],
-            never: &[],
+            never: &["protocol"],
         },
         &[NETWORK, TERMINAL],
     ),
     (
-        Row { name: "tui", place: "tui", ours: &["ipc"], packages: &["ratatui", "crossterm"], never: &[] },
+        Row {
+            name: "tui",
+            place: "tui",
+            ours: &["ipc", "protocol"],
+            packages: &["ratatui", "crossterm"],
+            never: &[],
+        },
         &[NETWORK, CONFINEMENT],
     ),
     (
         Row {
             name: "gate",
             place: "supervisor/gate",
-            ours: &["complaint", "ipc"],
+            ours: &["complaint", "ipc", "protocol"],
             packages: &["ipc", "schemars", "similar"],
             never: &["nix"],
         },
@@ -89,7 +105,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         Row {
             name: "agent",
             place: "supervisor/agent",
-            ours: &["gate", "ipc", "picture"],
+            ours: &["gate", "ipc", "picture", "protocol"],
             packages: &["gate", "ipc"],
             never: &["nix"],
         },
@@ -99,7 +115,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         Row {
             name: "boundary",
             place: "supervisor/boundary",
-            ours: &["complaint", "gate", "ipc", "picture"],
+            ours: &["complaint", "gate", "ipc", "picture", "protocol"],
             packages: &["gate", "ipc", "nix", "tokio"],
             never: &[],
         },
@@ -109,7 +125,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         Row {
             name: "model",
             place: "supervisor/model",
-            ours: &["agent", "gate", "ipc", "picture"],
+            ours: &["agent", "gate", "ipc", "picture", "protocol"],
             packages: &["agent", "eventsource-stream", "hyper", "reqwest", "rustls", "secrecy"],
             never: &[],
         },
@@ -119,7 +135,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
         Row {
             name: "supervisor",
             place: "supervisor",
-            ours: &["agent", "boundary", "complaint", "gate", "ipc", "model", "picture", "tui"],
+            ours: &["agent", "boundary", "complaint", "gate", "ipc", "model", "picture", "protocol", "tui"],
             packages: &["tokio", "nix", "tracing", "agent", "boundary", "gate", "model"],
             never: &[],
         },
@@ -139,6 +155,7 @@ const CRATES: &[&str] = &[
     "ipc",
     "model",
     "picture",
+    "protocol",
     "sandbox-exec",
     "supervisor",
     "tests",

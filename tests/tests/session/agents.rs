@@ -12,7 +12,6 @@ use boundary::monitor::{PrivateTemp, Programs, Spawner, StartError, Temps, Worke
 use boundary::policy::levels::LevelPlaces;
 use boundary::policy::{Environments, HiddenInodes};
 use ipc::confinement::{Confinement, Environment, Tier};
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
@@ -20,6 +19,7 @@ use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::frontend::UserActionKind;
 use supervisor::journal::session;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};

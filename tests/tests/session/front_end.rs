@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use ipc::frontend::UserActionKind;
 use ipc::id::ConversationId;
 use ipc::rights::RightsChange;
 use model::provider::{EventStream, ModelProvider, ModelRequest, ReplayProvider};
+use protocol::frontend::UserActionKind;
 use supervisor::engine::driver::Turns;
 use tests::again;
 use tests::replies::{done, says, shell};

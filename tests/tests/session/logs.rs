@@ -8,9 +8,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ipc::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::event::EventKind;
 use serde_json::json;
 use supervisor::journal::session;
 use tests::replies::{calls, done, model_of, shell};
@@ -203,11 +203,11 @@ fn digest(line: &str) -> String {
 #[test]
 fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
     assert_eq!(
-        (ipc::event::OLDEST_SCHEMA, ipc::event::SCHEMA),
+        (protocol::event::OLDEST_SCHEMA, protocol::event::SCHEMA),
         (3, 6),
         "a version without a log in fixtures/logs"
     );
-    for version in ipc::event::OLDEST_SCHEMA..=ipc::event::SCHEMA {
+    for version in protocol::event::OLDEST_SCHEMA..=protocol::event::SCHEMA {
         let world = World::new(User::Myself);
         let log = earlier(&world, version);
         let before = fs::read(&log).unwrap();
@@ -242,7 +242,7 @@ fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
 
 #[test]
 fn a_log_of_a_version_that_is_not_read_any_more_is_named_as_such() {
-    for version in 1..ipc::event::OLDEST_SCHEMA {
+    for version in 1..protocol::event::OLDEST_SCHEMA {
         let world = World::new(User::Myself);
         let log = earlier(&world, version);
         let before = fs::read(&log).unwrap();

@@ -11,11 +11,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ipc::approval::SERVER_METHODS;
-use ipc::rpc::{CLIENT_METHODS, NOTIFICATION_METHODS, SESSION_EVENT_METHOD};
 use model::replay::Reply;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::approval::SERVER_METHODS;
+use protocol::rpc::{CLIENT_METHODS, NOTIFICATION_METHODS, SESSION_EVENT_METHOD};
 use serde_json::{Value, json};
 use tests::replies::{done, model_of, serve, shell};
 use tests::served::Served;

@@ -1,6 +1,6 @@
 //! Comments on the steps of a plan: together they are one denial, which the planner reads.
 
-use ipc::approval::{PlanApprovalParams, ServerRequest};
+use protocol::approval::{PlanApprovalParams, ServerRequest};
 
 use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};

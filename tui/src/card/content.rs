@@ -1,13 +1,13 @@
 //! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
 
-use ipc::approval::{
-    AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
-};
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
+use protocol::approval::{
+    AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
+};
 
 use super::{denied, plan};
 use crate::diff::Diff;

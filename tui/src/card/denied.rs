@@ -1,11 +1,11 @@
 //! The text and the words of a request after a denial: what was denied, and what exactly would be allowed.
 
-use ipc::approval::{DeniedCommandApprovalParams, SessionScope};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::event::Recorded;
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::rights::Network;
+use protocol::approval::{DeniedCommandApprovalParams, SessionScope};
+use protocol::event::Recorded;
 
 use super::content::{fact, in_project, named, places};
 use crate::model::Part;

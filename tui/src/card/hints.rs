@@ -1,6 +1,6 @@
 //! The keys that count now, each with its word, in as many rows as they need.
 
-use ipc::approval::{DeniedCommandApprovalParams, ServerRequest};
+use protocol::approval::{DeniedCommandApprovalParams, ServerRequest};
 
 use super::{Card, Menu, Stage, denied};
 use crate::commands::{Command, KeyMode};

@@ -14,9 +14,9 @@ mod title;
 
 use std::time::Duration;
 
-use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
+use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 
 pub(crate) use comments::Comments;
 pub(crate) use content::in_project;

@@ -1,9 +1,9 @@
 //! The text of a request for the execution of a plan: the plan behind a rule, then the supervisor's own account of it.
 
-use ipc::approval::PlanApprovalParams;
 use ipc::path::WirePath;
-use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::Network;
+use protocol::approval::PlanApprovalParams;
+use protocol::plan::{OnFailure, PlanStep};
 
 use super::content::{labelled, places};
 use crate::model::{Look, Part};

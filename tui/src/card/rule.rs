@@ -1,10 +1,10 @@
 //! The rule behind a request, and where the rule comes from.
 
-use ipc::approval::{ApprovalMode, ServerRequest};
 use ipc::denial::{Denial, Layer};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::rights::{Grant, Network};
 use ipc::tool::Access;
+use protocol::approval::{ApprovalMode, ServerRequest};
 
 use super::content::fact;
 use crate::model::{Block, Look, Part};

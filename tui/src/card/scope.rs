@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ipc::approval::{ServerRequest, SessionScope};
 use ipc::path::WirePath;
+use protocol::approval::{ServerRequest, SessionScope};
 
 use super::content::{bash, fact};
 use super::sheet::CardPage;

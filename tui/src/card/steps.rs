@@ -1,7 +1,7 @@
 //! The steps of a plan while a person edits them in place.
 
-use ipc::approval::{PlanApprovalParams, ServerRequest};
-use ipc::plan::{Acceptance, PlanStep};
+use protocol::approval::{PlanApprovalParams, ServerRequest};
+use protocol::plan::{Acceptance, PlanStep};
 
 use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};

@@ -1,7 +1,7 @@
 //! The question of a request, in one row.
 
-use ipc::approval::{ApplyPatchApprovalParams, FileChange, ServerRequest};
 use ipc::path::WirePath;
+use protocol::approval::{ApplyPatchApprovalParams, FileChange, ServerRequest};
 
 use super::content::in_project;
 use super::denied;

@@ -1,9 +1,9 @@
 //! The access of the agent in plain words, by its rights.
 
 use ipc::confinement::Tier;
-use ipc::event::Recorded;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
+use protocol::event::Recorded;
 
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {

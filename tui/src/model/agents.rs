@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ipc::event::Account;
 use ipc::id::{AgentId, CallId};
+use protocol::event::Account;
 
 use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
 use crate::text::SafeText;

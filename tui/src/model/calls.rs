@@ -1,7 +1,7 @@
 //! Tool calls, as they are shown.
 
-use ipc::event::{FileDiff, ToolCallStatus};
 use ipc::path::WirePath;
+use protocol::event::{FileDiff, ToolCallStatus};
 use serde_json::Value;
 
 use super::block::Block;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange};
 use ipc::id::{AgentCall, AgentId};
 use ipc::path::WirePath;
+use protocol::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange};
 
 use super::net::{Net, of};
 use super::{Block, Look, Part};

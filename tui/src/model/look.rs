@@ -1,6 +1,6 @@
 //! What a piece of text is, as far as it matters to how it looks.
 
-use ipc::plan::StepStatus;
+use protocol::plan::StepStatus;
 
 use crate::text::Wrap;
 

@@ -32,9 +32,9 @@ mod written;
 
 use std::collections::VecDeque;
 
-use ipc::event::Activity;
 use ipc::id::AgentId;
 use ipc::image::Image;
+use protocol::event::Activity;
 
 pub(crate) use agents::{AgentView, Agents};
 pub(crate) use answer::Answer;

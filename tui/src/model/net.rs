@@ -1,6 +1,6 @@
 //! Several changes of a file as one.
 
-use ipc::event::{ChangeKind, FileDiff, SeenContent};
+use protocol::event::{ChangeKind, FileDiff, SeenContent};
 
 use super::changes::ChangeStep;
 use crate::diff::{Counts, Diff};

@@ -1,8 +1,8 @@
 //! The messages that the session can be taken back to, and the consequences of that.
 
-use ipc::event::{RewindPreview, RewindScope, RewindTarget};
 use ipc::id::EventId;
 use ipc::path::WirePath;
+use protocol::event::{RewindPreview, RewindScope, RewindTarget};
 
 use super::Block;
 use crate::card::CardPage;

@@ -1,9 +1,9 @@
 //! What is true of an agent now.
 
-use ipc::approval::{ApprovalMode, SessionGrant};
 use ipc::confinement::Tier;
-use ipc::event::{Activity, Recorded};
 use ipc::rights::{Network, NetworkState, RightsSummary};
+use protocol::approval::{ApprovalMode, SessionGrant};
+use protocol::event::{Activity, Recorded};
 
 use crate::start::Start;
 

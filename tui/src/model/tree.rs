@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ipc::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
+use protocol::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 
 use super::{AgentView, Agents, Look, Model, Session, access};
 use crate::moment::UiTime;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use ipc::event::{Account, EndReason, TurnFinished};
+use protocol::event::{Account, EndReason, TurnFinished};
 
 use crate::moment::UiTime;
 
@@ -118,7 +118,7 @@ fn lasted(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::TokenUsage;
+    use protocol::event::TokenUsage;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! A plan while a person edits it, field by field. Whether the fields can be written is for the supervisor's printer to say.
 
-use ipc::plan::{Acceptance, Plan, PlanStep};
+use protocol::plan::{Acceptance, Plan, PlanStep};
 
 /// The most changes that can be undone.
 const MOST: usize = 100;

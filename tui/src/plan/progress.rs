@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use ipc::approval::PlanApprovalParams;
-use ipc::event::{PlanApproved, PlanCreated, PlanStepStatus, SubAgentResult, SubAgentSpawned};
 use ipc::id::AgentId;
-use ipc::plan::{Plan, StepStatus};
+use protocol::approval::PlanApprovalParams;
+use protocol::event::{PlanApproved, PlanCreated, PlanStepStatus, SubAgentResult, SubAgentSpawned};
+use protocol::plan::{Plan, StepStatus};
 
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;

@@ -3,9 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use ipc::event::{AcceptanceOutcome, PlanStepStatus, StepAccount};
 use ipc::path::WirePath;
-use ipc::plan::StepStatus;
+use protocol::event::{AcceptanceOutcome, PlanStepStatus, StepAccount};
+use protocol::plan::StepStatus;
 
 use crate::moment::UiTime;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ipc::event::{PlanAuthor, PlanCreated};
+use protocol::event::{PlanAuthor, PlanCreated};
 
 use crate::card::CardPage;
 use crate::diff::Diff;

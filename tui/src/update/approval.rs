@@ -1,7 +1,7 @@
 //! Keys that a request takes.
 
-use ipc::approval::{ReviewDecision, ServerRequest};
-use ipc::frontend::UserActionKind;
+use protocol::approval::{ReviewDecision, ServerRequest};
+use protocol::frontend::UserActionKind;
 use ratatui::layout::Rect;
 
 use super::{comments, editing, plan, steps};

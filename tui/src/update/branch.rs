@@ -1,8 +1,8 @@
 //! The branch of the project: it is read again when it may be another one, and never at rest.
 
-use ipc::event::EventKind;
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use protocol::event::EventKind;
+use protocol::frontend::UserActionKind;
 
 use crate::message::Action;
 use crate::model::{Call, Model};

@@ -1,7 +1,7 @@
 //! Tool calls: how they begin, how they end, and what they changed.
 
-use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
 use ipc::id::AgentCall;
+use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
 
 use crate::model::{Call, Ending, Model, TurnActivity};
 

@@ -1,6 +1,6 @@
 //! Keys while a person comments on the steps of a plan.
 
-use ipc::approval::ReviewDecision;
+use protocol::approval::ReviewDecision;
 
 use super::approval::{answer, set_stage, text_rows};
 use crate::card::{Asked, Card, Comments, Stage};

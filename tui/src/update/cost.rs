@@ -1,6 +1,6 @@
 //! `:cost`: the tokens and the money of the session, by agent.
 
-use ipc::event::{Account, TokenUsage};
+use protocol::event::{Account, TokenUsage};
 
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;

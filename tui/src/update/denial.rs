@@ -1,10 +1,10 @@
 //! A denial that explains itself.
 
-use ipc::approval::ReviewDecision;
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::event::{ApprovalAnswered, DecidedBy, Recorded};
 use ipc::id::{AgentId, CallId};
 use ipc::missing_right::{ClosedBy, MissingRight};
+use protocol::approval::ReviewDecision;
+use protocol::event::{ApprovalAnswered, DecidedBy, Recorded};
 
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;

@@ -1,7 +1,7 @@
 //! Effects of commands: a row above the prompt tells them, and the conversation has none of it.
 
-use ipc::event::EventKind;
 use ipc::id::AgentId;
+use protocol::event::EventKind;
 
 use crate::model::{AgentView, Look, Model, access};
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ipc::approval::{ReviewDecision, ServerRequest, SessionGrant};
-use ipc::event::{
+use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
+use ipc::image::Image;
+use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
+use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
     RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
-use ipc::frontend::{UiEvent, UiEventKind};
-use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
-use ipc::image::Image;
+use protocol::frontend::{UiEvent, UiEventKind};
 
 use super::{branch, call, calls, comments, denial, effects, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};

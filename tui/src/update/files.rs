@@ -1,7 +1,7 @@
 //! `@` at the start of a word: keys while the list of files shows.
 
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use protocol::frontend::UserActionKind;
 
 use crate::commands::Command;
 use crate::message::Action;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
-use ipc::frontend::UserActionKind;
+use protocol::frontend::UserActionKind;
 
 use super::{
     approval, aside, copy, editing, files, help, log, page, pause, plan, recall, rewind, run, search, tell,

@@ -32,7 +32,7 @@ mod typed;
 
 use std::time::Duration;
 
-use ipc::frontend::UserActionKind;
+use protocol::frontend::UserActionKind;
 
 pub use typed::{ALLOWED, allowed};
 

@@ -1,8 +1,8 @@
 //! A session that waits for space on the disk of its log.
 
-use ipc::frontend::UserActionKind;
 use ipc::id::EventId;
 use ipc::path::WirePath;
+use protocol::frontend::UserActionKind;
 
 use super::{call, tell};
 use crate::commands::{Command, KeyMode};

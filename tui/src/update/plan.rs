@@ -1,10 +1,10 @@
 //! The view of a plan, `:plan` and `:edit-plan`.
 
-use ipc::approval::ServerRequest;
-use ipc::event::Activity;
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
+use protocol::approval::ServerRequest;
+use protocol::event::Activity;
+use protocol::frontend::UserActionKind;
 
 use super::{scrolled, steps};
 use crate::card::{Asked, Card};

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ipc::event::{ChangeKind, RewindPreview, RewindScope, RewindTarget, Rewound};
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::path::WirePath;
+use protocol::event::{ChangeKind, RewindPreview, RewindScope, RewindTarget, Rewound};
+use protocol::frontend::UserActionKind;
 
 use super::scrolled;
 use crate::card::CardPage;

@@ -1,6 +1,6 @@
 //! Keys while a person edits the steps of a plan in place, or compares its versions.
 
-use ipc::frontend::UserActionKind;
+use protocol::frontend::UserActionKind;
 
 use super::approval::{set_stage, text_rows};
 use super::scrolled;

@@ -1,7 +1,7 @@
 //! Keys and commands of the list of agents.
 
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use protocol::frontend::UserActionKind;
 
 use crate::commands::{Command, KeyMode};
 use crate::message::Action;

@@ -1,8 +1,8 @@
 //! Messages of the user, and the turns that they begin.
 
-use ipc::event::{Account, EndReason, TurnFinished};
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use protocol::event::{Account, EndReason, TurnFinished};
+use protocol::frontend::UserActionKind;
 
 use super::{call, tell};
 use crate::commands::{Command, KeyMode};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use ipc::approval::{ApprovalMode, SessionGrant};
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
+use protocol::approval::{ApprovalMode, SessionGrant};
+use protocol::frontend::UserActionKind;
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::KnownModels;

@@ -1,6 +1,6 @@
 //! The rewind view instead of the transcript; its last row tells the keys.
 
-use ipc::event::RewindTarget;
+use protocol::event::RewindTarget;
 use ratatui::style::Style;
 
 use super::pane::Pane;

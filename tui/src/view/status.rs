@@ -5,9 +5,9 @@
 //! read-only · network off · secrets hidden · claude-opus-5-5 · 4% context · $0.15 · project · main
 //! ```
 
-use ipc::event::{Account, Activity, counted};
 use ipc::path::WirePath;
 use ipc::rights::Network;
+use protocol::event::{Account, Activity, counted};
 use ratatui::style::Style;
 
 use super::pane::Pane;

@@ -2,11 +2,11 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, NoticeCode};
-use ipc::frontend::UserActionKind;
 use ipc::id::GrantId;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
+use protocol::approval::ApprovalMode;
+use protocol::event::{EventKind, NoticeCode};
+use protocol::frontend::UserActionKind;
 
 use crate::core::read_only;
 use crate::seat::Seat;

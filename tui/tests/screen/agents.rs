@@ -1,8 +1,8 @@
 //! Several agents in one session: each has a view of its own, and an answer goes to the agent that asked.
 
-use ipc::approval::ServerRequest;
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
+use protocol::approval::ServerRequest;
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::core::exec;

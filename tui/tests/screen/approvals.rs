@@ -1,12 +1,12 @@
 //! Who answers, and when: only a person who saw what is asked.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ipc::approval::{
-    ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
-};
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::ApprovalId;
 use proptest::prelude::*;
+use protocol::approval::{
+    ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision, ServerRequest, SessionScope,
+};
+use protocol::frontend::{UiEventKind, UserActionKind};
 use tui::keymap::{Keymap, Rebinding};
 use tui::{Action, Msg};
 

@@ -1,10 +1,10 @@
 //! Calls for a person who may look elsewhere.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ipc::approval::{ReviewDecision, ServerRequest};
-use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, ToolCallStatus};
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::{ApprovalId, CallId};
+use protocol::approval::{ReviewDecision, ServerRequest};
+use protocol::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, ToolCallStatus};
+use protocol::frontend::{UiEventKind, UserActionKind};
 use tui::{Action, Msg, Reason};
 
 use crate::core::{denied, exec};

@@ -1,11 +1,11 @@
 //! What a request looks like.
 
 use insta::assert_snapshot;
-use ipc::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Reach;
 use ipc::tool::Access;
+use protocol::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
+use protocol::frontend::{UiEventKind, UserActionKind};
 
 use crate::core::{exec, external, network, patch, update};
 use crate::seat::Seat;

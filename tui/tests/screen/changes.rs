@@ -1,11 +1,11 @@
 //! The changed files beside the transcript, with the lines that each has more and less.
 
 use insta::assert_snapshot;
-use ipc::event::{
+use ipc::id::{AgentCall, AgentId, CallId, EventId};
+use protocol::event::{
     ChangeKind, ChangedFile, EventKind, FileDiff, FilesChanged, Ignored, RewindScope, RewindTarget, Rewound,
     SeenChange, SeenContent, ToolCallStatus,
 };
-use ipc::id::{AgentCall, AgentId, CallId, EventId};
 
 use crate::core::logged_as;
 use crate::plans::executing;

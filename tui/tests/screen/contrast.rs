@@ -1,6 +1,6 @@
 //! Each text of a request and of a denial can be read, on a dark and on a light terminal.
 
-use ipc::approval::{FileChange, ServerRequest};
+use protocol::approval::{FileChange, ServerRequest};
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
 use tui::{Colour, Msg, ThemeName};
@@ -204,7 +204,7 @@ fn the_word_for_a_planner_can_be_read() {
     for colour in [Colour::None, Colour::Sixteen, Colour::Exact] {
         let mut start = start((60, 20));
         start.capabilities.colour = colour;
-        start.activity = ipc::event::Activity::Plan;
+        start.activity = protocol::event::Activity::Plan;
         let seat = Seat::from(start);
         assert!(seat.row(17).starts_with(" plan ›") && seat.row(18).contains(" PLAN "), "{}", seat.screen());
         check(&seat, 17..=18, 13, "the word for a planner");

@@ -2,8 +2,8 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::event::{Account, AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
-use ipc::frontend::{UiEventKind, UserActionKind};
+use protocol::event::{Account, AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
+use protocol::frontend::{UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use tui::{Action, Copied, Start};
 

@@ -1,18 +1,18 @@
 //! What a core would say.
 
-use ipc::approval::{
-    ApplyPatchApprovalParams, DeniedCommandApprovalParams, ExecCommandApprovalParams,
-    ExternalToolApprovalParams, FileChange, FileChanges, NetworkApprovalParams, ServerRequest,
-};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::event::{
-    Account, EndReason, EventKind, ObservedBy, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus,
-    ToolKind, TurnFinished,
-};
-use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
 use ipc::rights::{Grant, NamedRoot, Network, NetworkState, RightsSummary};
 use ipc::tool::Access;
+use protocol::approval::{
+    ApplyPatchApprovalParams, DeniedCommandApprovalParams, ExecCommandApprovalParams,
+    ExternalToolApprovalParams, FileChange, FileChanges, NetworkApprovalParams, ServerRequest,
+};
+use protocol::event::{
+    Account, EndReason, EventKind, ObservedBy, RightsChanged, SessionEvent, TokenUsage, ToolCallStatus,
+    ToolKind, TurnFinished,
+};
+use protocol::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
 use crate::seat::Seat;

@@ -2,16 +2,16 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::approval::{
-    ApprovalAnswer, ApprovalMode, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ReviewDecision,
-    ServerRequest, SessionScope,
-};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, ToolCallStatus};
-use ipc::frontend::UserActionKind;
 use ipc::id::{ApprovalId, CallId};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::rights::{Grant, Network, RightsChange};
+use protocol::approval::{
+    ApprovalAnswer, ApprovalMode, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ReviewDecision,
+    ServerRequest, SessionScope,
+};
+use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, ToolCallStatus};
+use protocol::frontend::UserActionKind;
 use serde_json::json;
 
 use crate::core::{denied, write_denied};

@@ -2,8 +2,8 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::path::WirePath;
+use protocol::frontend::{UiEventKind, UserActionKind};
 
 use crate::seat::Seat;
 

@@ -2,10 +2,10 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
-use ipc::approval::ApprovalMode;
-use ipc::event::{EndReason, EventKind};
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
+use protocol::approval::ApprovalMode;
+use protocol::event::{EndReason, EventKind};
+use protocol::frontend::UserActionKind;
 use tui::{Action, Msg, Start};
 
 use crate::seat::{Seat, start};

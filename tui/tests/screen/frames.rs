@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::approval::ReviewDecision;
-use ipc::event::{
+use ipc::id::CallId;
+use protocol::approval::ReviewDecision;
+use protocol::event::{
     ApprovalAnswered, AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, DecidedBy,
     EndReason, EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
 };
-use ipc::frontend::{UiEventKind, UserActionKind};
-use ipc::id::CallId;
+use protocol::frontend::{UiEventKind, UserActionKind};
 use ratatui::style::Modifier;
 use serde_json::json;
 use tui::{Colour, Msg};

@@ -1,10 +1,10 @@
 //! Text from the other side: whatever it is, it stays where it belongs, and commands nothing.
 
-use ipc::approval::ServerRequest;
-use ipc::event::{EventKind, ToolCallStatus};
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use proptest::prelude::*;
+use protocol::approval::ServerRequest;
+use protocol::event::{EventKind, ToolCallStatus};
+use protocol::frontend::UiEventKind;
 use ratatui::buffer::Buffer;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;

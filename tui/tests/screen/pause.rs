@@ -1,8 +1,8 @@
 //! A session that waits for space on the disk of its log.
 
 use insta::assert_snapshot;
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::EventId;
+use protocol::frontend::{UiEventKind, UserActionKind};
 
 use crate::seat::Seat;
 

@@ -2,10 +2,10 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
-use ipc::approval::ReviewDecision;
-use ipc::event::{EventKind, NoticeCode};
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::ApprovalId;
+use protocol::approval::ReviewDecision;
+use protocol::event::{EventKind, NoticeCode};
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::core::logged;

@@ -2,14 +2,14 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::approval::{
-    ApprovalAnswer, PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerRequest,
-};
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::{ApprovalId, CallId};
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanStep};
 use ipc::rights::{Network, Rights};
 use proptest::prelude::*;
+use protocol::approval::{
+    ApprovalAnswer, PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerRequest,
+};
+use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::plan::{Acceptance, OnFailure, Plan, PlanStep};
 use tui::Msg;
 
 use crate::seat::Seat;
@@ -75,7 +75,7 @@ pub(crate) fn params() -> PlanApprovalParams {
             ..Rights::default()
         },
         caches: Some("/caches/p".into()),
-        to_create: vec![ipc::plan::PlaceToCreate {
+        to_create: vec![protocol::plan::PlaceToCreate {
             path: "/home/me/project/new.md".into(),
             directory: "/home/me/project".into(),
         }],
@@ -92,7 +92,11 @@ pub(crate) fn params() -> PlanApprovalParams {
 pub(crate) fn ask(seat: &mut Seat, id: u64, params: PlanApprovalParams) {
     let request = Box::new(ServerRequest::PlanApproval(params));
     let kind = UiEventKind::ApprovalRequested { id: ApprovalId(id), request };
-    seat.send(Msg::Core(ipc::frontend::UiEvent { conversation_id: "c".into(), agent: "1.1".into(), kind }));
+    seat.send(Msg::Core(protocol::frontend::UiEvent {
+        conversation_id: "c".into(),
+        agent: "1.1".into(),
+        kind,
+    }));
 }
 
 pub(crate) fn asked((width, height): (u16, u16), params: PlanApprovalParams) -> Seat {

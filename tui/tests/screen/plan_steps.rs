@@ -2,11 +2,11 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
-use ipc::approval::{PlanApprovalParams, ReviewDecision};
-use ipc::event::{EventKind, NoticeCode, PlanAuthor, PlanCreated};
-use ipc::frontend::{UiEventKind, UserActionKind};
 use ipc::id::{ApprovalId, CallId};
-use ipc::plan::{Acceptance, Plan};
+use protocol::approval::{PlanApprovalParams, ReviewDecision};
+use protocol::event::{EventKind, NoticeCode, PlanAuthor, PlanCreated};
+use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::plan::{Acceptance, Plan};
 use tui::Msg;
 
 use crate::plan_answers::by;
@@ -332,7 +332,7 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
 #[test]
 fn the_view_of_a_plan_compares_its_versions_too() {
     let mut seat = third((80, 24));
-    seat.send(Msg::Core(ipc::frontend::UiEvent {
+    seat.send(Msg::Core(protocol::frontend::UiEvent {
         conversation_id: "c".into(),
         agent: "1.1".into(),
         kind: UiEventKind::ApprovalClosed { id: ApprovalId(3) },

@@ -2,15 +2,15 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::event::{
+use ipc::id::{AgentId, CallId};
+use ipc::rights::{Network, Reach};
+use proptest::prelude::*;
+use protocol::event::{
     AcceptanceOutcome, Activity, DecidedBy, EventKind, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus,
     StepAccount, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
 };
-use ipc::frontend::UserActionKind;
-use ipc::id::{AgentId, CallId};
-use ipc::plan::StepStatus;
-use ipc::rights::{Network, Reach};
-use proptest::prelude::*;
+use protocol::frontend::UserActionKind;
+use protocol::plan::StepStatus;
 use tui::Action;
 
 use crate::plan_cards::{ask, params, plan};
@@ -255,7 +255,7 @@ fn the_account_at_the_end_counts_and_the_next_turn_begins_without_it() {
     end(&mut seat, &[StepStatus::Completed, StepStatus::Skipped]);
     let screen = seat.screen();
     assert!(screen.contains("plan · over, 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
-    seat.end_turn(ipc::event::EndReason::Done);
+    seat.end_turn(protocol::event::EndReason::Done);
     user(&mut seat, "1", "Thank you.");
     assert!(!seat.screen().contains("over, 1 of 2 done"), "{}", seat.screen());
     seat.keys(":plan\n");
@@ -268,7 +268,7 @@ fn of_many_steps_those_around_the_one_that_runs_show() {
     let mut long = params();
     let one = long.plan.steps[0].clone();
     long.plan.steps = vec![one; 200];
-    let create = |long: &ipc::approval::PlanApprovalParams| {
+    let create = |long: &protocol::approval::PlanApprovalParams| {
         let EventKind::PlanCreated(mut created) = created(PlanAuthor::Person, "p1") else { unreachable!() };
         created.plan = long.plan.clone();
         EventKind::PlanCreated(created)

@@ -1,11 +1,11 @@
 //! Going back to a message: the list, the consequences, and what the screen shows afterwards.
 
-use ipc::event::{
+use ipc::id::EventId;
+use protocol::event::{
     ChangeKind, ChangedFile, EventKind, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
     Rewound, TokenUsage, TurnFinished,
 };
-use ipc::frontend::{UiEventKind, UserActionKind};
-use ipc::id::EventId;
+use protocol::frontend::{UiEventKind, UserActionKind};
 
 use crate::core::logged_as;
 use crate::seat::Seat;
@@ -19,7 +19,7 @@ fn turn(seat: &mut Seat, id: u64, text: &str, reply: &str) {
     logged(seat, id, EventKind::ModelRequested { step: 1, attempt: 1 });
     seat.core(UiEventKind::TextDelta { text: reply.to_owned() });
     let finished = TurnFinished {
-        reason: ipc::event::EndReason::Done,
+        reason: protocol::event::EndReason::Done,
         message: None,
         steps: 1,
         usage: TokenUsage::default(),

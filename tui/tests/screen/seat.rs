@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ipc::approval::ApprovalMode;
 use ipc::confinement::Tier;
-use ipc::event::Activity;
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::rights::{NamedRoot, Network, RightsSummary};
+use protocol::approval::ApprovalMode;
+use protocol::event::Activity;
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};

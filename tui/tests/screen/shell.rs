@@ -1,8 +1,8 @@
 //! `!` at the prompt: the person's own command.
 
 use crossterm::event::KeyCode;
-use ipc::event::{EndReason, EventKind};
-use ipc::frontend::UserActionKind;
+use protocol::event::{EndReason, EventKind};
+use protocol::frontend::UserActionKind;
 use serde_json::json;
 use tui::Msg;
 

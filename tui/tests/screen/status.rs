@@ -1,8 +1,8 @@
 //! The status bar at every size.
 
 use insta::assert_snapshot;
-use ipc::event::{AssistantMessage, EventKind, ModelChanged, TokenUsage};
-use ipc::frontend::UiEventKind;
+use protocol::event::{AssistantMessage, EventKind, ModelChanged, TokenUsage};
+use protocol::frontend::UiEventKind;
 
 use crate::seat::{Seat, start};
 

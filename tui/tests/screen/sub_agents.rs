@@ -1,13 +1,13 @@
 //! A request for a sub-agent with rights beyond those of the agent that asks.
 
 use insta::assert_snapshot;
-use ipc::approval::{
+use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::rights::{Grant, Network, Rights};
+use protocol::approval::{
     AgentAccess, AgentRightsApprovalParams, AgentRightsApprovalResponse, ApprovalAnswer, ReviewDecision,
     ServerRequest,
 };
-use ipc::frontend::UserActionKind;
-use ipc::id::{AgentId, ApprovalId, CallId};
-use ipc::rights::{Grant, Network, Rights};
+use protocol::frontend::UserActionKind;
 
 use crate::seat::Seat;
 

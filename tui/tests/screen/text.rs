@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use ipc::approval::ServerRequest;
-use ipc::event::{EventKind, FileDiff, ToolCallStatus};
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use proptest::prelude::*;
+use protocol::approval::ServerRequest;
+use protocol::event::{EventKind, FileDiff, ToolCallStatus};
+use protocol::frontend::UiEventKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;

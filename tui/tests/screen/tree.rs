@@ -2,13 +2,13 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::event::{
+use ipc::id::{AgentId, CallId, EventId};
+use ipc::rights::{Network, Reach};
+use protocol::event::{
     AssistantMessage, EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned,
     SubAgentStatus, TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
-use ipc::id::{AgentId, CallId, EventId};
-use ipc::rights::{Network, Reach};
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use tui::{Action, Msg};
 

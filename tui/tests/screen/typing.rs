@@ -1,11 +1,11 @@
 //! Letters that are typed where each would be a command, and commands that are typed on a request: nothing is lost, nothing answers.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ipc::approval::{ApprovalMode, ReviewDecision};
-use ipc::event::{EndReason, EventKind};
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
 use proptest::prelude::*;
+use protocol::approval::{ApprovalMode, ReviewDecision};
+use protocol::event::{EndReason, EventKind};
+use protocol::frontend::UserActionKind;
 use tui::{Action, Msg};
 
 use crate::plan_cards::{asked, params};

@@ -2,12 +2,12 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::approval::{ApprovalMode, ReviewDecision, SessionGrant};
-use ipc::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
-use ipc::frontend::UserActionKind;
 use ipc::id::{CallId, GrantId};
 use ipc::image::Image;
 use ipc::rights::{Grant, Network, RightsChange};
+use protocol::approval::{ApprovalMode, ReviewDecision, SessionGrant};
+use protocol::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
+use protocol::frontend::UserActionKind;
 use tui::{Action, Msg};
 
 use crate::seat::Seat;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::event::{LeftOut, TokenUsage};
+use gate::tools::ToolDefinition;
 use ipc::id::ToolUseId;
 use ipc::image::Image;
+use protocol::event::{LeftOut, TokenUsage};
 use serde_json::value::RawValue;
 
 use super::RequestOptions;
-use gate::tools::ToolDefinition;
 
 /// One request to the model. Cheap to clone: history is shared, and append-only.
 #[derive(Clone, Debug)]

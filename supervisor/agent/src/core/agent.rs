@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use ipc::approval::AskKind;
-use ipc::cost::Usd;
-use ipc::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
-use ipc::frontend::Op;
+use gate::activity::Activity;
+use gate::approval::{JudgedAnswer, SessionGrants};
+use gate::tools::ToolDefinition;
+use gate::{Change, StandingRights};
 use ipc::id::{AgentId, ApprovalId, CallId};
-use ipc::plan::{OnFailure, PlanStep};
 use ipc::rights::Rights;
+use protocol::approval::AskKind;
+use protocol::cost::Usd;
+use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use protocol::frontend::Op;
+use protocol::plan::{OnFailure, PlanStep};
 
 use super::beside::OrphanDenials;
 use super::calls::Calls;
@@ -25,10 +29,6 @@ use super::reply::ModelReply;
 use super::rights::Replacement;
 use super::window::{Budget, tokens};
 use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
-use gate::activity::Activity;
-use gate::approval::{JudgedAnswer, SessionGrants};
-use gate::tools::ToolDefinition;
-use gate::{Change, StandingRights};
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {

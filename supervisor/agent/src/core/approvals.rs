@@ -5,21 +5,21 @@
 
 use std::sync::Arc;
 
-use ipc::approval::{AskKind, ReviewDecision};
-use ipc::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy, ToolCallStatus};
-use ipc::id::{ApprovalId, CallId, GrantId};
-use ipc::message::CallOutcome;
-use ipc::rights::RightsChange;
-use ipc::tool::{ShellExec, ToolCall};
-
-use super::calls::{Asking, CallResult, Committing, Open, Stage};
-use super::{Agent, Effect, EndReason};
 use gate::approval::{
     AgentSpawn, JudgedAnswer, Proposal, Question, Ruling, Scope, SessionApprovals, Subject,
     SubjectChange as FileChange,
 };
 use gate::tools::ServedCall;
 use gate::{Ask, Change, Verdict};
+use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::message::CallOutcome;
+use ipc::rights::RightsChange;
+use ipc::tool::{ShellExec, ToolCall};
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy, ToolCallStatus};
+
+use super::calls::{Asking, CallResult, Committing, Open, Stage};
+use super::{Agent, Effect, EndReason};
 
 /// What the model is told of an answer.
 const USER_DENIED: &str = "The user denied this call.";

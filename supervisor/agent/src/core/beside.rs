@@ -2,13 +2,13 @@
 //!
 //! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
 
+use gate::is_same;
 use ipc::denial::Denial;
-use ipc::event::{EventKind, NoticeCode, ObservedBy};
 use ipc::refusal::Refusal;
+use protocol::event::{EventKind, NoticeCode, ObservedBy};
 
 use super::Agent;
 use super::calls::CallResult;
-use gate::is_same;
 
 /// The most denials that are told of the processes of one worker.
 const MOST: usize = 32;

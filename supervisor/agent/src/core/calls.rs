@@ -7,12 +7,15 @@ mod changes;
 
 use std::sync::Arc;
 
+use gate::approval::{Subject, SubjectChange};
+use gate::tools::{LeftOut, ServedCall, StepUpdate};
+use gate::{Ask, Offer};
 use ipc::effect::Effect;
-use ipc::event::{FileDiff, ToolCallStatus};
 use ipc::id::{ApprovalId, CallId, ToolUseId};
 use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::{CommandExit, ToolCall};
+use protocol::event::{FileDiff, ToolCallStatus};
 
 pub(super) use self::changes::Stage;
 use super::CallProgress;
@@ -21,9 +24,6 @@ use super::outcome::Denials;
 use super::plan::Draft;
 use super::reply::ToolUse;
 use crate::conversation::UserBlock;
-use gate::approval::{Subject, SubjectChange};
-use gate::tools::{LeftOut, ServedCall, StepUpdate};
-use gate::{Ask, Offer};
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! An empty conversation in the place of the one that there is: what was said stays in the log alone.
 
-use ipc::event::{CompactionCause, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage};
+use protocol::event::{CompactionCause, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage};
 
 use super::Agent;
 use super::agent::AgentState;

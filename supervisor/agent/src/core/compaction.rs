@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ipc::event::{
+use protocol::event::{
     CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage,
 };
 

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::cost::{Prices, Usd};
-use ipc::event::PromptFixed;
-use ipc::id::{AgentId, ConversationId};
-
-use super::{Execution, Planning, Window};
-use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
-use crate::prompt::PromptEnvironment;
 use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::tools::Registry;
+use ipc::id::{AgentId, ConversationId};
+use protocol::cost::{Prices, Usd};
+use protocol::event::PromptFixed;
+
+use super::{Execution, Planning, Window};
+use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
+use crate::prompt::PromptEnvironment;
 
 /// What an agent is made with.
 pub struct AgentConfig {

@@ -2,19 +2,19 @@
 
 use std::fmt::{Display, Write};
 
+use gate::approval::{AgentSpawn, Subject};
+use gate::tools::SpawnAgent;
+use gate::{Ask, ChildRights};
 use ipc::codec::CodecError;
 use ipc::denial::Denial;
-use ipc::event::{Account, DecidedBy, ObservedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Rights;
+use protocol::event::{Account, DecidedBy, ObservedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
 
 use super::agent::AgentState;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, NewAgent, Purpose};
-use gate::approval::{AgentSpawn, Subject};
-use gate::tools::SpawnAgent;
-use gate::{Ask, ChildRights};
 
 /// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
 pub(super) const SUBTREE_ENDED: &str =
@@ -141,8 +141,8 @@ fn line(text: impl Display) -> String {
 #[cfg(test)]
 mod tests {
     use ipc::denial::{Grade, Layer, Object, Operation};
-    use ipc::event::TokenUsage;
     use ipc::missing_right::MissingRight;
+    use protocol::event::TokenUsage;
 
     use super::*;
 

@@ -1,11 +1,15 @@
 //! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
 
-use ipc::approval::{ApprovalMode, AskKind};
+use gate::activity::Activity;
+use gate::approval::{AgentSpawn, Subject};
+use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
+use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 use ipc::denial::Denial;
-use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
+use protocol::approval::{ApprovalMode, AskKind};
+use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
 use serde_json::value::RawValue;
 
 use super::agent::AgentState;
@@ -13,10 +17,6 @@ use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::reply::ToolUse;
 use super::{Agent, Effect};
-use gate::activity::Activity;
-use gate::approval::{AgentSpawn, Subject};
-use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
-use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 
 /// What becomes of a call before any worker hears of it.
 enum Begin {

@@ -1,7 +1,8 @@
 //! A plan that was made before the session: the user has it executed, and the planner is asked only where it has to be revised.
 
-use ipc::event::{NoticeCode, PlanAuthor, ToolCallStatus};
+use gate::tools::WRITE_PLAN;
 use ipc::id::{CallId, ToolUseId};
+use protocol::event::{NoticeCode, PlanAuthor, ToolCallStatus};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -9,7 +10,6 @@ use super::Agent;
 use super::agent::AgentState;
 use super::message::UserSaid;
 use super::reply::ToolUse;
-use gate::tools::WRITE_PLAN;
 
 /// The id of the user's call, which answers no call of the model's.
 pub(super) const TOOL_USE: &str = "earlier-plan";

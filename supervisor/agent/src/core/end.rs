@@ -1,9 +1,9 @@
 //! How a run ends.
 
-use ipc::cost::Usd;
-use ipc::event::TokenUsage;
+use protocol::cost::Usd;
+use protocol::event::TokenUsage;
 
-pub use ipc::event::EndReason;
+pub use protocol::event::EndReason;
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

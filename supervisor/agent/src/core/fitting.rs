@@ -1,6 +1,7 @@
 //! Results that are too long for what is left of the context: each keeps its beginning and its end, and says how to get the
 //! rest. What the model is told and what is logged is the same.
 
+use gate::tools::whole_output;
 use ipc::tool::{ToolCall, ToolOutput};
 
 use super::Agent;
@@ -8,7 +9,6 @@ use super::calls::CallResult;
 use super::record::ends;
 use super::window::Budget;
 use super::window::{bytes, tokens};
-use gate::tools::whole_output;
 
 impl Agent {
     /// A result that leaves room for those that are still to come, and for a summary after all of them.

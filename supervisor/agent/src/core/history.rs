@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipc::event::{LeftOut, TokenUsage};
 use ipc::image::Image;
+use protocol::event::{LeftOut, TokenUsage};
 use serde_json::value::RawValue;
 
 use super::images::Images;

@@ -1,12 +1,12 @@
 //! Calls that are ended before they are done: by the user, by the end of the run, or by a change of rights.
 
-use ipc::event::{NoticeCode, ToolCallStatus};
+use gate::tools::{ServedCall, seconds};
 use ipc::id::CallId;
+use protocol::event::{NoticeCode, ToolCallStatus};
 
 use super::calls::{CallResult, Open};
 use super::delegation::SUBTREE_ENDED;
 use super::{Agent, CallProgress, Effect, EndReason};
-use gate::tools::{ServedCall, seconds};
 
 /// What is true of an approved call that was ended.
 pub(super) const IN_PART: &str =

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{CompactionCause, EventKind, FileDiff, Location, ToolCallStatus, ToolKind};
+use gate::tools::READ_FILE;
 use ipc::id::CallId;
 use ipc::path::WirePath;
 use ipc::tool::{Access, ShellExec};
+use protocol::event::{CompactionCause, EventKind, FileDiff, Location, ToolCallStatus, ToolKind};
 use serde_json::value::RawValue;
 
 use super::summary;
-use gate::tools::READ_FILE;
 
 /// The user's words, and what calls did to files.
 #[derive(Debug, Default, PartialEq, Eq)]

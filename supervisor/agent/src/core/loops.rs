@@ -5,10 +5,11 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use gate::tools::ToolUseError;
+
 use super::calls::CallResult;
 use super::reply::ToolUse;
 use super::{Agent, EndReason};
-use gate::tools::ToolUseError;
 
 /// The most steps that a model goes through again and again.
 const LONGEST: usize = 3;

@@ -1,7 +1,7 @@
 //! The next message of the user: their words, the pictures that go with them, and the context that joins them.
 
-use ipc::event::{EventKind, NoticeCode};
 use ipc::image::Image;
+use protocol::event::{EventKind, NoticeCode};
 
 use super::agent::{AgentState, TurnRun};
 use super::history::{in_block, of_image};

@@ -35,7 +35,7 @@ mod offers;
 mod outcome;
 mod own_command;
 mod plan;
-mod protocol;
+mod port;
 mod record;
 mod reply;
 mod requests;
@@ -55,7 +55,7 @@ pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
-pub use protocol::{
+pub use port::{
     CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,
 };

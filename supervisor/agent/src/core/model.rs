@@ -3,7 +3,7 @@
 //! A provider takes thinking, signatures and blocks of its own tools back from the model that made them (WIRE R6), so that the
 //! new context holds what was said, called and answered, and nothing else of the replies.
 
-use ipc::event::{EventKind, ModelChanged, NoticeCode};
+use protocol::event::{EventKind, ModelChanged, NoticeCode};
 
 use super::agent::{AgentState, fixed_tokens};
 use super::window::Budget;

@@ -3,19 +3,19 @@
 //! Such a call has no result yet. It is asked about when no other call is under way; if it is left, the model has the result of the
 //! run that there was, and if it is allowed, that of the other run alone.
 
-use ipc::approval::AskKind;
+use gate::approval::{Proposal, Subject};
+use gate::{Ask, Offer};
 use ipc::denial::{Denial, Grade};
-use ipc::event::{NoticeCode, ObservedBy};
 use ipc::id::CallId;
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{CommandExit, ShellExec, ToolCall};
+use protocol::approval::AskKind;
+use protocol::event::{NoticeCode, ObservedBy};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect};
-use gate::approval::{Proposal, Subject};
-use gate::{Ask, Offer};
 
 /// The model is told this where the user has left a denial.
 const LEFT: &str = "(The user was asked whether to allow this, and left it denied.)";

@@ -1,19 +1,19 @@
 //! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
 
+use gate::tools::{Rendered, diffs_told, render};
+use gate::{Offer, StandingRights, declared_too_little};
 use ipc::denial::{Denial, Layer, Object, Operation};
-use ipc::event::{EventKind, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::missing_right::MissingRight;
 use ipc::rights::{Network, RightsSummary};
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
+use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
 
 use super::Agent;
 use super::calls::CallResult;
 use super::fitting::rest;
-use gate::tools::{Rendered, diffs_told, render};
-use gate::{Offer, StandingRights, declared_too_little};
 
 /// What the model is told when its own declaration was the reason.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \

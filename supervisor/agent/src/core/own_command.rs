@@ -1,10 +1,13 @@
 //! A command of the user's own: `!cargo test`. It is no call of the model's, which reads the command and its output with the next message.
 
-use ipc::approval::{AskKind, ReviewDecision};
-use ipc::event::{DecidedBy, NoticeCode, ToolCallStatus};
+use gate::Ask;
+use gate::approval::{Proposal, Subject};
+use gate::tools::SHELL_EXEC;
 use ipc::id::ToolUseId;
 use ipc::rights::{Execution, Grant};
 use ipc::tool::{Access, ShellExec, ToolCall};
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::{DecidedBy, NoticeCode, ToolCallStatus};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -15,9 +18,6 @@ use super::calls::CallResult;
 use super::message::UserSaid;
 use super::reply::ToolUse;
 use crate::conversation::UserBlock;
-use gate::Ask;
-use gate::approval::{Proposal, Subject};
-use gate::tools::SHELL_EXEC;
 
 /// The id of the user's call, which answers no call of the model's.
 pub(super) const TOOL_USE: &str = "own-command";

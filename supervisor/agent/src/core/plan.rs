@@ -5,25 +5,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::approval::{ApprovalMode, AskKind};
-use ipc::event::{
+use gate::approval::{PlanProposal, Subject};
+use gate::plan::Document;
+use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
+use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
+use ipc::id::{ApprovalId, CallId};
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, Rights, RightsChange};
+use protocol::approval::{ApprovalMode, AskKind};
+use protocol::event::{
     DecidedBy, EventKind, NoticeCode, PlanApproved, PlanAuthor, PlanCreated, SubAgentResult, SubAgentStatus,
     ToolCallStatus,
 };
-use ipc::id::{ApprovalId, CallId};
-use ipc::path::WirePath;
-use ipc::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
-use ipc::rights::{Network, Reach, Rights, RightsChange};
+use protocol::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
 use serde::{Deserialize, Serialize};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
-use gate::approval::{PlanProposal, Subject};
-use gate::plan::Document;
-use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
-use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 
 /// The name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
 pub const PLAN_FILE: &str = "plan_file";
@@ -268,7 +268,7 @@ impl Agent {
             self.deny(call, (None, by), &cause);
             return false;
         }
-        self.log_answer(call, None, ipc::approval::ReviewDecision::Approved, (by, None));
+        self.log_answer(call, None, protocol::approval::ReviewDecision::Approved, (by, None));
         self.execute_plan(call, proposal, ask, by);
         true
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::TokenUsage;
 use ipc::id::ToolUseId;
+use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 
 use super::window::tokens;

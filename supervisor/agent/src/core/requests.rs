@@ -1,8 +1,8 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
-use ipc::cost::Usd;
-use ipc::event::{AssistantMessage, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage};
-use ipc::frontend::UiEventKind;
+use protocol::cost::Usd;
+use protocol::event::{AssistantMessage, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage};
+use protocol::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
 use super::agent::AgentState;

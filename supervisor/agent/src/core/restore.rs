@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{
-    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus,
-};
+use gate::approval::SessionGrants;
 use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
 use ipc::image::Image;
 use ipc::path::WirePath;
+use protocol::event::{
+    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -20,7 +21,6 @@ use super::turn::{INTERRUPTED, INTERRUPTED_HERE};
 use super::{Agent, ContextItem, own_command};
 use crate::conversation::UserBlock;
 use crate::prompt::rewound_context;
-use gate::approval::SessionGrants;
 
 /// The model is told so with the next message.
 const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \

@@ -1,9 +1,10 @@
 //! Results of calls: each is closed once, and all of them make one message.
 
+use gate::tools::{LeftOut, diffs_of};
 use ipc::effect::Effect;
-use ipc::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 use ipc::id::CallId;
 use ipc::message::CallOutcome;
+use protocol::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 
 use super::Agent;
 use super::agent::AgentState;
@@ -12,7 +13,6 @@ use super::interrupt::{after, with_output};
 use super::own_command::quoted;
 use super::reply::ToolUse;
 use crate::conversation::UserBlock;
-use gate::tools::{LeftOut, diffs_of};
 
 impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: CallOutcome, duration_ms: u64) {

@@ -6,9 +6,11 @@
 
 use std::collections::VecDeque;
 
-use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, NoticeCode, RightsChanged};
+use gate::tools::ServedCall;
+use gate::{Change, Unchanged};
 use ipc::rights::{Network, Rights, RightsChange};
+use protocol::approval::ApprovalMode;
+use protocol::event::{EventKind, NoticeCode, RightsChanged};
 
 use super::agent::AgentState;
 use super::calls::Open;
@@ -16,8 +18,6 @@ use super::interrupt::Interruption;
 use super::message::RIGHTS;
 use super::{Agent, ContextItem, Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
-use gate::tools::ServedCall;
-use gate::{Change, Unchanged};
 
 /// What a call is told that ran when the rights changed.
 const INTERRUPTED: Interruption =

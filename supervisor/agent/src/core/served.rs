@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ipc::event::{ObservedBy, ToolCallStatus};
+use gate::tools::ServedCall;
 use ipc::id::CallId;
+use protocol::event::{ObservedBy, ToolCallStatus};
 
 use super::calls::{CallResult, Open};
 use super::interrupt::{IN_PART, SERVED_IN_PART};
 use super::{Agent, Effect, ServedOutcome};
-use gate::tools::ServedCall;
 
 /// What the model is told of an answer without a word.
 const EMPTY: &str = "(the tool answered with nothing)";

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ipc::event::{
-    AcceptanceOutcome, EventKind, ObservedBy, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
-};
+use gate::tools::{SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
 use ipc::id::{CallId, ToolUseId};
 use ipc::path::WirePath;
-use ipc::plan::{OnFailure, Plan, PlanStep, StepStatus};
 use ipc::tool::CommandExit;
+use protocol::event::{
+    AcceptanceOutcome, EventKind, ObservedBy, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
+};
+use protocol::plan::{OnFailure, Plan, PlanStep, StepStatus};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -17,7 +18,6 @@ use super::calls::{CallResult, MadeUp, Open};
 use super::plan::Planning;
 use super::reply::ToolUse;
 use super::{Agent, Effect, EndReason, ServedOutcome};
-use gate::tools::{SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
 
 /// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
 pub const STEP_CHANGES: &str = "step_changes";

@@ -119,7 +119,7 @@ pub(super) fn record(earlier: Option<&str>, entries: &[RecordEntry], budget: u64
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::{CompactionCause, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
+    use protocol::event::{CompactionCause, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
 
     use super::*;
     use crate::core::Window;

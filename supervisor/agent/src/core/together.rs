@@ -2,19 +2,19 @@
 //!
 //! Exactly the bytes that were shown are carried out, call by call, each in a worker of its own that compares what is there first.
 
-use ipc::approval::{AskKind, ReviewDecision};
-use ipc::event::{DecidedBy, NoticeCode, ToolCallStatus};
+use gate::approval::{Subject, SubjectChange};
+use gate::tools::Invocation;
+use gate::{Ask, Verdict, plain};
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::{DecidedBy, NoticeCode, ToolCallStatus};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open, Stage};
 use super::{Agent, Effect};
-use gate::approval::{Subject, SubjectChange};
-use gate::tools::Invocation;
-use gate::{Ask, Verdict, plain};
 
 /// The most changes that are asked about together.
 const MOST: usize = 64;

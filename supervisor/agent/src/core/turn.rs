@@ -1,6 +1,6 @@
 //! A turn: its steps, and its end.
 
-use ipc::event::CompactionCause;
+use protocol::event::CompactionCause;
 
 use super::agent::{AgentState, TurnRun};
 use super::compaction::{Next, Then};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
+use protocol::approval::ApprovalMode;
 
 use gate::StandingRights;
 use gate::activity::Activity;

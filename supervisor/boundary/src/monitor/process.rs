@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use ipc::event::WorkerEnd;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use protocol::event::WorkerEnd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::Part;
-use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Chunk, Leftovers, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
 use ipc::refusal::Refusal;
+use protocol::event::WorkerEnd;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
 

@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use gate::listed::{matches, places};
 use ipc::path::WirePath;
 use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
-use gate::listed::{matches, places};
 
 /// Places by sections, which its head explains.
 const LIST: &str = include_str!("hidden.txt");

@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gate::shell_word::shell_word;
 use ipc::confinement::Identity;
 
 use super::hidden::Host;
 use super::owner::closed_to;
-use gate::shell_word::shell_word;
 
 /// Why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use ipc::event::PlaceChange;
+use protocol::event::PlaceChange;
 
 use super::access::PlaceAccess;
 use super::addresses::Ground;

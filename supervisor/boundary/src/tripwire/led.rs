@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use ipc::text::one_line;
+
 use super::config::{GitConfigEntry, parse};
 use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
-use ipc::text::one_line;
 
 /// Keys that say where a push or fetch goes and what it takes along, git-config(1). `remote.*.push` and `remote.*.mirror`, the commands
 /// and the transports never pass at all, whosever remote it is.

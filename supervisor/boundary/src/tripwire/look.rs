@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ipc::text::one_line;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat, SFlag, fstat};
 
@@ -18,7 +19,6 @@ use super::beneath;
 use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
-use ipc::text::one_line;
 
 /// Looks; every content is read anew.
 pub(super) struct TripwireLook<'a> {

@@ -44,7 +44,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ipc::event::{PlaceChange, RestoredPlace};
+use protocol::event::{PlaceChange, RestoredPlace};
 use sha2::{Digest as _, Sha256};
 
 use gate::protected::is_acted_on;

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use gate::protected;
 use nix::libc;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, SYSFS_MAGIC, fstatfs};
 
@@ -20,7 +21,6 @@ use super::config::{GitConfigEntry, parse};
 use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
-use gate::protected;
 
 /// The most links on one way; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;

@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use gate::protected;
+
 use super::beneath;
 use super::look::TripwireLook;
 use super::repository::Depth;
 use super::root::GIT;
 use super::state::{FileKind, TripwireListing};
-use gate::protected;
 
 impl TripwireLook<'_> {
     /// Looks at a project's git directory, and at the settings in it.

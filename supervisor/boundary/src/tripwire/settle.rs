@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use ipc::event::{PlaceChange, RestoredPlace};
+use protocol::event::{PlaceChange, RestoredPlace};
 
 use super::access::PlaceAccess;
 use super::addresses::Ground;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gate::protected;
 use nix::errno::Errno;
 use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use super::beneath;
 use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
-use gate::protected;
 
 /// How a place is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

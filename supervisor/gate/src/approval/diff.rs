@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use ipc::approval::{FileChange, FileChanges};
 use ipc::effect::{FileEffect, FileState, Patch};
+use protocol::approval::{FileChange, FileChanges};
 
 use crate::hunks::unified_diff;
 

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use ipc::approval::FileChanges;
 use ipc::effect::{Effect, EffectError, Exec, FileEffect, Part, Patch};
 use ipc::path::WirePath;
 use ipc::tool::{ShellExec, ToolCall};
+use protocol::approval::FileChanges;
 use sha2::{Digest, Sha256};
 
 use super::diff::file_changes;

@@ -1,6 +1,6 @@
 //! The one judge of answers: an answer counts if it is one to exactly what was asked.
 
-use ipc::approval::{AskKind, ReviewDecision};
+use protocol::approval::{AskKind, ReviewDecision};
 
 use super::{Scope, Subject};
 use crate::judgement::{Ask, StandingRights};

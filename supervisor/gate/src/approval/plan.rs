@@ -2,7 +2,7 @@
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
-use ipc::plan::{PlaceToCreate, Plan};
+use protocol::plan::{PlaceToCreate, Plan};
 use sha2::{Digest, Sha256};
 
 use super::effect::hexadecimal;

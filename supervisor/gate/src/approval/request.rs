@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use ipc::approval::{
-    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges, NetworkApprovalParams,
-    PlanApprovalParams, ServerRequest,
-};
 use ipc::denial::Denial;
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
+use protocol::approval::{
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges, NetworkApprovalParams,
+    PlanApprovalParams, ServerRequest,
+};
 
 use super::scope::root_after_denial;
 use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};

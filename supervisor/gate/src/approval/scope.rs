@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-use ipc::approval::{AskKind, SessionScope};
 use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, RightsChange};
+use protocol::approval::{AskKind, SessionScope};
 
 use super::Subject;
 use crate::judgement::command_line::{begins_a_part, check_prefix, covers};

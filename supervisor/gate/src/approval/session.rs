@@ -1,10 +1,10 @@
 //! What was approved for the session: listed, revocable, and never wider than an answer made it.
 
-use ipc::approval::SessionGrant;
 use ipc::effect::{Effect, Exec};
-use ipc::event::DecidedBy;
 use ipc::id::GrantId;
 use ipc::rights::{Grant, Network};
+use protocol::approval::SessionGrant;
+use protocol::event::DecidedBy;
 
 use super::Subject;
 use super::scope::{Covered, is_within, script};

@@ -1,8 +1,8 @@
 //! Whether a user's change of rights is one, and may be.
 
-use ipc::event::NoticeCode;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
+use protocol::event::NoticeCode;
 
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, StandingRights};

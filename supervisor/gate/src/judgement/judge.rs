@@ -7,12 +7,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use ipc::approval::AskKind;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Grant, Network};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
+use protocol::approval::AskKind;
 
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, StandingRights};

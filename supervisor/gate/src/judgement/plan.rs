@@ -1,8 +1,8 @@
 //! The rights of a plan's execution: what the plan asks for, within what the session may ever be given.
 
 use ipc::path::WirePath;
-use ipc::plan::{PlaceToCreate, PlanRights};
 use ipc::rights::{Grant, Network, Reach, Rights};
+use protocol::plan::{PlaceToCreate, PlanRights};
 
 use super::judge::{Place, plain};
 use super::{ApprovalMode, ChildRights, StandingRights};

@@ -1,10 +1,10 @@
 //! The rights of a sub-agent: at most its parent's and what a person approves beside them, from its start to its end.
 
-use ipc::approval::AskKind;
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
+use protocol::approval::AskKind;
 
 use super::judge::{Place, plain, refused};
 use super::{Ask, StandingRights};

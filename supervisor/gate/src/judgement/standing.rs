@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use ipc::approval::ApprovalMode;
 use ipc::confinement::{Tier, rights_in_tier};
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -13,6 +12,7 @@ use ipc::refusal::{Refusal, Target};
 use ipc::rights::{Grant, NamedPlaces, Network, Reach, Rights, RightsSummary};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
+use protocol::approval::ApprovalMode;
 
 use super::Machine;
 use super::unreached::unreached;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ipc::plan::Plan;
+use protocol::plan::Plan;
 
 use super::edit::edited;
 use super::error::{PlanError, Unwritable};

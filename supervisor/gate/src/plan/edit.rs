@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ipc::plan::{OnFailure, Plan, PlanStep};
+use protocol::plan::{OnFailure, Plan, PlanStep};
 
 use super::layout::{Layout, Section, StepLayout};
 use super::print;

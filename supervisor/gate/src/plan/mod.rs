@@ -1,4 +1,4 @@
-//! The plan file: Markdown that people edit, read into an [`ipc::plan::Plan`] and written from one. Pure: no file is opened here.
+//! The plan file: Markdown that people edit, read into an [`protocol::plan::Plan`] and written from one. Pure: no file is opened here.
 //!
 //! ```text
 //! # Title

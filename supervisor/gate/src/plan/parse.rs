@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ipc::plan::{OnFailure, Plan, PlanRights};
+use protocol::plan::{OnFailure, Plan, PlanRights};
 
 use super::MOST_BYTES;
 use super::error::{PlanError, quoted};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ipc::plan::{Acceptance, Plan, PlanRights, PlanStep};
+use protocol::plan::{Acceptance, Plan, PlanRights, PlanStep};
 
 use super::document::Document;
 use super::error::Unwritable;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ipc::plan::{Acceptance, PlanStep};
+use protocol::plan::{Acceptance, PlanStep};
 
 use super::error::PlanError;
 use super::items::{PlanItem, items};

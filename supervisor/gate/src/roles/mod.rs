@@ -4,7 +4,7 @@ mod markdown;
 
 use std::sync::Arc;
 
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 
 pub use markdown::parse_markdown;
 

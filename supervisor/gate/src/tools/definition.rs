@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ipc::event::RecordedTool;
+use protocol::event::RecordedTool;
 use serde_json::value::RawValue;
 
 /// A tool as the model sees it.

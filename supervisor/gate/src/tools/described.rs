@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use ipc::effect::Patch;
-use ipc::event::{FileDiff, Location, ToolKind};
 use ipc::path::WirePath;
 use ipc::tool::{Change, ToolCall, Written};
+use protocol::event::{FileDiff, Location, ToolKind};
 
 use super::Invocation;
 

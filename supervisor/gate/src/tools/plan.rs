@@ -2,7 +2,7 @@
 //! field is what the model reads.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
-use ipc::plan::StepStatus;
+use protocol::plan::StepStatus;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

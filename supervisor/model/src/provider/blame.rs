@@ -1,7 +1,7 @@
 //! The part of a conversation that a refusal names, so that the conversation can go on without it (WIRE Z3).
 
 use bytes::Bytes;
-use ipc::event::LeftOut;
+use protocol::event::LeftOut;
 use serde_json::value::RawValue;
 
 use super::ProviderError;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::{Map, Value};
 
 use super::{ProviderError, StreamEvent};

@@ -3,9 +3,9 @@
 //! Only lines that name a usage are parsed. The words of the model are strings within strings there, so that none of them
 //! passes for a member of the event.
 
-use ipc::event::TokenUsage;
 use memchr::memchr2;
 use memchr::memmem::Finder;
+use protocol::event::TokenUsage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

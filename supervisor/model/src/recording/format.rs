@@ -1,11 +1,11 @@
 //! What the JSON files of a recording hold.
 
-use ipc::approval::ApprovalMode;
-use ipc::cost::Usd;
-use ipc::event::Activity;
 use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
+use protocol::approval::ApprovalMode;
+use protocol::cost::Usd;
+use protocol::event::Activity;
 use serde::{Deserialize, Serialize};
 
 use super::Places;

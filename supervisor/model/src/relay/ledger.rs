@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ipc::cost::{Prices, Usd};
-use ipc::event::TokenUsage;
+use protocol::cost::{Prices, Usd};
+use protocol::event::TokenUsage;
 
 use super::request::RelayEstimate;
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_reply_that_broke_off_costs_its_prompt_and_the_longest_reply() {
         let [one, ten] = ["1", "10"].map(|price| price.parse().expect("a price"));
-        let rates = ipc::cost::Rates {
+        let rates = protocol::cost::Rates {
             input: one,
             output: ten,
             cache_write_5m: one,

@@ -6,9 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use ipc::cost::Usd;
-use ipc::event::TokenUsage;
 use ipc::text::harmless;
+use protocol::cost::Usd;
+use protocol::event::TokenUsage;
 use serde::Serialize;
 
 use crate::redaction::Redaction;

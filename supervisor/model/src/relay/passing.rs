@@ -12,7 +12,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::Stream;
 use hyper::body::{Body, Frame};
-use ipc::cost::{Prices, Usd};
+use protocol::cost::{Prices, Usd};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::ledger::Reservation;

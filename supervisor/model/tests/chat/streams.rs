@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use ipc::event::TokenUsage;
 use model::provider::StreamEvent;
+use protocol::event::TokenUsage;
 
 use crate::{Item, files, lines, play};
 

@@ -11,7 +11,6 @@ use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::tools::Registry;
 use gate::{ApprovalMode, StandingRights};
-use ipc::frontend::Op;
 use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
@@ -19,6 +18,7 @@ use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use model::provider::anthropic::ApiVersion;
 use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
+use protocol::frontend::Op;
 
 use crate::writer::Writer;
 

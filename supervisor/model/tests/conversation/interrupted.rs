@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use agent::core::{Agent, Effect, Input, RequestId};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use ipc::frontend::{Op, UiEventKind};
 use model::provider::{
     ContentBlock, ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason,
     StreamEvent,
 };
+use protocol::frontend::{Op, UiEventKind};
 use serde_json::Value;
 
 use crate::driver::config;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use ipc::event::TokenUsage;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
 use model::provider::{
     ContentBlock, Credential, Message, ModelProvider, ProviderKind, StopReason, StreamEvent, UserBlock, debug,
 };
 use model::replay::{Block, Script, Usage, sse};
+use protocol::event::TokenUsage;
 use serde_json::json;
 
 use crate::{Item, KEY, ask, config, hello, provider, raw, request, serve, user};

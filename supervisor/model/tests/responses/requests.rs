@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use ipc::event::TokenUsage;
 use model::provider::responses::Responses;
 use model::provider::{
     Connection, Credential, Effort, Message, ModelProvider, ModelRequest, RequestOptions, StopReason,
     StreamEvent, Timeouts, UserBlock,
 };
 use model::replay::{Block, ReplayServer, Reply, Script, Usage, responses};
+use protocol::event::TokenUsage;
 use serde_json::Value;
 
 use crate::{Item, raw, request, user};

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use agent::core::standing;
 use gate::modes::ApprovalMode;
-use ipc::event::{ChangeKind, EventKind, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent};
 use ipc::id::{AgentId, Generation};
 use nix::sys::termios::{FlushArg, tcflush};
+use protocol::event::{
+    ChangeKind, EventKind, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
+};
 use tokio::runtime::Runtime;
 
 use crate::engine::driver::{Journal, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};

@@ -1,8 +1,8 @@
 //! The account of a sub-agent: what the supervisor knows of its end, and then its last message, bounded.
 
 use agent::core::{EndReason, Execution};
-use ipc::event::{SubAgentResult, SubAgentStatus};
 use ipc::id::CallId;
+use protocol::event::{SubAgentResult, SubAgentStatus};
 use tokio::time::Instant;
 
 use super::written_files::Written;

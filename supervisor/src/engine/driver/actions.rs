@@ -4,10 +4,10 @@ use std::path::Path;
 
 use agent::core::Input;
 use boundary::policy::{warning_of_home, write_root};
-use ipc::approval::ApprovalMode;
-use ipc::event::NoticeCode;
-use ipc::frontend::{Op, UserActionKind};
 use ipc::rights::{Network, RightsChange};
+use protocol::approval::ApprovalMode;
+use protocol::event::NoticeCode;
+use protocol::frontend::{Op, UserActionKind};
 use tokio::time::Instant;
 
 use super::{AgentRun, SessionError, Shared};

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent::core::Input;
-use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
+use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
+use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 

@@ -1,11 +1,11 @@
 //! The branch of the project, for the status line. The agent's worker reads it by calls of our own, when a front end asks: nobody but a
 //! worker opens anything in a project, and no process is started for it.
 
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
+use protocol::frontend::UiEventKind;
 
 use super::{AgentRun, Shared};
 

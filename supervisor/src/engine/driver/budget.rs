@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use ipc::cost::Usd;
-use ipc::event::{Account, EventKind};
 use ipc::id::AgentId;
+use protocol::cost::Usd;
+use protocol::event::{Account, EventKind};
 
 use agent::core::{EndReason, Estimate, RunLimits};
 
@@ -132,7 +132,7 @@ pub(super) fn with_below(own: Option<Usd>, below: Account) -> Option<Usd> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::{AssistantMessage, TokenUsage};
+    use protocol::event::{AssistantMessage, TokenUsage};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 
 use futures_util::FutureExt;
-use ipc::event::ChangedFile;
 use ipc::path::WirePath;
+use protocol::event::ChangedFile;
 
 use super::observer::{ObserverError, SnapshotTaker, Taken};
 use crate::journal::changes::{Base, ChangeSet, PatchFile};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use agent::core::{Effect, EndReason, Input, NewAgent, RunEnd};
 use gate::activity::Activity;
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
 use ipc::id::{AgentCall, CallId};
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
+use protocol::event::{EventKind, NoticeCode, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
 use tokio::time::Instant;
 use tracing::info_span;
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, SnapshotEntry, Work};
 use ipc::path::WirePath;
+use protocol::frontend::UiEventKind;
 use tokio::time::Instant;
 
 use super::{AgentRun, Shared};

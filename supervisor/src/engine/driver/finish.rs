@@ -2,8 +2,8 @@
 
 use agent::core::{EndReason, Input, RunEnd};
 use boundary::monitor::WorkerEvent;
-use ipc::event::{Account, EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
 use ipc::id::Generation;
+use protocol::event::{Account, EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
 use tokio::time::Instant;
 
 use super::budget::with_below;

@@ -2,9 +2,9 @@
 
 use agent::core::Input;
 use boundary::monitor::WorkerEvent;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use ipc::id::{CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
+use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use tracing::info_span;
 
 use super::branch::Branch;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ipc::approval::ApprovalMode;
 use ipc::confinement::{Confinement, Environment, Tier};
 use ipc::id::{AgentId, ConversationId, Generation};
 use ipc::path::WirePath;
+use protocol::approval::ApprovalMode;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentRun, Shared};

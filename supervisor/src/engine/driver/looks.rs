@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
 
-use ipc::event::{EventKind, FilesChanged, SessionEvent};
 use ipc::id::{AgentCall, AgentId, EventId};
 use ipc::path::WirePath;
+use protocol::event::{EventKind, FilesChanged, SessionEvent};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

@@ -15,11 +15,11 @@ use boundary::tripwire::{Report, Tripwire, Watch};
 use gate::approval::effect_digest;
 use ipc::confinement::Confinement;
 use ipc::effect::{Effect, EffectError};
-use ipc::event::{EventKind, OneShot as Purpose, WorkerEnd};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
+use protocol::event::{EventKind, OneShot as Purpose, WorkerEnd};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use model::secrets::Redactor;
+use protocol::frontend::UiEventKind;
 
 use crate::journal::session::SessionLog;
 

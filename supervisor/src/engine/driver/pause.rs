@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ipc::frontend::{UiEventKind, UserAction, UserActionKind};
 use ipc::id::AgentId;
+use protocol::frontend::{UiEventKind, UserAction, UserActionKind};
 use tokio::time::sleep;
 
 use super::session::{next_action, until};

@@ -3,10 +3,10 @@
 use agent::core::{Input, NewAgent, Purpose};
 use gate::Change;
 use gate::tools::SpawnAgent;
-use ipc::event::NoticeCode;
-use ipc::frontend::{Op, UserActionKind};
 use ipc::id::AgentId;
 use ipc::rights::{Grant, Network, Reach, Rights};
+use protocol::event::NoticeCode;
+use protocol::frontend::{Op, UserActionKind};
 
 use super::actions::resolved;
 use super::{Session, SessionError};

@@ -1,10 +1,10 @@
 //! The exact effect that a tool call would have, worked out by a worker that may not carry it out.
 
 use ipc::effect::{Assembler, Effect, EffectError};
-use ipc::event::WorkerEnd;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use ipc::tool::{ToolCall, ToolError};
+use protocol::event::WorkerEnd;
 use tokio::sync::mpsc;
 
 use boundary::monitor::{Worker, WorkerEvent};

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use ipc::event::{
-    ChangedFile, EventKind, NoticeCode, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
-};
-use ipc::frontend::UiEventKind;
 use ipc::id::AgentId;
 use ipc::path::WirePath;
+use protocol::event::{
+    ChangedFile, EventKind, NoticeCode, ObservedBy, RewindPreview, RewindTarget, Rewound, SessionEvent,
+};
+use protocol::frontend::UiEventKind;
 use tokio::task::JoinHandle;
 
 use super::rewinder::{RewindError, RewoundFiles};

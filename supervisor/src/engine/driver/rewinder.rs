@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use agent::core::standing;
 use gate::protected::is_acted_on;
 use ipc::effect::Effect;
-use ipc::event::{
-    ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
-    ToolKind,
-};
 use ipc::id::{AgentId, CallId, ConversationId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
+use protocol::event::{
+    ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
+    ToolKind,
+};
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
 use tokio::task::spawn_blocking;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use agent::core::{Agent, Effect, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
 use agent::prompt::PromptEnvironment;
 use futures_util::StreamExt;
-use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, TokenUsage};
-use ipc::frontend::UiEventKind;
 use ipc::id::{AgentId, CallId};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use model::provider::{EventStream, ModelProvider, ModelRequest};
+use protocol::cost::Usd;
+use protocol::event::{EventKind, NoticeCode, ObservedBy, TokenUsage};
+use protocol::frontend::UiEventKind;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agent::core::RunLimits;
-use ipc::event::{EventKind, ObservedBy, PromptFixed};
-use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
+use protocol::event::{EventKind, ObservedBy, PromptFixed};
+use protocol::frontend::{UiEvent, UiEventKind};
 use tokio::sync::mpsc;
 
 use super::budget::SessionBudget;

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange, SeenContent};
 use ipc::id::{AgentCall, AgentId};
 use ipc::path::WirePath;
+use protocol::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange, SeenContent};
 
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{LookChanges, counts};

@@ -7,9 +7,9 @@ use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
 use boundary::monitor::StartError;
 use ipc::confinement::Confinement;
-use ipc::event::{EventKind, NoticeCode, ObservedBy, WorkerStarted};
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
+use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerStarted};
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::StartedWorker;

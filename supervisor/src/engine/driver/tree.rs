@@ -11,11 +11,11 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use gate::{StandingRights, at_start, narrowed, narrowed_grant};
-use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
-use ipc::frontend::{Op, UserActionKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
+use protocol::approval::ApprovalMode;
+use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
+use protocol::frontend::{Op, UserActionKind};
 use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError};
@@ -336,7 +336,7 @@ impl Session {
             denials: 0,
             denied: Vec::new(),
             steps: 0,
-            usage: ipc::event::TokenUsage::default(),
+            usage: protocol::event::TokenUsage::default(),
             cost_usd: None,
             duration_ms: 0,
             plan: Vec::new(),

@@ -10,8 +10,8 @@ use std::sync::mpsc as orders;
 
 use boundary::tripwire::{Approved, Report, Tripwire, Watch, right_to_change};
 use gate::shell_word::shell_word;
-use ipc::event::{EventKind, NoticeCode, RestoredPlace};
 use ipc::id::{AgentCall, CallId};
+use protocol::event::{EventKind, NoticeCode, RestoredPlace};
 use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use boundary::monitor::{StartError, WorkerEvent};
 use futures_util::future::BoxFuture;
 use ipc::confinement::Confinement;
-use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::Work;
+use protocol::event::WorkerEnd;
 use tokio::sync::oneshot;
 
 use super::WatchedConfinement;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use gate::activity::Activity;
 use gate::tools::{Invocation, Registry};
 use ipc::effect::Effect;
-use ipc::event::{EventKind, SessionEvent};
 use ipc::id::{AgentId, CallId};
 use ipc::tool::{Edit, EditFile, ToolCall};
+use protocol::event::{EventKind, SessionEvent};
 use tokio::runtime::Builder;
 
 use crate::engine::driver::SnapshotTaker;

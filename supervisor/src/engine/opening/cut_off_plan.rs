@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ipc::event::{EventKind, PlanCreated, SessionEvent};
-use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
-use ipc::plan::{PlanStep, StepStatus};
+use protocol::event::{EventKind, PlanCreated, SessionEvent};
+use protocol::frontend::{UserAction, UserActionKind};
+use protocol::plan::{PlanStep, StepStatus};
 
 use agent::core::Planning;
 

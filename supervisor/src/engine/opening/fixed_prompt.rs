@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipc::event::{EventKind, NewContext, NoticeCode, PromptFixed, SessionEvent, SessionStarted};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{EventKind, NewContext, NoticeCode, PromptFixed, SessionEvent, SessionStarted};
 
 use agent::core::AgentConfig;
 use gate::tools::ToolDefinition;
@@ -136,7 +136,7 @@ fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::ObservedBy;
+    use protocol::event::ObservedBy;
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! A front end's end of a session.
 
-use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::ConversationId;
+use protocol::frontend::{UserAction, UserActionKind};
 use tokio::sync::mpsc;
 
 use super::unheard::unheard;

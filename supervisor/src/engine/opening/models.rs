@@ -1,9 +1,9 @@
 //! The models that a session may change to: whatever the settings know of a name, as long as the same provider answers.
 
 use agent::core::{ModelChoice, RunLimits};
-use ipc::rpc::SET_MODEL_METHOD;
 use model::provider::ProviderKind;
 use model::provider::anthropic::ApiVersion;
+use protocol::rpc::SET_MODEL_METHOD;
 
 use super::SessionOptions;
 use super::model::ModelOptions;

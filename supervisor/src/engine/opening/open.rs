@@ -11,8 +11,6 @@ use boundary::monitor::PrivateTemp;
 use gate::activity::Activity;
 use gate::tools::{Kit, Registry};
 use gate::{ApprovalMode, StandingRights};
-use ipc::event::SessionStarted;
-use ipc::frontend::{UiEvent, UserAction};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -21,6 +19,8 @@ use model::provider::{
 };
 use model::recording::{Places, Recorder};
 use model::secrets::{ApiKey, KeyError, TakenKeys, find_key};
+use protocol::event::SessionStarted;
+use protocol::frontend::{UiEvent, UserAction};
 use tokio::sync::{mpsc, watch};
 
 use super::cut_off_plan::CutOffPlan;

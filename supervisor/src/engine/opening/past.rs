@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use agent::core::{Counted as _, standing};
-use ipc::event::{
-    EndReason, EventKind, NewContext, NoticeCode, ObservedBy, PromptFixed, RewindScope, RunResult,
-    SessionEvent, SessionStarted, TokenUsage, TurnFinished,
-};
-use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::message::Leftovers;
 use ipc::path::WirePath;
+use protocol::event::{
+    EndReason, EventKind, NewContext, NoticeCode, ObservedBy, PromptFixed, RewindScope, RunResult,
+    SessionEvent, SessionStarted, TokenUsage, TurnFinished,
+};
+use protocol::frontend::{UiEvent, UiEventKind};
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::sync::mpsc;

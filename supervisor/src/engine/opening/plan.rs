@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipc::cost::Usd;
-use ipc::plan::{OnFailure, PlaceToCreate, PlanStep};
 use ipc::rights::{Network, Reach, Rights};
+use protocol::cost::Usd;
+use protocol::plan::{OnFailure, PlaceToCreate, PlanStep};
 
 use agent::core::{Approver, Planning, RunLimits};
 use agent::prompt::Part;

@@ -9,14 +9,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::plan::{self, Document};
 use gate::tools::ServedCall;
-use ipc::approval::ReviewDecision;
-use ipc::event::{
+use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use protocol::approval::ReviewDecision;
+use protocol::event::{
     ApprovalAnswered, DecidedBy, EventKind, NoticeCode, PlanAuthor, PlanCreated, SessionEvent, StepAccount,
     SubAgentResult, SubAgentSpawned, SubAgentStatus,
 };
-use ipc::id::{AgentCall, AgentId, CallId, ConversationId};
-use ipc::path::WirePath;
-use ipc::plan::{PlaceToCreate, StepStatus};
+use protocol::plan::{PlaceToCreate, StepStatus};
 
 use super::cut_off_plan::CutOffPlan;
 use super::plan::EarlierPlan;

@@ -1,9 +1,9 @@
 //! The access of a session that goes on, beside that of its last run: rights come from today's flags and settings.
 
-use ipc::approval::ApprovalMode;
-use ipc::event::{EventKind, NoticeCode, SessionEvent};
 use ipc::id::AgentId;
 use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
+use protocol::approval::ApprovalMode;
+use protocol::event::{EventKind, NoticeCode, SessionEvent};
 
 /// The access of a session's first agent.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use ipc::plan::{PlaceToCreate, Plan};
+use protocol::plan::{PlaceToCreate, Plan};
 
 /// The fault of a write root.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use ipc::path::WirePath;
-    use ipc::plan::PlanRights;
+    use protocol::plan::PlanRights;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Actions of the user that reach a session too late: there is no log any more that could have a line on them.
 
-use ipc::approval::ReviewDecision;
-use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::AgentId;
-use ipc::rpc::RequestId;
+use protocol::approval::ReviewDecision;
+use protocol::frontend::{UserAction, UserActionKind};
+use protocol::rpc::RequestId;
 
 /// The sentence on an answer that reaches nobody: the session is over, and has no log any more.
 pub(crate) fn unheard(action: &UserAction) -> Option<String> {
@@ -24,8 +24,8 @@ pub(crate) fn unheard(action: &UserAction) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::approval::{ApprovalAnswer, ExecCommandApprovalResponse};
     use ipc::id::ApprovalId;
+    use protocol::approval::{ApprovalAnswer, ExecCommandApprovalResponse};
 
     use super::*;
 

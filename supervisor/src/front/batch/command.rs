@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum;
-use ipc::cost::Usd;
 use model::secrets::TakenKeys;
 use nix::unistd::{getegid, geteuid};
+use protocol::cost::Usd;
 use secrecy::ExposeSecret;
 
 use super::engine::{Container, Engine, OUT};

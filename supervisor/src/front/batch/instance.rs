@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::RunResult;
 use ipc::path::WirePath;
+use protocol::cost::Usd;
+use protocol::event::RunResult;
 use serde::Deserialize;
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::cost::Usd;
-use ipc::event::{EndReason, TokenUsage};
+use protocol::cost::Usd;
+use protocol::event::{EndReason, TokenUsage};
 use serde::Serialize;
 
 use super::output::{Manifest, states_of_all};

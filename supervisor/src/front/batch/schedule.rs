@@ -7,7 +7,7 @@ use std::pin::pin;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 use tokio::sync::watch;
 
 use super::command::Runs;

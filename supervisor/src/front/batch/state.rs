@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use ipc::cost::Usd;
-use ipc::event::{EndReason, TokenUsage};
+use protocol::cost::Usd;
+use protocol::event::{EndReason, TokenUsage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// The most bytes of a state.

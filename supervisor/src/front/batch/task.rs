@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use ipc::cost::Usd;
-use ipc::event::{
+use jiff::Timestamp;
+use protocol::cost::Usd;
+use protocol::event::{
     AssistantMessage, EndReason, EventKind, RunResult, SessionEvent, SessionStarted, TokenUsage,
 };
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::state::store;

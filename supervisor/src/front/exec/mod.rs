@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use agent::core::Approver;
 use gate::modes::ApprovalMode;
-use ipc::frontend::UserActionKind;
 use model::recording::{FrontEnd, Places, Task};
+use protocol::frontend::UserActionKind;
 use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};

@@ -2,7 +2,7 @@
 
 use boundary::tripwire::{Report, right_to_change};
 use gate::shell_word::shell_word;
-use ipc::event::RestoredPlace;
+use protocol::event::RestoredPlace;
 
 use crate::process::messages::one_line;
 
@@ -28,7 +28,7 @@ fn place(place: &RestoredPlace) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::PlaceChange;
+    use protocol::event::PlaceChange;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{Account, EventKind, Recorded, SessionEvent, SubAgentSpawned, SubAgentStatus};
-use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::RightsSummary;
-use ipc::rpc::{AgentInfo, AgentState, OpenCall};
+use protocol::event::{Account, EventKind, Recorded, SessionEvent, SubAgentSpawned, SubAgentStatus};
+use protocol::frontend::{UiEvent, UiEventKind};
+use protocol::rpc::{AgentInfo, AgentState, OpenCall};
 
 /// The agents that a conversation has had.
 #[derive(Debug, Default)]

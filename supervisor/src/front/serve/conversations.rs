@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ipc::frontend::{UiEvent, UserAction, UserActionKind};
 use ipc::id::{AgentId, ConversationId};
-use ipc::rpc::{ErrorObject, NewConversationParams};
+use protocol::frontend::{UiEvent, UserAction, UserActionKind};
+use protocol::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
 
 use super::agents::Agents;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ipc::id::{AgentId, EventId};
-use ipc::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Notification, NotificationForm};
+use protocol::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Notification, NotificationForm};
 
 use crate::journal::session::read_page;
 

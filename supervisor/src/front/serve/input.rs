@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::thread;
 
-use ipc::rpc::{Line, Lines};
+use protocol::rpc::{Line, Lines};
 use tokio::sync::mpsc;
 
 /// How many lines wait to be looked at before no more are read.

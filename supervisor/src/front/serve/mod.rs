@@ -40,7 +40,7 @@ pub(crate) async fn run(place: SessionDirs) -> Exit {
 /// Prints the schema of the protocol.
 pub(crate) fn print_schema() -> Exit {
     let mut stdout = std::io::stdout().lock();
-    let written = serde_json::to_writer_pretty(&mut stdout, &ipc::rpc::schema())
+    let written = serde_json::to_writer_pretty(&mut stdout, &protocol::rpc::schema())
         .map_err(std::io::Error::from)
         .and_then(|()| writeln!(stdout));
     printed(written, Exit::Done)

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use ipc::id::{AgentId, ConversationId};
-use ipc::rpc::{self, Notification, NotificationForm, Passing};
+use protocol::rpc::{self, Notification, NotificationForm, Passing};
 
 /// How many bytes may wait before pieces of text are left out.
 const PIECES: usize = 1 << 20;

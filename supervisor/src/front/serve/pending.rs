@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ipc::approval::{ApprovalAnswer, ServerRequest};
-use ipc::frontend::{UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, ConversationId};
-use ipc::rpc::{self, RequestId, ResponseOutcome};
+use protocol::approval::{ApprovalAnswer, ServerRequest};
+use protocol::frontend::{UserAction, UserActionKind};
+use protocol::rpc::{self, RequestId, ResponseOutcome};
 
 /// Requests that wait for their response.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use ipc::approval::{ExternalToolApprovalParams, ExternalToolApprovalResponse, ReviewDecision};
+    use protocol::approval::{ExternalToolApprovalParams, ExternalToolApprovalResponse, ReviewDecision};
     use serde::ser::Error as _;
 
     use super::*;

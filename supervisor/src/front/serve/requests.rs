@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ipc::approval::{ApprovalMode, SERVER_METHODS};
-use ipc::event::{RewindTarget, SCHEMA};
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ConversationId};
 use ipc::image::Image;
 use ipc::rights::RightsChange;
-use ipc::rpc::{
+use protocol::approval::{ApprovalMode, SERVER_METHODS};
+use protocol::event::{RewindTarget, SCHEMA};
+use protocol::frontend::UserActionKind;
+use protocol::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
     EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
     ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::approval::ApprovalAnswer;
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
-use ipc::rpc::{
+use protocol::approval::ApprovalAnswer;
+use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::rpc::{
     self, ErrorObject, ErrorWord, HistoryResponse, Incoming, Line, MAX_LINE, Notification, NotificationForm,
     Passing, RequestId,
 };
@@ -215,7 +215,7 @@ impl<O: OpenConversation> ServeServer<O> {
                 Some(answer) => self.pass_on(answer),
                 None => say(&rpc::unawaited(&id, &outcome)),
             },
-            Err(refused) => self.refuse(refused.id.as_ref(), &refused.error),
+            Err(refused) => self.refuse(refused.id.as_ref(), &ErrorObject::from(&refused)),
         }
     }
 

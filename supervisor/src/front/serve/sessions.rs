@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gate::activity::Activity;
-use ipc::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 use model::provider::ProviderKind;
+use protocol::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{OpenConversation, OpenedConversation};
 use super::settings;

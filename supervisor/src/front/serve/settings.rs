@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
-use ipc::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
+use protocol::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
+use protocol::frontend::UserActionKind;
 use tokio::task::spawn_blocking;
 use tui::Msg;
 

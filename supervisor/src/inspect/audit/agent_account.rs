@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use ipc::approval::AskKind;
 use ipc::confinement::Tier;
-use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{
+use ipc::id::{AgentId, ApprovalId, CallId, Generation};
+use ipc::rights::{Grant, RightsSummary};
+use protocol::approval::AskKind;
+use protocol::cost::Usd;
+use protocol::event::{
     Account, ApprovalAnswered, EventKind, OneShot, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
     TokenUsage, WorkerStarted,
 };
-use ipc::id::{AgentId, ApprovalId, CallId, Generation};
-use ipc::rights::{Grant, RightsSummary};
 use serde::Serialize;
 
 use super::account::parent_of;

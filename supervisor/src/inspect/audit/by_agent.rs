@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ipc::event::{Account, EventKind, SessionEvent};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{Account, EventKind, SessionEvent};
 
 use crate::journal::session::Tree;
 
@@ -124,7 +124,7 @@ fn summed<'a>(
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::TokenUsage;
+    use protocol::event::TokenUsage;
 
     use super::*;
 

@@ -6,8 +6,8 @@
 mod rights;
 mod workers;
 
-use ipc::event::{EventKind, SessionEvent, SubAgentResult};
 use ipc::id::AgentId;
+use protocol::event::{EventKind, SessionEvent, SubAgentResult};
 use serde::Serialize;
 
 use super::account::parent_of;

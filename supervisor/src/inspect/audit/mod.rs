@@ -23,7 +23,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use gate::shell_word::shell_word;
-use ipc::event::{EventKind, SessionEvent};
+use protocol::event::{EventKind, SessionEvent};
 use serde::Serialize;
 
 use self::account::AuditAccount;

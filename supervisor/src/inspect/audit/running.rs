@@ -4,10 +4,10 @@ use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 use gate::StandingRights;
-use ipc::event::EventKind;
 use ipc::id::{AgentId, Generation};
 use ipc::path::WirePath;
 use ipc::rights::NamedPlaces;
+use protocol::event::EventKind;
 use serde::Serialize;
 
 use super::effective::EffectiveAccess;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
-use ipc::event::{Account as Spent, SubAgentSpawned};
 use ipc::rights::{Grant, Network};
+use protocol::event::{Account as Spent, SubAgentSpawned};
 use tui::text::SafeText;
 
 use super::account::AuditAccount;

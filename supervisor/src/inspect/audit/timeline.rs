@@ -1,6 +1,6 @@
 //! The timeline of one agent: its events in order, a line each.
 
-use ipc::event::{CompactionCause, EventKind, SessionEvent};
+use protocol::event::{CompactionCause, EventKind, SessionEvent};
 
 use super::agent_account::purpose;
 

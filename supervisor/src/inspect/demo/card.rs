@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ipc::approval::{ApplyPatchApprovalParams, FileChange};
 use ipc::path::WirePath;
+use protocol::approval::{ApplyPatchApprovalParams, FileChange};
 
 /// The numbers of added and removed lines of a unified diff.
 pub(super) fn counts(diff: &str) -> (usize, usize) {

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::time::Instant;
 
-use ipc::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use ipc::frontend::{UiEventKind, UserAction, UserActionKind};
+use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
+use protocol::frontend::{UiEventKind, UserAction, UserActionKind};
 
 use super::ink::Ink;
 use super::next_steps;

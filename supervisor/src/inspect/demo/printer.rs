@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use ipc::approval::ServerRequest;
 use ipc::denial::{Denial, Grade, Layer};
-use ipc::event::{EventKind, SessionEvent, ToolCallStatus, ToolKind};
-use ipc::frontend::UiEventKind;
 use ipc::id::CallId;
 use ipc::path::WirePath;
+use protocol::approval::ServerRequest;
+use protocol::event::{EventKind, SessionEvent, ToolCallStatus, ToolKind};
+use protocol::frontend::UiEventKind;
 use serde_json::Value;
 
 use super::card::{card, relative};

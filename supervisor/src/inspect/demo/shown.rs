@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use ipc::approval::ReviewDecision;
 use ipc::denial::Grade;
-use ipc::event::{DecidedBy, EventKind, ToolCallStatus};
+use protocol::approval::ReviewDecision;
+use protocol::event::{DecidedBy, EventKind, ToolCallStatus};
 
 use crate::engine::opening::Refusal;
 use crate::process::exit::Exit;
@@ -71,9 +71,9 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use ipc::denial::{Denial, Layer, Object, Operation};
-    use ipc::event::{ApprovalAnswered, ToolKind};
     use ipc::id::{CallId, ToolUseId};
     use ipc::rights::RightsSummary;
+    use protocol::event::{ApprovalAnswered, ToolKind};
     use serde_json::value::RawValue;
 
     use super::*;

@@ -8,10 +8,10 @@ use boundary::policy::leads_to;
 use gate::Verdict as Judged;
 use gate::command_line::{self, covers, offered_prefix};
 use gate::tools::Invocation;
-use ipc::approval::ApprovalMode;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, ShellExec, ToolCall};
+use protocol::approval::ApprovalMode;
 use serde::Serialize;
 
 use super::ExplainPolicy;

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileTypeExt;
 use boundary::policy::place_to_grant;
 use gate::protected::is_acted_on;
 use gate::{Place, Verdict as Judged};
-use ipc::approval::ApprovalMode;
 use ipc::confinement::{HARMLESS_DEVICES, Tier};
 use ipc::denial::{Denial, Operation};
 use ipc::path::WirePath;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use libc::{EACCES, EROFS};
+use protocol::approval::ApprovalMode;
 
 use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use ipc::event::{ChangeKind, ChangedFile};
 use ipc::message::SnapshotKind;
 use ipc::path::WirePath;
+use protocol::event::{ChangeKind, ChangedFile};
 
 use super::blob::Blob;
 use super::path::ProjectPath;

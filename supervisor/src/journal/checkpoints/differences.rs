@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use ipc::effect::{FileEffect, FileState};
-use ipc::event::{ChangeKind, FileDiff, SeenChange, SeenContent};
 use ipc::path::WirePath;
+use protocol::event::{ChangeKind, FileDiff, SeenChange, SeenContent};
 use similar::{DiffOp, capture_diff_slices};
 
 use super::look::SeenFile;

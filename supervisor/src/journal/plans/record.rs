@@ -4,8 +4,8 @@ use std::fmt;
 
 use ipc::id::ConversationId;
 use ipc::path::WirePath;
-use ipc::plan::PlaceToCreate;
 use jiff::Timestamp;
+use protocol::plan::PlaceToCreate;
 use serde::{Deserialize, Serialize};
 
 /// The record of a plan, a file beside its own.

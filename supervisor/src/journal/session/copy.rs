@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use ipc::event::SessionEvent;
 use ipc::id::ConversationId;
+use protocol::event::SessionEvent;
 
 use super::chain::{GENESIS, Link, rechained};
 use super::log::SessionLog;

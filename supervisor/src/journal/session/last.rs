@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use ipc::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
+use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
 /// The most bytes of a first event; a longer line is none of ours.
 const LONGEST: u64 = 1 << 20;
@@ -128,8 +128,8 @@ fn first(log: &Path) -> io::Result<SessionEvent> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::ObservedBy;
     use ipc::id::{AgentId, ConversationId};
+    use protocol::event::ObservedBy;
     use serde_json::json;
 
     use super::*;

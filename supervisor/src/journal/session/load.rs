@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use ipc::event::SessionEvent;
+use protocol::event::SessionEvent;
 
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError, Tree};

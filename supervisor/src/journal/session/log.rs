@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use model::secrets::Redactor;
+use protocol::event::{EventKind, ObservedBy, SessionEvent};
 use secrecy::SecretString;
 
 use super::chain::{GENESIS, Link, close};

@@ -1,7 +1,7 @@
 //! Logs that tests make, event by event.
 
-use ipc::event::{EventKind, ObservedBy};
 use ipc::id::AgentId;
+use protocol::event::{EventKind, ObservedBy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

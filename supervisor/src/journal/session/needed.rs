@@ -13,8 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use agent::core::{Counted, standing};
-use ipc::event::{Account, EventKind, RewindTarget, SessionEvent};
 use ipc::id::{AgentId, CallId, EventId, Generation};
+use protocol::event::{Account, EventKind, RewindTarget, SessionEvent};
 
 use super::chain::Link;
 use super::scan::{LinePlace, Scan, Scanned, scan};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::event::{
-    EventKind, Location, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
-    ToolCallStatus, ToolKind,
-};
 use ipc::id::{AgentId, CallId, Generation, ToolUseId};
 use ipc::message::Leftovers;
 use ipc::path::WirePath;
+use protocol::event::{
+    EventKind, Location, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
+    ToolCallStatus, ToolKind,
+};
 
 /// The beginning of the result of a call that was cut off by the end of its process.
 pub(super) const CUT_OFF: &str = "interrupted: the session ended before this call did";

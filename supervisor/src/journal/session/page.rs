@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use ipc::event::SessionEvent;
 use ipc::id::EventId;
+use protocol::event::SessionEvent;
 use serde::Deserialize;
 
 use super::LogError;

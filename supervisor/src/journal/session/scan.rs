@@ -5,7 +5,7 @@ use std::iter;
 use std::num::NonZero;
 use std::thread::{self, Builder};
 
-use ipc::event::{EventKind, SessionEvent, UnknownEvent};
+use protocol::event::{EventKind, SessionEvent, UnknownEvent};
 
 use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::{CompactionCause, EventKind, NoticeCode, SessionEvent, ToolKind};
 use ipc::id::{AgentId, CallId, EventId, Generation};
+use protocol::event::{CompactionCause, EventKind, NoticeCode, SessionEvent, ToolKind};
 use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use ipc::event::{Account, EventKind, SessionEvent};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{Account, EventKind, SessionEvent};
 
 use super::Fault;
 

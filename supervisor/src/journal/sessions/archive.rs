@@ -9,10 +9,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::event::{EventKind, NoticeCode, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::path::WirePath;
 use model::redaction::{NotRules, RULES_OF, Redaction};
+use protocol::event::{EventKind, NoticeCode, ObservedBy, SessionEvent};
 use serde::{Deserialize, Serialize};
 
 use crate::journal::session::{Chain, Fault, LogError, SessionLog, each_line, load_from};

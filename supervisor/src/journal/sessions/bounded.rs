@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use ipc::event::SessionEvent;
+use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 

@@ -169,8 +169,8 @@ fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use ipc::event::{Account, ObservedBy};
     use ipc::id::AgentId;
+    use protocol::event::{Account, ObservedBy};
     use serde_json::json;
     use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipc::event::EventKind;
+use protocol::event::EventKind;
 use serde_json::Value;
 
 use super::bounded::{BoundedLines, event};

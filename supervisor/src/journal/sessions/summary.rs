@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use ipc::cost::Usd;
-use ipc::event::{Account, Activity, EventKind, NoticeCode, SessionEvent, TokenUsage};
 use ipc::path::WirePath;
+use protocol::cost::Usd;
+use protocol::event::{Account, Activity, EventKind, NoticeCode, SessionEvent, TokenUsage};
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{BoundedLines, event};

@@ -1,8 +1,8 @@
 //! The subject of an approval, as its card had it.
 
-use ipc::approval::{FileChange, FileChanges, PlanApprovalParams, ServerRequest};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
+use protocol::approval::{FileChange, FileChanges, PlanApprovalParams, ServerRequest};
 
 use tui::plan_request::{ACCOUNT, account, will_run};
 use tui::text::SafeText;

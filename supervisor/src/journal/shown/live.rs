@@ -1,6 +1,6 @@
 //! A session as it happens: each event as text, when it comes.
 
-use ipc::event::{EventKind, SessionEvent};
+use protocol::event::{EventKind, SessionEvent};
 
 use super::reading::Reading;
 use super::text::entry_text;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ipc::approval::ReviewDecision;
-use ipc::cost::Usd;
-use ipc::event::{
+use ipc::id::{AgentId, CallId};
+use ipc::path::WirePath;
+use protocol::approval::ReviewDecision;
+use protocol::cost::Usd;
+use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, PromptFixed, RewindScope, Rewound,
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
 };
-use ipc::id::{AgentId, CallId};
-use ipc::path::WirePath;
 use serde::Deserialize;
 use tui::ToolSummary;
 

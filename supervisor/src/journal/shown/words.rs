@@ -1,7 +1,7 @@
 //! Words for approvals, the same wherever a log is read.
 
-use ipc::approval::{AskKind, ReviewDecision};
-use ipc::event::DecidedBy;
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::DecidedBy;
 
 /// The subject of a request.
 pub(crate) const fn about(kind: AskKind) -> &'static str {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 
 use super::values::{amount, seconds};
 use super::{ConfinementArgs, ModelArgs, OutputFormat};

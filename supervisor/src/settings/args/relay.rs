@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use ipc::cost::Usd;
 use model::relay::{ClientName, SOCKET_MODE};
+use protocol::cost::Usd;
 
 use super::ProviderArg;
 use super::values::amount;

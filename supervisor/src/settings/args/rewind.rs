@@ -3,8 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use ipc::event::RewindScope;
 use ipc::path::WirePath;
+use protocol::event::RewindScope;
 
 /// Arguments of `rewind`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 
 use super::values::{amount, seconds, task};
 use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, OutputFormat, ProfileArg, TierArg};

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use gate::activity::Activity;
 use gate::modes::ApprovalMode;
 use ipc::confinement::TierChoice;
-use ipc::cost::{NotAnAmount, Usd};
 use model::provider::ProviderKind;
+use protocol::cost::{NotAnAmount, Usd};
 
 use crate::settings::config::time_of;
 

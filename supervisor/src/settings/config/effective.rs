@@ -7,14 +7,14 @@ use std::time::Duration;
 use agent::core::{RunLimits, TreeLimits, Window};
 use gate::approval::ApprovalSettings;
 use gate::roles::Roles;
-use ipc::approval::ApprovalMode;
 use ipc::confinement::Bounds;
-use ipc::cost::Usd;
-use ipc::plan::OnFailure;
 use ipc::rights::{Limits, Network, Reach};
 use model::provider::catalogue::{self, Api, Facts};
 use model::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts};
 use nix::sys::sysinfo::sysinfo;
+use protocol::approval::ApprovalMode;
+use protocol::cost::Usd;
+use protocol::plan::OnFailure;
 use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
 

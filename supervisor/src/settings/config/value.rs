@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 
 use super::keys::{Kind, Preset};
 use super::origin::ConfigOrigin;

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::process::Command;
 
 use ipc::confinement::Tier;
-use ipc::frontend::UserActionKind;
 use model::replay::ReplayServer;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use protocol::frontend::UserActionKind;
 use serde_json::Value;
 use supervisor::engine::driver::Turns;
 use tests::programs::worker_with_process;

@@ -1,8 +1,8 @@
 //! An attack by a model's commands, and what is said of it.
 
 use ipc::confinement::Tier;
-use ipc::event::{PlaceChange, RestoredPlace};
 use model::replay::ReplayServer;
+use protocol::event::{PlaceChange, RestoredPlace};
 use serde_json::{Value, json};
 use tests::replies::model;
 use tests::world::tool_results;

@@ -80,8 +80,9 @@ fn a_full_disk_pauses_the_session_and_nothing_is_lost() {
     assert_eq!(disk.world.read("ran"), "once\n");
     let loaded = supervisor::journal::session::rebuild(disk.log().as_bytes());
     assert_eq!(loaded.faults, []);
-    let said =
-        |event: &ipc::event::SessionEvent| matches!(event.kind, ipc::event::EventKind::UserMessage { .. });
+    let said = |event: &protocol::event::SessionEvent| {
+        matches!(event.kind, protocol::event::EventKind::UserMessage { .. })
+    };
     assert_eq!(loaded.tree.events().filter(|event| said(event)).count(), 1);
     disk.ui.types("\x04");
     assert_eq!(disk.ui.end().code, 0);

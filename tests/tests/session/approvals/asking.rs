@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use gate::approval::ApprovalSettings;
-use ipc::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, SessionScope};
 use ipc::confinement::Tier;
-use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
 use model::provider::ReplayProvider;
+use protocol::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, SessionScope};
+use protocol::frontend::UserActionKind;
 use serde_json::{Value, json};
 use tests::replies::calls;
 use tests::session::{Beginning, FrontEnd};

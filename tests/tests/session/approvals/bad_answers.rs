@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use ipc::approval::{
+use ipc::id::{ApprovalId, ConversationId};
+use protocol::approval::{
     ApplyPatchApprovalResponse, ApprovalAnswer, ExecCommandApprovalResponse, NetworkApprovalResponse,
     ReviewDecision, ServerRequest, SessionScope,
 };
-use ipc::frontend::UserActionKind;
-use ipc::id::{ApprovalId, ConversationId};
+use protocol::frontend::UserActionKind;
 use tests::replies::done;
 use tests::session::FrontEnd;
 use tests::tier;

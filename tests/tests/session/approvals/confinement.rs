@@ -3,8 +3,8 @@
 use std::fs;
 use std::net::TcpListener;
 
-use ipc::approval::{ReviewDecision, ServerRequest, SessionScope};
 use ipc::rights::Network;
+use protocol::approval::{ReviewDecision, ServerRequest, SessionScope};
 use serde_json::json;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};

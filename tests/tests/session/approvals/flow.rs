@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::approval::{ApprovalMode, FileChange, ReviewDecision, ServerRequest};
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
+use protocol::approval::{ApprovalMode, FileChange, ReviewDecision, ServerRequest};
+use protocol::frontend::UserActionKind;
 use tests::World;
 use tests::replies::{done, model_of};
 use tests::session::{Beginning, FrontEnd};

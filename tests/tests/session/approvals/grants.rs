@@ -1,8 +1,8 @@
 //! What an approval for the session covers, and what it does not.
 
-use ipc::approval::{ReviewDecision, SessionScope};
-use ipc::frontend::UserActionKind;
 use ipc::id::GrantId;
+use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::frontend::UserActionKind;
 use serde_json::json;
 use supervisor::engine::driver::Turns;
 use tests::replies::{calls, done, shell};

@@ -4,12 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use ipc::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope};
 use ipc::confinement::Tier;
 use ipc::denial::Grade;
-use ipc::frontend::UserActionKind;
 use ipc::id::ApprovalId;
 use ipc::rights::{Network, RightsChange};
+use protocol::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope};
+use protocol::frontend::UserActionKind;
 use serde_json::json;
 use tests::replies::{calls, done};
 use tests::session::FrontEnd;

@@ -1,9 +1,9 @@
 //! Changes of files that are asked about together: prepared, asked about, or approved and waiting for their turn.
 
+use gate::approval::SubjectChange;
 use ipc::id::CallId;
 
 use super::{CallState, Calls, Open};
-use gate::approval::SubjectChange;
 
 /// The progress of a change that is asked about together with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

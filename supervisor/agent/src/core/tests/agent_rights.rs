@@ -1,15 +1,15 @@
 //! The spawn of a sub-agent with rights beyond its parent's: asked once, for exactly this task and these rights.
 
+use gate::activity::Activity;
+use gate::tools::{Kit, Registry};
 use insta::assert_snapshot;
-use ipc::approval::{ReviewDecision, SessionScope};
-use ipc::frontend::Op;
 use ipc::id::ApprovalId;
+use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::frontend::Op;
 
 use super::approvals::{ask_config, asking_with, session};
 use super::script::{Script, call};
 use crate::core::{AgentConfig, Effect};
-use gate::activity::Activity;
-use gate::tools::{Kit, Registry};
 
 /// An agent in mode `ask` whose first call is for a sub-agent that writes in `src`.
 fn spawning() -> Script {

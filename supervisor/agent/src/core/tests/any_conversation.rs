@@ -1,14 +1,14 @@
 //! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
 //! the API accepts, and the log has all of it.
 
-use ipc::event::{
-    EventKind, LeftOut, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage,
-};
-use ipc::frontend::Op;
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
 use ipc::rights::Network;
 use proptest::prelude::*;
+use protocol::event::{
+    EventKind, LeftOut, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage,
+};
+use protocol::frontend::Op;
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use gate::approval::Proposal;
 use ipc::confinement::Tier;
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
-use ipc::event::{DecidedBy, TokenUsage};
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
+use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::event::{DecidedBy, TokenUsage};
+use protocol::frontend::Op;
 
 use super::approvals::ask_config;
 use super::script::{
@@ -25,7 +26,6 @@ use crate::conversation::{AssistantBlock, ContentBlock, StopReason, StreamEvent}
 use crate::core::{
     AgentConfig, ContextItem, Effect, Input, RequestId, RunLimits, ServedOutcome, TimerId, Window,
 };
-use gate::approval::Proposal;
 
 fn block() -> impl Strategy<Value = AssistantBlock> {
     let id = prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];

@@ -1,21 +1,21 @@
 //! What the standing rights do not cover: asked, answered, and carried out as it was asked.
 
+use gate::approval::{ApprovalSettings, Proposal};
+use gate::{Modes, StandingRights};
 use insta::assert_snapshot;
-use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use ipc::effect::{Effect as Exact, FileEffect, FileState, Patch};
-use ipc::event::DecidedBy;
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
+use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
 
 use super::script::{Script, call, command, config, file, read, standing, text};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
-use gate::approval::{ApprovalSettings, Proposal};
-use gate::{Modes, StandingRights};
 
 pub(super) fn ask_config() -> AgentConfig {
     let mut standing = standing();

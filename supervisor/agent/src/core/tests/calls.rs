@@ -1,3 +1,4 @@
+use gate::{ApprovalMode, StandingRights};
 use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
@@ -13,7 +14,6 @@ use super::script::{
 };
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
-use gate::{ApprovalMode, StandingRights};
 
 const EACCES: i32 = 13;
 

@@ -1,7 +1,7 @@
 //! `:clear`: an empty conversation, which begins with the surroundings as they are.
 
 use insta::assert_snapshot;
-use ipc::frontend::Op;
+use protocol::frontend::Op;
 
 use super::script::{Script, text};
 use crate::conversation::StopReason;

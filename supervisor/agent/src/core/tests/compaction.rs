@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
-use ipc::event::{CompactionCause, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
-use ipc::frontend::Op;
 use ipc::id::CallId;
 use ipc::rights::Network;
+use protocol::event::{CompactionCause, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
+use protocol::frontend::Op;
 
 use super::script::{
     Script, call, completed, config, error, file, read, run, saved_command, text, thinking, written,

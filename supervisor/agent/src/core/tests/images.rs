@@ -1,10 +1,10 @@
 //! Pictures in a conversation.
 
 use insta::assert_snapshot;
-use ipc::frontend::Op;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
+use protocol::frontend::Op;
 
 use super::script::{Script, read, text};
 use crate::conversation::StopReason;

@@ -1,12 +1,12 @@
 //! Calls that are ended before they are done: what they printed until then stays, and how long they took.
 
 use insta::assert_snapshot;
-use ipc::approval::ReviewDecision;
-use ipc::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
-use ipc::frontend::Op;
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
+use protocol::approval::ReviewDecision;
+use protocol::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
+use protocol::frontend::Op;
 
 use super::approvals::{asking, make};
 use super::script::{Script, command, config, read, run};

@@ -1,7 +1,7 @@
 //! A refusal that names a part of the conversation (WIRE Z3).
 
 use insta::assert_snapshot;
-use ipc::event::LeftOut;
+use protocol::event::LeftOut;
 
 use super::script::{Script, error, file, read, text, thinking};
 use crate::conversation::{ProviderError, StopReason};

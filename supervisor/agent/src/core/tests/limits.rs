@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
-use ipc::cost::{Price, Prices, Rates};
-use ipc::event::EventKind;
+use protocol::cost::{Price, Prices, Rates};
+use protocol::event::EventKind;
 
 use super::script::{Script, config, error, file, read, text};
 use crate::conversation::StopReason;

@@ -1,7 +1,7 @@
 //! A window that the server knows better (WIRE Z4).
 
-use ipc::event::{CompactionCause, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::EventId;
+use protocol::event::{CompactionCause, EventKind, ObservedBy, SessionEvent, TokenUsage};
 
 use super::script::{Script, config, error, file, read, text};
 use super::witness::size;

@@ -1,18 +1,18 @@
 //! Commands that were denied something: the offer to run one again, and what it comes to.
 
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
 use insta::assert_snapshot;
-use ipc::approval::{ReviewDecision, SessionScope};
-use ipc::event::DecidedBy;
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Network;
+use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
 
 use super::approvals::{ask_config, asking, asking_with, session};
 use super::script::{Script, call, command, config, proved_command, run};
 use crate::conversation::AssistantBlock;
 use crate::core::{AgentConfig, Effect, Input};
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
 
 const OUTSIDE: &str = "touch: cannot touch '/etc/probe': Permission denied";
 const IN_PROJECT: &str = "sh: 1: cannot create /p/out: Permission denied";

@@ -1,13 +1,13 @@
 //! Commands that ended with exit code 0 although something was denied them: what is proved is asked about, and once a session.
 
 use insta::assert_snapshot;
-use ipc::approval::{ReviewDecision, SessionScope};
-use ipc::event::DecidedBy;
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
+use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
 
 use super::approvals::{asking, session};
 use super::script::{Script, command, proved_command, refused_command, run};

@@ -1,15 +1,15 @@
 //! `!cmd`: the user's own command, which no model asked for and none answers.
 
+use gate::StandingRights;
 use insta::assert_snapshot;
-use ipc::frontend::Op;
 use ipc::id::CallId;
 use ipc::rights::Execution;
+use protocol::frontend::Op;
 
 use super::approvals::ask_config;
 use super::script::{Script, command, messages, read, text};
 use crate::conversation::StopReason;
 use crate::core::{Agent, AgentConfig, Input};
-use gate::StandingRights;
 
 fn own(script: &mut Script, command: &str) {
     script.input(Input::Op(Op::OwnCommand { command: command.to_owned() }));

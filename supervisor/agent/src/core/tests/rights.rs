@@ -1,5 +1,7 @@
 //! A change of rights: the worker is replaced, and nobody is told before it is.
 
+use gate::StandingRights;
+use gate::activity::Activity;
 use insta::assert_snapshot;
 use ipc::id::AgentId;
 use ipc::rights::{Network, Reach, RightsChange};
@@ -7,8 +9,6 @@ use ipc::rights::{Network, Reach, RightsChange};
 use super::script::{Script, config, file, read, run, standing, text};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect};
-use gate::StandingRights;
-use gate::activity::Activity;
 
 /// An agent that waits for two calls.
 fn at_work() -> Script {

@@ -1,16 +1,16 @@
 //! Approvals that reach further than their call, and those that nobody is asked for.
 
+use gate::approval::ApprovalSettings;
 use insta::assert_snapshot;
-use ipc::approval::{ReviewDecision, SessionScope};
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, GrantId};
 use ipc::rights::{Network, Reach};
+use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::frontend::Op;
 
 use super::approvals::{ask_config, asking, asking_with, make, online, session, write};
 use super::script::{call, command, file};
 use crate::conversation::StopReason;
 use crate::core::AgentConfig;
-use gate::approval::ApprovalSettings;
 
 #[test]
 fn a_scope_that_does_not_fit_denies() {

@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use complaint::named_in;
-use ipc::approval::ServerRequest;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::{Registry, ServedCall};
+use gate::{ApprovalMode, StandingRights};
 use ipc::confinement::Tier;
-use ipc::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
-use ipc::frontend::{Op, UiEventKind};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::named::{Asked, NamedPlace, Permits};
@@ -17,6 +18,9 @@ use ipc::tool::{
     CommandExit, CommandResult, FileText, SavedOutput, ToolError, ToolErrorKind, ToolOutput, Written,
     WrittenFile,
 };
+use protocol::approval::ServerRequest;
+use protocol::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
+use protocol::frontend::{Op, UiEventKind};
 use serde_json::value::RawValue;
 
 use crate::conversation::{
@@ -28,10 +32,6 @@ use crate::core::{
     ServedOutcome, TimerId, Window,
 };
 use crate::prompt::PromptEnvironment;
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
-use gate::tools::{Registry, ServedCall};
-use gate::{ApprovalMode, StandingRights};
 
 /// Two retries, one second apart.
 pub(super) struct Twice;

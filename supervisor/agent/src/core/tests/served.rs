@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::{ExternalTool, Invocation, Registry, SupervisorCall, Tool, ToolDefinition, ToolUseError};
 use insta::assert_snapshot;
-use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
+use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::frontend::Op;
 use serde_json::value::RawValue;
 
 use super::approvals::{ask_config, session};
 use super::script::{Script, call, config, read};
 use crate::conversation::{AssistantBlock, StopReason};
 use crate::core::{AgentConfig, Effect, Input, ServedOutcome};
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
-use gate::tools::{ExternalTool, Invocation, Registry, SupervisorCall, Tool, ToolDefinition, ToolUseError};
 
 /// A tool of the supervisor's own.
 struct Note(ToolDefinition);

@@ -1,11 +1,11 @@
 //! The changes of one reply, asked about as one.
 
 use insta::assert_snapshot;
-use ipc::approval::{ApprovalMode, ReviewDecision, SessionScope};
-use ipc::event::DecidedBy;
-use ipc::frontend::Op;
 use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
+use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
 
 use super::approvals::{asking, make, session, write, written};
 use super::script::{Script, read};

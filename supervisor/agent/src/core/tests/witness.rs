@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use ipc::approval::{ReviewDecision, ServerRequest};
-use ipc::event::{CompactionCause, EventKind, NoticeCode, TokenUsage};
+use gate::tools::ServedCall;
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Grant;
+use protocol::approval::{ReviewDecision, ServerRequest};
+use protocol::event::{CompactionCause, EventKind, NoticeCode, TokenUsage};
 
 use super::script::config;
 use crate::conversation::{Message, ModelRequest, UserBlock};
 use crate::core::agent::fixed_tokens;
 use crate::core::history::History;
 use crate::core::{Effect, Window};
-use gate::tools::ServedCall;
 
 /// What the effects must satisfy in their order.
 #[derive(Default)]

@@ -8,7 +8,7 @@ mod json;
 mod page;
 mod scan;
 
-use ipc::event::{NoticeCode, TokenUsage};
+use protocol::event::{NoticeCode, TokenUsage};
 
 use self::page::ReplyPage;
 use self::scan::CallScan;

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ipc::event::WorkerEnd;
 use ipc::frame::FrameError;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, ToSupervisor};
@@ -10,6 +9,7 @@ use ipc::phase::{Phase, Violation};
 use ipc::refusal::Refusal;
 use ipc::tool::ToolOutput;
 use picture::ImageError;
+use protocol::event::WorkerEnd;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};

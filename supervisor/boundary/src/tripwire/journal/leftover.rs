@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ipc::event::PlaceChange;
-use ipc::rpc::BaselineWord;
+use protocol::event::PlaceChange;
+use protocol::rpc::BaselineWord;
 
 use super::enter::JournalEntry;
 use super::identity::RootIdentity;

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipc::event::{PlaceChange, RestoredPlace};
+use gate::shell_word::shell_word;
+use protocol::event::{PlaceChange, RestoredPlace};
 
 use super::anchor::{Anchor, FoundAnchor};
 use super::journal::{AtRest, Author, BaselineJournal, BaselinePart, JournalOptions, StateDelta};
@@ -21,7 +22,6 @@ use super::settle::{Around, ConfigView, settle};
 use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 use super::{Approved, Report, beneath, digest, walk};
-use gate::shell_word::shell_word;
 
 /// Time between two looks whether a command of another session still runs.
 const POLL: Duration = Duration::from_millis(50);

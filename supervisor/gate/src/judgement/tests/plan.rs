@@ -1,7 +1,7 @@
 //! The rights of a plan's execution.
 
-use ipc::plan::{PlaceToCreate, PlanRights};
 use ipc::rights::{Network, Rights};
+use protocol::plan::{PlaceToCreate, PlanRights};
 
 use super::{auto, deny, online};
 use crate::judgement::StandingRights;

@@ -1,4 +1,4 @@
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanStep};
+use protocol::plan::{Acceptance, OnFailure, Plan, PlanStep};
 
 use super::super::Document;
 
@@ -51,7 +51,7 @@ fn only_what_differs_is_written_anew() {
         ("nothing", |_| ()),
         ("title", |plan| plan.title = "New".into()),
         ("context", |plan| plan.context = "Why.".into()),
-        ("rights", |plan| plan.rights = Some(ipc::plan::PlanRights::default())),
+        ("rights", |plan| plan.rights = Some(protocol::plan::PlanRights::default())),
         ("word", |plan| plan.on_failure = Some(OnFailure::Retry)),
         ("description", |plan| plan.steps[0].description = "other".into()),
         ("files", |plan| plan.steps[0].files = vec!["c".into()]),

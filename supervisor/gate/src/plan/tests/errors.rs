@@ -1,4 +1,4 @@
-use ipc::plan::{Acceptance, Plan, PlanRights, PlanStep};
+use protocol::plan::{Acceptance, Plan, PlanRights, PlanStep};
 
 use super::super::{Document, validate};
 use super::{fault, with_step};

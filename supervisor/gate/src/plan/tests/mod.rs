@@ -4,7 +4,7 @@ mod hostile;
 mod properties;
 mod reading;
 
-use ipc::plan::Plan;
+use protocol::plan::Plan;
 
 use super::Document;
 

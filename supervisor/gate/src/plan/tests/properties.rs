@@ -1,7 +1,7 @@
 //! Generated plans, with text that tries to be structure.
 
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
 use proptest::prelude::*;
+use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
 
 use super::super::{Document, print};
 use super::WHOLE;

@@ -1,4 +1,4 @@
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
+use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
 
 use super::super::{Document, digest, print};
 use super::{WHOLE, plan, with_step};

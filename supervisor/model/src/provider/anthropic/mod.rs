@@ -19,6 +19,6 @@ pub use stream::AnthropicDecoder;
 pub(super) use client::api_key as key_header;
 
 /// The tokens that the members of a `usage` say.
-pub(super) fn usage_of(members: &serde_json::Map<String, serde_json::Value>) -> ipc::event::TokenUsage {
+pub(super) fn usage_of(members: &serde_json::Map<String, serde_json::Value>) -> protocol::event::TokenUsage {
     stream::usage(members)
 }

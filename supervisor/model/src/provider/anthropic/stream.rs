@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

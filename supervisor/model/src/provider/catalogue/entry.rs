@@ -1,6 +1,6 @@
 //! What one source says of a model.
 
-use ipc::cost::Prices;
+use protocol::cost::Prices;
 use toml_edit::Item;
 
 use super::field::{BadFact, FIELDS};

@@ -1,6 +1,6 @@
 //! What is known of one model.
 
-use ipc::cost::Prices;
+use protocol::cost::Prices;
 
 use super::Entry;
 use crate::provider::Effort;

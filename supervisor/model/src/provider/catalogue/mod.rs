@@ -55,7 +55,7 @@ fn read(text: &str) -> Result<Vec<(Pattern, Entry)>, String> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::event::TokenUsage;
+    use protocol::event::TokenUsage;
 
     use super::*;
     use crate::provider::anthropic::ApiVersion;

@@ -1,6 +1,6 @@
 //! Prices in a file: `{ input = 3, output = 15, cache_read = 0.3, … }`.
 
-use ipc::cost::{LongPrompt, Price, Prices, Rates};
+use protocol::cost::{LongPrompt, Price, Prices, Rates};
 use toml_edit::{Item, TableLike, Value};
 
 use super::field::positive;

@@ -29,7 +29,7 @@ pub use config::{BASE_URL, Config, ReplyLimit};
 pub use stream::Decoder;
 
 /// The tokens that a `usage` says.
-pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<ipc::event::TokenUsage> {
+pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<protocol::event::TokenUsage> {
     usage::parse(usage)
 }
 

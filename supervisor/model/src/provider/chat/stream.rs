@@ -1,6 +1,6 @@
 //! The decoder of a reply: a pure state machine, the data of one SSE event at a time.
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! The tokens of a reply.
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 

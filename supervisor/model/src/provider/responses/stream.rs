@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 //! The tokens of a reply.
 
-use ipc::event::TokenUsage;
+use protocol::event::TokenUsage;
 use serde_json::Value;
 
 /// What a `usage` says. The input includes what came from a cache and what went into it; reasoning is part of the output.

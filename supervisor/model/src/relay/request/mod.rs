@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
-use ipc::cost::{Prices, Usd};
-use ipc::event::TokenUsage;
+use protocol::cost::{Prices, Usd};
+use protocol::event::TokenUsage;
 use serde::Deserialize;
 use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ipc::plan::{OnFailure, PlaceToCreate, Plan};
+use protocol::plan::{OnFailure, PlaceToCreate, Plan};
 
 use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};

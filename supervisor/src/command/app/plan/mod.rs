@@ -11,9 +11,9 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use gate::shell_word::shell_word;
-use ipc::plan::PlaceToCreate;
 use jiff::Timestamp;
 use model::secrets::TakenKeys;
+use protocol::plan::PlaceToCreate;
 use tokio::runtime::Runtime;
 
 use self::progress::PlanProgress;

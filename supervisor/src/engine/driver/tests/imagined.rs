@@ -10,11 +10,11 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ipc::confinement::{Bounds, RulesetReport, Tier};
 use ipc::effect::{Effect, EffectError};
-use ipc::event::WorkerEnd;
 use ipc::id::{AgentId, CallId};
 use ipc::message::{CallOutcome, Work};
 use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, Matches, ReadFile, ToolCall, ToolOutput};
+use protocol::event::WorkerEnd;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent::core::EndReason;
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
+use protocol::frontend::UserActionKind;
 use tokio::time::sleep;
 
 use super::imagined::{Imagined, Manner, POISON};

@@ -3,12 +3,12 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use futures_util::{StreamExt, stream};
-use ipc::event::TokenUsage;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use model::provider::{
     AssistantBlock, ContentBlock, EventStream, ModelProvider, ModelRequest, ProviderError, StopReason,
     StreamEvent,
 };
+use protocol::event::TokenUsage;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -1,9 +1,9 @@
 //! A disk that is full for a while, at each event of a session.
 
 use agent::core::EndReason;
-use ipc::event::{EventKind, SessionEvent, ToolCallStatus};
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, EventId};
+use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
+use protocol::frontend::UserActionKind;
 
 use super::imagined::{Imagined, Manner};
 use super::model::{Reply, Scripted};

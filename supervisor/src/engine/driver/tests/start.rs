@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use agent::core::EndReason;
-use ipc::approval::{ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision};
-use ipc::event::{EventKind, NoticeCode};
-use ipc::frontend::UserActionKind;
 use ipc::id::{AgentId, ApprovalId};
+use protocol::approval::{ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision};
+use protocol::event::{EventKind, NoticeCode};
+use protocol::frontend::UserActionKind;
 use tokio::time::sleep;
 
 use super::imagined::{Imagined, Manner};

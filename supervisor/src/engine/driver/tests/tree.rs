@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use agent::core::{EndReason, NewAgent, Planning, TreeLimits};
 use gate::StandingRights;
-use ipc::event::{EventKind, SessionEvent, SubAgentStatus};
-use ipc::frontend::UserActionKind;
 use ipc::id::AgentId;
 use ipc::rights::{Network, Rights, RightsChange};
+use protocol::event::{EventKind, SessionEvent, SubAgentStatus};
+use protocol::frontend::UserActionKind;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

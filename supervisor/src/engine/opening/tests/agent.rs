@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ipc::event::SessionEvent;
 use ipc::id::AgentId;
 use ipc::rights::Rights;
+use protocol::event::SessionEvent;
 
 use agent::core::{Agent, AgentConfig, Backoff, RunLimits, Window};
 use agent::prompt::PromptEnvironment;

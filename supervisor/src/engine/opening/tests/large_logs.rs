@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use agent::core::standing;
 use gate::plan::Document;
-use ipc::event::{EventKind, ObservedBy, RewindScope, RewindTarget, SessionEvent};
 use ipc::id::{AgentId, EventId};
 use proptest::prelude::*;
+use protocol::event::{EventKind, ObservedBy, RewindScope, RewindTarget, SessionEvent};
 use serde_json::{Value, json};
 
 use super::agent::gone_on;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ipc::event::EndReason;
+use protocol::event::EndReason;
 
 use super::super::output::Manifest;
 use super::super::report::{BatchReport, FaultCount};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use ipc::rpc::{ErrorWord, Line, Lines, failure};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
+use protocol::rpc::{ErrorWord, Line, Lines, failure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use ipc::approval::{ApprovalAnswer, ServerRequest};
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
-use ipc::rpc::{
+use protocol::approval::{ApprovalAnswer, ServerRequest};
+use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::rpc::{
     self, ErrorObject, ErrorWord, Incoming, Line, MAX_LINE, Notification, NotificationForm, RequestId,
 };
 use tokio::net::{UnixListener, UnixStream};
@@ -148,7 +148,7 @@ impl SocketRelay {
                 self.refuse(Some(&id), &ErrorWord::MethodNotFound.because(why));
             }
             Ok(Incoming::Notification { method }) => say(&format!("ignored the notification {method:?}")),
-            Err(refused) => self.refuse(refused.id.as_ref(), &refused.error),
+            Err(refused) => self.refuse(refused.id.as_ref(), &ErrorObject::from(&refused)),
         }
     }
 

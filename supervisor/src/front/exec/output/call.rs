@@ -2,7 +2,7 @@
 
 use std::io::stderr;
 
-use ipc::event::ToolCallStatus;
+use protocol::event::ToolCallStatus;
 use tui::cut;
 
 use crate::process::tty;

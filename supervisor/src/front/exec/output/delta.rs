@@ -1,7 +1,7 @@
 //! Pieces of replies in `--output stream-json`: lines without a place in the log.
 
-use ipc::event::SCHEMA;
 use ipc::id::{AgentId, ConversationId};
+use protocol::event::SCHEMA;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]

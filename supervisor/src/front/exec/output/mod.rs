@@ -11,10 +11,10 @@ use std::io::{self, IsTerminal, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
-use ipc::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
-use ipc::frontend::{UiEvent, UiEventKind};
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
+use protocol::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
+use protocol::frontend::{UiEvent, UiEventKind};
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
 use tui::text::{open_cluster, printable};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ipc::cost::Usd;
 use ipc::denial::Denial;
-use ipc::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use ipc::id::{AgentCall, AgentId, CallId};
 use ipc::path::WirePath;
+use protocol::cost::Usd;
+use protocol::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use serde::Serialize;
 
 /// Denials and changes of a run, collected while it goes on.

@@ -1,12 +1,12 @@
 //! The agents of a conversation: listed as they were told of, messaged, stopped.
 
-use ipc::event::{
+use ipc::id::{AgentId, CallId, EventId};
+use ipc::rights::{Network, Reach};
+use protocol::event::{
     EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
     ToolKind, WriteTurnAwaited,
 };
-use ipc::frontend::{UiEvent, UiEventKind, UserActionKind};
-use ipc::id::{AgentId, CallId, EventId};
-use ipc::rights::{Network, Reach};
+use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

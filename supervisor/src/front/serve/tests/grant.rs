@@ -1,7 +1,7 @@
 //! Rights that are given and taken back by a request.
 
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, Reach, RightsChange};
+use protocol::frontend::UserActionKind;
 use serde_json::json;
 
 use super::Client;

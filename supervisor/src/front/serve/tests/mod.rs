@@ -10,14 +10,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ipc::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
-use ipc::event::{RewindScope, RewindTarget, SCHEMA};
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::image::MediaType;
 use ipc::rights::{Grant, Network, RightsChange, RightsSummary};
-use ipc::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use ipc::tool::Access;
+use protocol::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
+use protocol::event::{RewindScope, RewindTarget, SCHEMA};
+use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};

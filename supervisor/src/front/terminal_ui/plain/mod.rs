@@ -9,14 +9,14 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Instant;
 
-use ipc::approval::{ApprovalMode, ReviewDecision, ServerRequest};
-use ipc::event::EventKind;
-use ipc::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use ipc::id::{AgentId, ApprovalId};
 use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
+use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
+use protocol::event::EventKind;
+use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
 use tui::{ALLOWED, KnownModels, allowed};
 

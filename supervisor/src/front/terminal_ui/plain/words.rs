@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use ipc::frontend::UserActionKind;
 use ipc::rights::{Network, RightsChange};
+use protocol::frontend::UserActionKind;
 
 use gate::modes::ApprovalMode;
 

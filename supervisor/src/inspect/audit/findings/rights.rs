@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ipc::approval::{ReviewDecision, ServerRequest};
-use ipc::event::{
+use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
+use ipc::rights::{Grant, Rights};
+use protocol::approval::{ReviewDecision, ServerRequest};
+use protocol::event::{
     ApprovalAnswered, DecidedBy, EventKind, PlanApproved, RightsChanged, SessionEvent, SubAgentSpawned,
     WorkerStarted,
 };
-use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
-use ipc::rights::{Grant, Rights};
 
 use super::{Finding, Rule, finding};
 use crate::inspect::audit::by_agent::EventsByAgent;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ipc::event::{EventKind, SessionEvent, WorkerStarted};
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, Network, NetworkState, Rights, RightsSummary};
+use protocol::event::{EventKind, SessionEvent, WorkerStarted};
 
 use super::{Finding, Rule, finding};
 use crate::journal::session::Tree;

@@ -1,8 +1,8 @@
 //! The outcome of one attack, by the events of the session and by the harm that is seen from outside.
 
 use ipc::denial::Denial;
-use ipc::event::{EventKind, RestoredPlace};
 use ipc::id::CallId;
+use protocol::event::{EventKind, RestoredPlace};
 
 use crate::inspect::demo::poison::{Attack, index};
 use crate::process::attempt::GOT_THROUGH;

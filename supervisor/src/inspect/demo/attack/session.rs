@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use ipc::event::SessionEvent;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, geteuid};
+use protocol::event::SessionEvent;
 use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};

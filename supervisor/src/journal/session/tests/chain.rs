@@ -1,9 +1,9 @@
 //! Reading damaged logs: everything that is whole comes back, and what is wrong has a name.
 
-use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
 use proptest::prelude::*;
+use protocol::event::{EventKind, ObservedBy, SessionEvent};
 
 use super::{Scratch, said};
 use crate::journal::session::chain::Link;

@@ -1,4 +1,4 @@
-use ipc::event::SessionEvent;
+use protocol::event::SessionEvent;
 use tempfile::TempDir;
 
 use super::{Scratch, said};

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use ipc::event::{EventKind, ObservedBy, ToolKind};
 use ipc::id::{AgentId, CallId, ConversationId, EventId};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use protocol::event::{EventKind, ObservedBy, ToolKind};
 use serde_json::value::RawValue;
 
 use super::{Scratch, said};

@@ -1,7 +1,7 @@
 //! Logs that this version did not write: of older schemas, of a later version, with agents that nobody knows.
 
-use ipc::event::{EventKind, PlaceChange, Recorded};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{EventKind, PlaceChange, Recorded};
 
 use crate::journal::session::{Fault, Loaded, rebuild};
 

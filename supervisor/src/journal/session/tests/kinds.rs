@@ -1,12 +1,18 @@
 //! Every kind of event survives its line.
 
-use ipc::approval::{
+use ipc::confinement::Tier;
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::id::{AgentCall, AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
+use ipc::image::Image;
+use ipc::missing_right::MissingRight;
+use ipc::path::WirePath;
+use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
+use proptest::prelude::*;
+use protocol::approval::{
     ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
     SessionScope,
 };
-use ipc::confinement::Tier;
-use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::event::{
+use protocol::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
     CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, FilesChanged, Ignored,
     LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed,
@@ -15,12 +21,6 @@ use ipc::event::{
     SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
     WriteTurnAwaited, WriteTurnTaken,
 };
-use ipc::id::{AgentCall, AgentId, ApprovalId, CallId, EventId, Generation, GrantId};
-use ipc::image::Image;
-use ipc::missing_right::MissingRight;
-use ipc::path::WirePath;
-use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
-use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use super::Scratch;
@@ -188,7 +188,7 @@ fn calls() -> Vec<EventKind> {
 }
 
 fn approvals() -> Vec<EventKind> {
-    let change = ipc::approval::FileChange::Add { content: "x\n\0".to_owned() };
+    let change = protocol::approval::FileChange::Add { content: "x\n\0".to_owned() };
     let request = ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
         conversation_id: "s".into(),
         agent: AgentId::root(),

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, Read};
 
-use ipc::event::{EventKind, ObservedBy};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{EventKind, ObservedBy};
 
 use super::{Scratch, said};
 use crate::journal::session::{Fault, LONGEST_LINE, LogError, SessionLog, load, load_from, rebuild};

@@ -9,8 +9,8 @@ mod large;
 mod plan_kinds;
 mod tree;
 
-use ipc::event::{EventKind, ObservedBy, SessionEvent};
 use ipc::id::AgentId;
+use protocol::event::{EventKind, ObservedBy, SessionEvent};
 use tempfile::TempDir;
 
 use super::SessionLog;

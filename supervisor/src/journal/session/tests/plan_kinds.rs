@@ -1,12 +1,12 @@
 //! Events of plans, each with everything that it may have.
 
-use ipc::event::{
+use ipc::id::CallId;
+use ipc::rights::{Network, Reach};
+use protocol::event::{
     AcceptanceOutcome, DecidedBy, EventKind, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus,
     StepAccount,
 };
-use ipc::id::CallId;
-use ipc::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep, StepStatus};
-use ipc::rights::{Network, Reach};
+use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep, StepStatus};
 
 use super::kinds::odd;
 

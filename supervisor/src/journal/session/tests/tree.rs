@@ -1,7 +1,7 @@
 //! Questions that the tree answers.
 
-use ipc::event::{Account, AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use ipc::id::{AgentId, EventId};
+use protocol::event::{Account, AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 
 use super::said;
 use crate::journal::session::{Fault, Tree};

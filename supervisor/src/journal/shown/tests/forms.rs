@@ -1,4 +1,4 @@
-use ipc::event::SessionEvent;
+use protocol::event::SessionEvent;
 use serde_json::json;
 
 use super::{Log, plan_request};

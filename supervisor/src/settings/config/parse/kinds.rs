@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use boundary::policy::split_variable;
 use gate::command_line::parse_prefix;
-use ipc::cost::Usd;
+use protocol::cost::Usd;
 use toml_edit::{Item, Value as Toml};
 
 use crate::settings::config::keys::{Key, Kind};

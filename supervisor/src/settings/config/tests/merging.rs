@@ -1,5 +1,5 @@
-use ipc::approval::ApprovalMode;
 use ipc::rights::Network;
+use protocol::approval::ApprovalMode;
 
 use super::*;
 use crate::settings::config::{ConfigOrigin, Value};

@@ -1,7 +1,7 @@
 //! Edits of a plan that waits, as a text and by fields.
 
-use ipc::event::NoticeCode;
-use ipc::plan::{Acceptance, Plan, PlanStep};
+use protocol::event::NoticeCode;
+use protocol::plan::{Acceptance, Plan, PlanStep};
 
 use super::*;
 

@@ -8,14 +8,19 @@ mod edits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipc::approval::ReviewDecision;
-use ipc::event::{
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::plan::Document;
+use gate::tools::{Kit, PlanTool, Registry, ServedCall};
+use gate::{ApprovalMode, Change, StandingRights};
+use ipc::id::{ApprovalId, CallId};
+use ipc::rights::{Network, Rights, RightsChange};
+use protocol::approval::ReviewDecision;
+use protocol::event::{
     EndReason, EventKind, StepAccount, SubAgentResult, SubAgentStatus, TokenUsage, ToolCallStatus,
 };
-use ipc::frontend::Op;
-use ipc::id::{ApprovalId, CallId};
-use ipc::plan::{OnFailure, StepStatus};
-use ipc::rights::{Network, Rights, RightsChange};
+use protocol::frontend::Op;
+use protocol::plan::{OnFailure, StepStatus};
 use serde_json::json;
 
 use super::script::{Script, call, command, config, file, messages, standing, text};
@@ -23,11 +28,6 @@ use crate::conversation::{AssistantBlock, StopReason};
 use crate::core::{
     AgentConfig, Approver, Effect, Execution, Input, PLAN_FILE, Planning, Purpose, ServedOutcome,
 };
-use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
-use gate::plan::Document;
-use gate::tools::{Kit, PlanTool, Registry, ServedCall};
-use gate::{ApprovalMode, Change, StandingRights};
 
 fn ran(code: i32) -> ipc::message::CallOutcome {
     command(code, "")
@@ -233,7 +233,7 @@ fn what_is_no_approval_of_exactly_this_plan_executes_nothing() {
         (ReviewDecision::DENIED, None),
         (ReviewDecision::Abort, None),
         (ReviewDecision::Approved, Some("another".to_owned())),
-        (ReviewDecision::ApprovedForSession { scope: ipc::approval::SessionScope::Exact }, None),
+        (ReviewDecision::ApprovedForSession { scope: protocol::approval::SessionScope::Exact }, None),
     ] {
         let mut script = asked();
         script.decide_plan(1, decision.clone(), digest);

@@ -6,6 +6,8 @@ mod recorded;
 
 use std::sync::{Arc, LazyLock};
 
+use gate::activity::Activity;
+use gate::tools::Registry;
 use serde_json::{Value, json};
 
 use self::features::features;
@@ -18,8 +20,6 @@ use crate::provider::{
     CacheLifetime, Effort, Message, ModelRequest, RequestOptions, Temperature, Thinking, ThinkingDisplay,
     UserBlock,
 };
-use gate::activity::Activity;
-use gate::tools::Registry;
 
 const PRICED: [(ProviderKind, &str); 3] = [
     (ProviderKind::Anthropic, "claude-opus-5-5"),

@@ -1,0 +1,56 @@
+//! The request for a sub-agent with rights beyond those of the agent that starts it.
+
+use serde::{Deserialize, Serialize};
+
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, Rights};
+
+/// The access that a sub-agent is started with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum AgentAccess {
+    /// No write right but the sub-agent's own temp directory.
+    #[default]
+    Read,
+    /// Write rights as well.
+    Write,
+}
+
+/// Asks whether a sub-agent may be started with exactly these rights for exactly this task.
+///
+/// It is asked once, before the sub-agent starts: an answer for the session is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct AgentRightsApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// The agent that asks: the parent.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The sub-agent's task, whole; at most 32 KiB.
+    pub task: String,
+    /// The role that it would have, whose instructions it reads besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The access that the parent asks for.
+    pub access: AgentAccess,
+    /// The write roots as the parent wrote them: relative to the project, or absolute.
+    pub write: Vec<WirePath>,
+    /// The network that the parent asks for.
+    pub network: Network,
+    /// All rights that the sub-agent would have besides its own private temp directory.
+    pub rights: Rights,
+    /// Those of them that are beyond the parent's standing rights.
+    pub grant: Grant,
+    /// SHA-256 of the task, the role and the rights, in hexadecimal.
+    pub digest: String,
+    /// How long an answer counts, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// Why, in the agent's own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

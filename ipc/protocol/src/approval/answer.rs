@@ -1,0 +1,223 @@
+//! What a front end may answer.
+
+use ipc::id::ApprovalId;
+use serde::{Deserialize, Serialize};
+
+use super::SessionScope;
+use super::kinds::approval_kinds;
+use crate::frontend::Op;
+
+/// A person's decision on one request.
+///
+/// In JSON it is an object with `decision` and what belongs to it: `{"decision":"approved"}`,
+/// `{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}`,
+/// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
+#[derive(schemars::JsonSchema)]
+pub enum ReviewDecision {
+    /// This once.
+    Approved,
+    /// This once, and what the scope covers for the rest of the session.
+    ApprovedForSession {
+        /// How far it reaches.
+        scope: SessionScope,
+    },
+    /// No; the agent goes on.
+    Denied {
+        /// A word to the model.
+        message: Option<String>,
+    },
+    /// No, and the turn ends.
+    Abort,
+}
+
+impl ReviewDecision {
+    /// A denial without a word.
+    pub const DENIED: Self = Self::Denied { message: None };
+
+    /// The word for it, as in JSON.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Approved => DecisionWord::Approved,
+            Self::ApprovedForSession { .. } => DecisionWord::ApprovedForSession,
+            Self::Denied { .. } => DecisionWord::Denied,
+            Self::Abort => DecisionWord::Abort,
+        }
+        .as_str()
+    }
+
+    /// The word for the decision in a result, whatever else the result says.
+    pub(crate) fn word_in(result: &str) -> Option<&'static str> {
+        #[derive(Deserialize)]
+        struct Decided {
+            decision: DecisionWord,
+        }
+        serde_json::from_str(result).ok().map(|Decided { decision }| decision.as_str())
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+enum DecisionWord {
+    Approved,
+    ApprovedForSession,
+    Denied,
+    Abort,
+}
+
+impl DecisionWord {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::ApprovedForSession => "approved_for_session",
+            Self::Denied => "denied",
+            Self::Abort => "abort",
+        }
+    }
+}
+
+/// The JSON form of a decision, and of the response that carries it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+struct Form {
+    decision: DecisionWord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<SessionScope>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl From<ReviewDecision> for Form {
+    fn from(decision: ReviewDecision) -> Self {
+        let (word, scope, message) = match decision {
+            ReviewDecision::Approved => (DecisionWord::Approved, None, None),
+            ReviewDecision::ApprovedForSession { scope } => {
+                (DecisionWord::ApprovedForSession, Some(scope), None)
+            }
+            ReviewDecision::Denied { message } => (DecisionWord::Denied, None, message),
+            ReviewDecision::Abort => (DecisionWord::Abort, None, None),
+        };
+        Self { decision: word, scope, message }
+    }
+}
+
+impl TryFrom<Form> for ReviewDecision {
+    type Error = &'static str;
+
+    fn try_from(form: Form) -> Result<Self, Self::Error> {
+        match (form.decision, form.scope, form.message) {
+            (DecisionWord::Approved, None, None) => Ok(Self::Approved),
+            (DecisionWord::ApprovedForSession, scope, None) => {
+                Ok(Self::ApprovedForSession { scope: scope.unwrap_or_default() })
+            }
+            (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
+            (DecisionWord::Abort, None, None) => Ok(Self::Abort),
+            (_, Some(_), _) => Err("only approved_for_session has a scope"),
+            (_, None, Some(_)) => Err("only denied has a message"),
+        }
+    }
+}
+
+macro_rules! response {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        ///
+        /// In JSON the decision's own fields, and `digest` beside them.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(try_from = "ResponseForm", into = "ResponseForm")]
+        #[derive(schemars::JsonSchema)]
+        pub struct $name {
+            /// The decision.
+            pub decision: ReviewDecision,
+            /// The digest of what was decided on; where it is there, it has to be the request's.
+            pub digest: Option<String>,
+        }
+
+        impl From<$name> for ResponseForm {
+            fn from(response: $name) -> Self {
+                Self { digest: response.digest, ..Self::from(response.decision) }
+            }
+        }
+
+        impl TryFrom<ResponseForm> for $name {
+            type Error = &'static str;
+
+            fn try_from(form: ResponseForm) -> Result<Self, Self::Error> {
+                let digest = form.digest.clone();
+                Ok(Self { decision: ReviewDecision::try_from(Form::from(form))?, digest })
+            }
+        }
+    };
+}
+
+/// The JSON form of a response: serde cannot both flatten and refuse unknown fields.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+struct ResponseForm {
+    decision: DecisionWord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<SessionScope>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+impl From<ReviewDecision> for ResponseForm {
+    fn from(decision: ReviewDecision) -> Self {
+        let Form { decision, scope, message } = decision.into();
+        Self { decision, scope, message, digest: None }
+    }
+}
+
+impl From<ResponseForm> for Form {
+    fn from(form: ResponseForm) -> Self {
+        Self { decision: form.decision, scope: form.scope, message: form.message }
+    }
+}
+
+macro_rules! answers {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        $(response! {
+            #[doc = concat!("The answer to a request for ", $what, ".")]
+            $response
+        })*
+
+        /// What came back for a request.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "data", rename_all = "snake_case")]
+        pub enum ApprovalAnswer {
+            $(#[doc = concat!("An answer to a request for ", $what, ".")] $kind($response),)*
+            /// No answer that can be understood: a denial.
+            Failed {
+                /// What came, or why nothing did.
+                cause: String,
+            },
+        }
+
+        impl ApprovalAnswer {
+            /// The decision, where it is an answer.
+            pub const fn decision(&self) -> Option<&ReviewDecision> {
+                match self {
+                    $(Self::$kind(response) => Some(&response.decision),)*
+                    Self::Failed { .. } => None,
+                }
+            }
+
+            /// The operation that it is on the request `id`; the error says why it is no answer.
+            pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
+                match self {
+                    $(Self::$kind($response { decision, digest }) => Ok(Op::$op { id, decision, digest }),)*
+                    Self::Failed { cause } => Err(cause),
+                }
+            }
+        }
+    };
+}
+
+approval_kinds!(answers);

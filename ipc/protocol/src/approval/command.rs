@@ -1,0 +1,99 @@
+//! Requests for a command, for the network that a command lacks, and for another run after a denial: they share what they say of the command.
+
+use ipc::denial::Denial;
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Network, RightsSummary};
+use ipc::tool::Access;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Recorded;
+
+/// Makes parameters that describe a command; `$network` and `$root` are fields of one request alone.
+///
+/// A macro, because serde cannot both flatten a shared struct and refuse unknown fields.
+macro_rules! command_params {
+    ($(#[$doc:meta])* $name:ident { $($network:tt)* } { $($root:tt)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[derive(schemars::JsonSchema)]
+        pub struct $name {
+            /// The session.
+            pub conversation_id: ConversationId,
+            /// Who asks.
+            pub agent: AgentId,
+            /// The call that it is for.
+            pub call_id: CallId,
+            /// The argument vector that will be executed.
+            pub command: Vec<String>,
+            /// Where, absolute.
+            pub cwd: WirePath,
+            /// Variables that are set beyond those that every command has.
+            pub environment: Vec<(String, WirePath)>,
+            /// The rights that the command declares to need.
+            pub access: Access,
+            $($network)*
+            /// SHA-256 of the effect, in hexadecimal.
+            pub digest: String,
+            /// What the command is given beyond the standing rights.
+            pub grant: Grant,
+            /// The standing rights.
+            pub rights: Recorded<RightsSummary>,
+            /// How long an answer counts, in milliseconds from the request on.
+            pub timeout_ms: u64,
+            /// Why, in the agent's own words: a claim.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reason: Option<String>,
+            $($root)*
+        }
+    };
+}
+
+command_params! {
+    /// Asks for exactly this command.
+    ExecCommandApprovalParams {
+        /// The network that it declares to need.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub network: Option<Network>,
+    } {
+        /// The longest command prefix that could be approved for the session; absent where none could.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Vec<String>>,
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub parts: Vec<Vec<String>>,
+        /// A write root that would cover this and more: a separate choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub grant_root: Option<WirePath>,
+    }
+}
+
+command_params! {
+    /// Asks for the network, which is all that this command lacks.
+    NetworkApprovalParams {} {
+        /// The longest command prefix that could be approved for the session; absent where none could.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Vec<String>>,
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub parts: Vec<Vec<String>>,
+    }
+}
+
+command_params! {
+    /// Offers to run a command again that was denied something, with exactly the access that it lacked. The call has no result yet.
+    ///
+    /// An answer for the session is `grant_root` or `network`; no other scope fits.
+    DeniedCommandApprovalParams {
+        /// The network that it declares to need.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub network: Option<Network>,
+    } {
+        /// The denial that the command ran into.
+        pub denial: Denial,
+        /// The write root that could be a standing right for the session: a separate choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub grant_root: Option<WirePath>,
+    }
+}

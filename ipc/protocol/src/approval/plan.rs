@@ -1,0 +1,56 @@
+//! The request for the execution of a plan.
+
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, Rights};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{PlaceToCreate, Plan};
+
+/// Asks whether exactly this plan may be executed, by an agent of its own with exactly these rights that asks nobody.
+///
+/// It is asked once for these bytes: an answer for the session is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct PlanApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// The agent that asks: the planner.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The plan's file.
+    pub path: WirePath,
+    /// The bytes of the plan.
+    pub markdown: String,
+    /// The plan as it was read from them.
+    pub plan: Plan,
+    /// The steps that an execution before has finished, which are not done again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finished: Vec<u32>,
+    /// All rights that execution would have besides a private temp directory. Every acceptance command runs under them without
+    /// another question.
+    pub rights: Rights,
+    /// The write root among them that is the project's package caches, which lie outside the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caches: Option<WirePath>,
+    /// The places that the plan asks for and that are to be created: the rights are on their directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_create: Vec<PlaceToCreate>,
+    /// The rights that are beyond those of the agent that asks.
+    pub grant: Grant,
+    /// True if the plan asks for the network, which is off in this session: execution will not have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network_refused: bool,
+    /// True if each acceptance command is asked for once more before it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms_commands: bool,
+    /// SHA-256 of the bytes of the plan and of the rights, in hexadecimal.
+    pub digest: String,
+    /// How long an answer counts, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// Why, in the agent's own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,241 @@
+//! What a front end is asked.
+
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Grant, RightsSummary};
+use serde::de::{Deserializer, Error as _};
+use serde::ser::{Error as _, SerializeStruct, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::kinds::{
+    AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, DENIED_COMMAND_APPROVAL_METHOD,
+    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,
+    PLAN_APPROVAL_METHOD, approval_kinds,
+};
+use super::{
+    AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
+    AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
+    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, NetworkApprovalParams,
+    NetworkApprovalResponse, PlanApprovalParams, PlanApprovalResponse, ReviewDecision,
+};
+use crate::event::Recorded;
+use crate::rpc::decode;
+
+/// Asks for exactly this change of files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ApplyPatchApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// Who asks.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// What becomes of each file.
+    pub file_changes: FileChanges,
+    /// SHA-256 of the effect with all its bytes, in hexadecimal: what is approved is what is written.
+    pub digest: String,
+    /// What the call is given beyond the standing rights.
+    pub grant: Grant,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
+    /// How long an answer counts, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// Why, in the agent's own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// A write root that would cover this and more: a separate choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_root: Option<WirePath>,
+    /// The calls whose changes are part of it besides: one answer decides on all, and none for the session fits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<CallId>,
+    /// The number of further changes of the same reply that could be shown together with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Asks for exactly this call of a tool that a server outside the sandbox serves: the agent's rights do not bind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ExternalToolApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// Who asks.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The server that serves the tool.
+    pub server: String,
+    /// The tool, by the server's own name for it.
+    pub tool: String,
+    /// The arguments exactly as they are sent: the text of a JSON object.
+    pub json: String,
+    /// SHA-256 of server, tool and arguments, in hexadecimal.
+    pub digest: String,
+    /// How long an answer counts, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// Why, in the agent's own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+macro_rules! requests {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum ServerRequest {
+            $(#[doc = concat!("For ", $what, ".")] $request($params),)*
+        }
+
+        impl ServerRequest {
+            /// The kind of approval.
+            pub const fn kind(&self) -> AskKind {
+                match self {
+                    $(Self::$request(_) => AskKind::$kind,)*
+                }
+            }
+
+            /// The session.
+            pub const fn conversation_id(&self) -> &ConversationId {
+                match self {
+                    $(Self::$request(params) => &params.conversation_id,)*
+                }
+            }
+
+            /// The agent that asks.
+            pub const fn agent(&self) -> &AgentId {
+                match self {
+                    $(Self::$request(params) => &params.agent,)*
+                }
+            }
+
+            /// The call that it is for.
+            pub const fn call_id(&self) -> CallId {
+                match self {
+                    $(Self::$request(params) => params.call_id,)*
+                }
+            }
+
+            /// The digest of what is approved.
+            pub fn digest(&self) -> &str {
+                match self {
+                    $(Self::$request(params) => &params.digest,)*
+                }
+            }
+
+            /// How long an answer counts, in milliseconds.
+            pub const fn timeout_ms(&self) -> u64 {
+                match self {
+                    $(Self::$request(params) => params.timeout_ms,)*
+                }
+            }
+
+            /// The agent's own words about it: a claim.
+            pub const fn reason(&self) -> Option<&String> {
+                match self {
+                    $(Self::$request(params) => params.reason.as_ref(),)*
+                }
+            }
+
+            /// The parameters as JSON.
+            pub fn params(&self) -> serde_json::Result<Box<RawValue>> {
+                match self {
+                    $(Self::$request(params) => serde_json::value::to_raw_value(params),)*
+                }
+            }
+
+            fn read(method: &str, params: &str) -> serde_json::Result<Self> {
+                match method {
+                    $($constant => serde_json::from_str(params).map(Self::$request),)*
+                    _ => Err(serde::de::Error::custom(format_args!("no request has the method {method:?}"))),
+                }
+            }
+
+            /// The answer of this kind that carries a decision, bound to the digest of this request.
+            pub fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
+                let digest = Some(self.digest().to_owned());
+                match self {
+                    $(Self::$request(_) => ApprovalAnswer::$kind($response { decision, digest }),)*
+                }
+            }
+
+            /// The answer that the result of a response to this request is.
+            pub(crate) fn read_answer(&self, result: &str) -> Result<ApprovalAnswer, String> {
+                match self {
+                    $(Self::$request(_) => decode(result).map(ApprovalAnswer::$kind),)*
+                }
+            }
+
+            /// Each method with the schemas of its parameters and its response.
+            pub(crate) fn schemas(
+                generator: &mut schemars::SchemaGenerator,
+            ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {
+                vec![$((
+                    $constant,
+                    generator.subschema_for::<$params>(),
+                    generator.subschema_for::<$response>(),
+                )),*]
+            }
+        }
+    };
+}
+
+approval_kinds!(requests);
+
+impl ServerRequest {
+    /// The method of its JSON-RPC form.
+    pub const fn method(&self) -> &'static str {
+        self.kind().method()
+    }
+}
+
+impl Serialize for ServerRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut request = serializer.serialize_struct("ServerRequest", 2)?;
+        request.serialize_field("method", self.method())?;
+        request.serialize_field("params", &self.params().map_err(S::Error::custom)?)?;
+        request.end()
+    }
+}
+
+impl schemars::JsonSchema for ServerRequest {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ServerRequest".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let forms: Vec<_> = Self::schemas(generator)
+            .into_iter()
+            .map(|(method, params, _)| {
+                schemars::json_schema!({
+                    "type": "object",
+                    "properties": {"method": {"const": method}, "params": params},
+                    "required": ["method", "params"],
+                })
+            })
+            .collect();
+        schemars::json_schema!({"description": "A request for an approval, as it was made.", "oneOf": forms})
+    }
+}
+
+impl<'de> Deserialize<'de> for ServerRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct RequestForm {
+            method: String,
+            params: Box<RawValue>,
+        }
+        let RequestForm { method, params } = RequestForm::deserialize(deserializer)?;
+        Self::read(&method, params.get()).map_err(D::Error::custom)
+    }
+}

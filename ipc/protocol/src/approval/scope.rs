@@ -1,0 +1,84 @@
+//! Whether there is anybody to ask, and what an answer may cover beyond the one call.
+
+use std::fmt;
+
+use ipc::id::GrantId;
+use ipc::rights::Grant;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Recorded;
+
+/// What becomes of a call that the standing rights do not cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum ApprovalMode {
+    /// Somebody is asked; the project is read-only until then.
+    Ask,
+    /// It is denied; the project is writable.
+    Auto,
+    /// It is denied; the project is read-only.
+    Deny,
+}
+
+impl ApprovalMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Ask, Self::Auto, Self::Deny];
+
+    /// The word for it, as on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Auto => "auto",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How far an approval for the session reaches.
+///
+/// What matches [`Exact`](Self::Exact), a prefix or a pattern runs in a one-shot worker of its own, without a prompt; the
+/// standing rights stay as they are. The other two change them: a new generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum SessionScope {
+    /// This very command under the same rights, or any change of these very files.
+    #[default]
+    Exact,
+    /// Commands that begin with these words: every part of a compound command has to be covered.
+    CommandPrefix(Vec<String>),
+    /// The same for parts of the compound command that was asked for: each of these is the beginning of one.
+    CommandPrefixes(Vec<Vec<String>>),
+    /// Changes of files whose path, relative to the project, matches this glob.
+    PathPattern(String),
+    /// The write root that the request offered as `grant_root`, as a standing right.
+    GrantRoot,
+    /// The network, as a standing right.
+    Network,
+}
+
+/// A scope that was approved for the session, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SessionGrant {
+    /// What it is revoked by.
+    pub id: GrantId,
+    /// What it covers, in words: `commands that begin with: cargo test`.
+    pub covers: String,
+    /// The rights of each match beyond the standing ones; absent where each may write exactly its own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Recorded<Grant>>,
+}
+
+impl SessionGrant {
+    /// The rights of each match beyond the standing ones, in one line.
+    pub fn given(&self) -> String {
+        self.grant.as_ref().map_or_else(|| "write the files that match".to_owned(), ToString::to_string)
+    }
+}

@@ -1,0 +1,481 @@
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::id::{AgentId, ApprovalId, CallId, GrantId};
+use ipc::missing_right::MissingRight;
+use ipc::path::WirePath;
+use ipc::rights::{Execution, Grant, NamedRoot, Network, Reach, Rights, RightsSummary};
+use ipc::tool::Access;
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Recorded;
+use crate::plan::{Acceptance, Plan, PlanStep};
+
+fn grant() -> Grant {
+    Grant { write: vec!["/p/a".into()], net: Network::Off, reach: Reach::default() }
+}
+
+fn rights() -> Recorded<RightsSummary> {
+    let read = vec![NamedRoot::Path("/".into())];
+    RightsSummary { read, ..RightsSummary::default() }.into()
+}
+
+fn patch() -> ApplyPatchApprovalParams {
+    let changes = [
+        (WirePath::from("/p/a"), FileChange::Add { content: "one\n".to_owned() }),
+        ("/p/b".into(), FileChange::Delete { content: "two\n".to_owned() }),
+        (
+            b"/p/\xff".to_vec().into(),
+            FileChange::Update { unified_diff: "@@ -1 +1 @@\n".to_owned(), move_path: Some("/p/d".into()) },
+        ),
+    ];
+    ApplyPatchApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        file_changes: FileChanges(changes.into()),
+        digest: "ab".to_owned(),
+        grant: grant(),
+        rights: rights(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        grant_root: Some("/p".into()),
+        with: Vec::new(),
+        more: 0,
+    }
+}
+
+fn exec() -> ExecCommandApprovalParams {
+    ExecCommandApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        command: ["bash", "-c", "echo \"a  b\" | sh"].map(str::to_owned).into(),
+        cwd: "/p".into(),
+        environment: vec![("A".to_owned(), "b".into())],
+        access: Access::Write,
+        network: Some(Network::On),
+        digest: "ab".to_owned(),
+        grant: grant(),
+        rights: rights(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        prefix: Some(vec!["echo".to_owned()]),
+        parts: Vec::new(),
+        grant_root: Some("/p".into()),
+    }
+}
+
+fn denied() -> DeniedCommandApprovalParams {
+    let exec = exec();
+    DeniedCommandApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: vec![],
+        access: Access::Standing,
+        network: None,
+        digest: exec.digest,
+        grant: exec.grant,
+        rights: exec.rights,
+        timeout_ms: 1000,
+        reason: None,
+        denial: Denial {
+            layer: Layer::Landlock,
+            operation: Operation::Write,
+            object: Object::Path("/p/a".into()),
+            program: None,
+            missing_right: MissingRight::write(&"/p/a".into()).into(),
+            grant: Some("--write /p/a".to_owned()),
+            grade: Grade::Proved,
+            errno: Some(13),
+        },
+        grant_root: Some("/p/a".into()),
+    }
+}
+
+fn network() -> NetworkApprovalParams {
+    let exec = exec();
+    NetworkApprovalParams {
+        conversation_id: exec.conversation_id,
+        agent: exec.agent,
+        call_id: exec.call_id,
+        command: exec.command,
+        cwd: exec.cwd,
+        environment: vec![],
+        access: Access::Standing,
+        digest: exec.digest,
+        grant: Grant { write: vec![], net: Network::On, reach: Reach::default() },
+        rights: exec.rights,
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+        prefix: None,
+        parts: Vec::new(),
+    }
+}
+
+fn external() -> ExternalToolApprovalParams {
+    ExternalToolApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        server: "docs".to_owned(),
+        tool: "search".to_owned(),
+        json: r#"{"q": "é"}"#.to_owned(),
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
+}
+
+fn agent() -> AgentRightsApprovalParams {
+    let rights = Rights {
+        read: vec!["/".into()],
+        write: vec!["/p/src".into(), "/t".into()],
+        net: Network::On,
+        exec: Execution::Allowed,
+        ..Rights::default()
+    };
+    AgentRightsApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        task: "fix the é test".to_owned(),
+        role: None,
+        access: AgentAccess::Write,
+        write: vec!["/p/src".into()],
+        network: Network::On,
+        rights,
+        grant: Grant { write: vec!["/p/src".into()], net: Network::On, reach: Reach::default() },
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
+}
+
+fn plan() -> PlanApprovalParams {
+    let AgentRightsApprovalParams { rights, grant, .. } = agent();
+    let step = PlanStep {
+        title: "One".to_owned(),
+        acceptance: vec![Acceptance::Command("make".to_owned())],
+        ..PlanStep::default()
+    };
+    PlanApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        path: "/s/p.md".into(),
+        markdown: "# P\n".to_owned(),
+        plan: Plan { title: "P".to_owned(), steps: vec![step], ..Plan::default() },
+        finished: vec![],
+        rights,
+        caches: None,
+        to_create: vec![],
+        grant,
+        network_refused: true,
+        confirms_commands: false,
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: None,
+    }
+}
+
+fn golden(request: ServerRequest, json: &str) {
+    assert_eq!(serde_json::to_string(&request).unwrap(), json);
+    assert_eq!(serde_json::from_str::<ServerRequest>(json).unwrap(), request);
+}
+
+#[test]
+fn a_patch_request_has_its_shape() {
+    golden(
+        ServerRequest::ApplyPatchApproval(patch()),
+        concat!(
+            r#"{"method":"applyPatchApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""file_changes":{"/p/a":{"add":{"content":"one\n"}},"/p/b":{"delete":{"content":"two\n"}},"#,
+            r#""base64:L3Av/w==":{"update":{"unified_diff":"@@ -1 +1 @@\n","move_path":"/p/d"}}},"digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because","grant_root":"/p"}}"#
+        ),
+    );
+    let bare = ApplyPatchApprovalParams { reason: None, grant_root: None, ..patch() };
+    let json = serde_json::to_string(&ServerRequest::ApplyPatchApproval(bare.clone())).unwrap();
+    assert!(!json.contains("reason") && !json.contains("grant_root") && !json.contains("null"), "{json}");
+    assert_eq!(
+        serde_json::from_str::<ServerRequest>(&json).unwrap(),
+        ServerRequest::ApplyPatchApproval(bare)
+    );
+}
+
+#[test]
+fn a_command_request_has_its_shape() {
+    golden(
+        ServerRequest::ExecCommandApproval(exec()),
+        concat!(
+            r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[["A","b"]],"access":"write","#,
+            r#""network":"on","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because","prefix":["echo"],"grant_root":"/p"}}"#
+        ),
+    );
+    let bare = ExecCommandApprovalParams {
+        network: None,
+        reason: None,
+        prefix: None,
+        parts: Vec::new(),
+        grant_root: None,
+        environment: vec![],
+        ..exec()
+    };
+    golden(
+        ServerRequest::ExecCommandApproval(bare),
+        concat!(
+            r#"{"method":"execCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"write","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_request_after_a_denial_has_its_shape() {
+    golden(
+        ServerRequest::DeniedCommandApproval(denied()),
+        concat!(
+            r#"{"method":"deniedCommandApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
+            r#""grant":{"write":["/p/a"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"#,
+            r#""denial":{"layer":"landlock","operation":"write","object":{"path":"/p/a"},"#,
+            r#""missing_right":{"type":"write","path":"/p/a"},"grant":"--write /p/a","grade":"proved","errno":13},"#,
+            r#""grant_root":"/p/a"}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_network_request_has_its_shape() {
+    golden(
+        ServerRequest::NetworkApproval(network()),
+        concat!(
+            r#"{"method":"networkApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":["bash","-c","echo \"a  b\" | sh"],"cwd":"/p","environment":[],"access":"standing","digest":"ab","#,
+            r#""grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_request_for_an_external_tool_has_its_shape() {
+    golden(
+        ServerRequest::ExternalToolApproval(external()),
+        concat!(
+            r#"{"method":"externalToolApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""server":"docs","tool":"search","json":"{\"q\": \"é\"}","digest":"ab","timeout_ms":1000,"#,
+            r#""reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_request_for_the_rights_of_a_sub_agent_has_its_shape() {
+    golden(
+        ServerRequest::AgentRightsApproval(agent()),
+        concat!(
+            r#"{"method":"agentRightsApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""task":"fix the é test","access":"write","write":["/p/src"],"network":"on","#,
+            r#""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","#,
+            r#""limits":{"timeout_ms":600000,"output_bytes":65536}},"#,
+            r#""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""digest":"ab","timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_request_for_the_execution_of_a_plan_has_its_shape() {
+    golden(
+        ServerRequest::PlanApproval(plan()),
+        concat!(
+            r##"{"method":"planApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"##,
+            r##""path":"/s/p.md","markdown":"# P\n","plan":{"title":"P","steps":[{"title":"One","##,
+            r##""acceptance":[{"type":"command","text":"make"}]}]},"##,
+            r##""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","##,
+            r##""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","##,
+            r##""limits":{"timeout_ms":600000,"output_bytes":65536}},"##,
+            r##""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"##,
+            r##""network_refused":true,"digest":"ab","timeout_ms":1000}}"##
+        ),
+    );
+}
+
+#[test]
+fn the_session_is_required_and_nothing_unknown_passes() {
+    for request in [
+        ServerRequest::ApplyPatchApproval(patch()),
+        ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::DeniedCommandApproval(denied()),
+        ServerRequest::NetworkApproval(network()),
+        ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::AgentRightsApproval(agent()),
+        ServerRequest::PlanApproval(plan()),
+    ] {
+        let json = serde_json::to_string(&request).unwrap();
+        let nameless = json.replace(r#""conversation_id":"s","#, "");
+        let error = serde_json::from_str::<ServerRequest>(&nameless).unwrap_err().to_string();
+        assert!(error.contains("conversation_id"), "{error}");
+        let more = json.replace(r#""timeout_ms""#, r#""sudo":true,"timeout_ms""#);
+        let error = serde_json::from_str::<ServerRequest>(&more).unwrap_err().to_string();
+        assert!(error.contains("sudo"), "{error}");
+    }
+}
+
+#[test]
+fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
+    let requests = [
+        ServerRequest::ApplyPatchApproval(patch()),
+        ServerRequest::ExecCommandApproval(exec()),
+        ServerRequest::DeniedCommandApproval(denied()),
+        ServerRequest::NetworkApproval(network()),
+        ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::AgentRightsApproval(agent()),
+        ServerRequest::PlanApproval(plan()),
+    ];
+    assert!(requests.iter().map(ServerRequest::kind).eq(AskKind::ALL.iter().copied()));
+    assert!(requests.iter().map(ServerRequest::method).eq(SERVER_METHODS.iter().copied()));
+    let operations = requests.map(|request| {
+        let answer = request.read_answer(r#"{"decision":"abort","digest":"ab"}"#).unwrap();
+        assert_eq!(answer, request.answer(ReviewDecision::Abort));
+        format!("{:?}", answer.into_op(ApprovalId(3)).unwrap())
+    });
+    let fields = r#" { id: ApprovalId(3), decision: Abort, digest: Some("ab") }"#;
+    let names = [
+        "PatchApproval",
+        "ExecApproval",
+        "DeniedCommandApproval",
+        "NetworkApproval",
+        "ExternalToolApproval",
+        "AgentRightsApproval",
+        "PlanApproval",
+    ];
+    assert_eq!(operations, names.map(|name| format!("{name}{fields}")));
+    let failed = ApprovalAnswer::Failed { cause: "none".to_owned() };
+    assert_eq!(failed.into_op(ApprovalId(3)), Err("none".to_owned()));
+}
+
+#[test]
+fn a_path_of_a_change_is_absolute_and_stands_once() {
+    let change = r#"{"add":{"content":""}}"#;
+    for json in [
+        format!(r#"{{"a":{change}}}"#),
+        format!(r#"{{"base64:!":{change}}}"#),
+        format!(r#"{{"base64:Lw":{change}}}"#),
+        format!(r#"{{"/a":{change},"/a":{change}}}"#),
+        format!(r#"{{"/a":{change},"base64:L2E=":{change}}}"#),
+        format!(r#"{{"/a\u0000":{change}}}"#),
+        r#"{"/a":{"add":{}}}"#.to_owned(),
+    ] {
+        assert!(serde_json::from_str::<FileChanges>(&json).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn each_decision_has_one_form() {
+    let exact = ReviewDecision::ApprovedForSession { scope: SessionScope::Exact };
+    let scoped = |scope| ReviewDecision::ApprovedForSession { scope };
+    let words = || vec!["cargo".to_owned(), "test".to_owned()];
+    for (decision, json) in [
+        (ReviewDecision::Approved, r#"{"decision":"approved"}"#),
+        (exact.clone(), r#"{"decision":"approved_for_session","scope":{"type":"exact"}}"#),
+        (
+            scoped(SessionScope::CommandPrefix(words())),
+            r#"{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}"#,
+        ),
+        (
+            scoped(SessionScope::PathPattern("src/**".to_owned())),
+            r#"{"decision":"approved_for_session","scope":{"type":"path_pattern","value":"src/**"}}"#,
+        ),
+        (
+            scoped(SessionScope::GrantRoot),
+            r#"{"decision":"approved_for_session","scope":{"type":"grant_root"}}"#,
+        ),
+        (scoped(SessionScope::Network), r#"{"decision":"approved_for_session","scope":{"type":"network"}}"#),
+        (ReviewDecision::DENIED, r#"{"decision":"denied"}"#),
+        (
+            ReviewDecision::Denied { message: Some("no".to_owned()) },
+            r#"{"decision":"denied","message":"no"}"#,
+        ),
+        (ReviewDecision::Abort, r#"{"decision":"abort"}"#),
+    ] {
+        assert_eq!(serde_json::to_string(&decision).unwrap(), json);
+        assert_eq!(serde_json::from_str::<ReviewDecision>(json).unwrap(), decision);
+        let response = ExecCommandApprovalResponse { decision: decision.clone(), digest: None };
+        assert_eq!(serde_json::to_string(&response).unwrap(), json);
+        let bound = ApplyPatchApprovalResponse { decision, digest: Some("ab".to_owned()) };
+        let json = json.strip_suffix('}').unwrap().to_owned() + r#","digest":"ab"}"#;
+        assert_eq!(serde_json::to_string(&bound).unwrap(), json);
+        assert_eq!(serde_json::from_str::<ApplyPatchApprovalResponse>(&json).unwrap(), bound);
+    }
+    let plain = r#"{"decision":"approved_for_session"}"#;
+    assert_eq!(serde_json::from_str::<ReviewDecision>(plain).unwrap(), exact);
+}
+
+#[test]
+fn what_is_no_decision_is_none() {
+    for json in [
+        "null",
+        "true",
+        "\"approved\"",
+        "[]",
+        "{}",
+        r#"{"decision":null}"#,
+        r#"{"decision":true}"#,
+        r#"{"decision":"Approved"}"#,
+        r#"{"decision":"approve"}"#,
+        r#"{"decision":"approved","scope":{"type":"exact"}}"#,
+        r#"{"decision":"denied","scope":{"type":"exact"}}"#,
+        r#"{"decision":"approved","message":"go"}"#,
+        r#"{"decision":"abort","message":"go"}"#,
+        r#"{"decision":"approved_for_session","message":"go"}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"everything"}}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"command_prefix"}}"#,
+        r#"{"decision":"approved_for_session","scope":{"type":"command_prefix","value":"cargo"}}"#,
+        r#"{"decision":"approved","yes":1}"#,
+        r#"{"decision":"approved","decision":"denied"}"#,
+    ] {
+        assert!(serde_json::from_str::<NetworkApprovalResponse>(json).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn a_grant_of_the_session_is_listed() {
+    let grant = Grant { write: vec!["/p".into()], ..Grant::default() };
+    let reach = r#"{"host":false,"lan":false,"link_local":false,"metadata":false}"#;
+    let value = format!(r#","grant":{{"write":["/p"],"net":"off","reach":{reach}}}"#);
+    let sentence = Recorded::Unstructured("write /p".to_owned());
+    for (grant, json, line) in [
+        (Some(grant.into()), value.as_str(), "write /p"),
+        (None, "", "write the files that match"),
+        (Some(sentence), r#","grant":"write /p""#, "write /p"),
+    ] {
+        let grant = SessionGrant { id: GrantId(1), covers: "x".to_owned(), grant };
+        let json = format!(r#"{{"id":1,"covers":"x"{json}}}"#);
+        assert_eq!(serde_json::to_string(&grant).unwrap(), json);
+        assert_eq!(serde_json::from_str::<SessionGrant>(&json).unwrap(), grant);
+        assert_eq!(grant.given(), line);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_path_and_content_survive(name in proptest::collection::vec(1u8.., 0..20), content in ".*") {
+        let path = WirePath::from([b"/", name.as_slice()].concat());
+        let changes = FileChanges([(path, FileChange::Add { content })].into());
+        let json = serde_json::to_string(&changes).unwrap();
+        prop_assert_eq!(serde_json::from_str::<FileChanges>(&json).unwrap(), changes);
+    }
+}

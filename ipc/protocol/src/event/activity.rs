@@ -1,0 +1,32 @@
+//! The activity of an agent.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The purpose of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum Activity {
+    /// It makes a plan, and changes nothing.
+    Plan,
+    /// It carries out a task.
+    Execute,
+}
+
+impl Activity {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Execute => "execute",
+        }
+    }
+}
+
+impl fmt::Display for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

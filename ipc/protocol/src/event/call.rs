@@ -1,0 +1,56 @@
+//! Facts about a tool call that an editor shows: its kind, its places, its changes of files.
+
+use serde::{Deserialize, Serialize};
+
+use ipc::path::WirePath;
+
+/// The kind of a tool, in the words of the Agent Client Protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum ToolKind {
+    /// It reads files or directories.
+    Read,
+    /// It changes files.
+    Edit,
+    /// It removes files.
+    Delete,
+    /// It moves files.
+    Move,
+    /// It searches.
+    Search,
+    /// It executes a command.
+    Execute,
+    /// It plans, or has another agent work.
+    Think,
+    /// It fetches something from outside.
+    Fetch,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// A place that a call is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Location {
+    /// The file or directory, absolute.
+    pub path: WirePath,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// A change of a file that a call made: of the whole file, or of the lines of a long one that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileDiff {
+    /// The file, absolute.
+    pub path: WirePath,
+    /// The number of the first line of both texts, from 1; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+    /// The text before; absent for a new file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_text: Option<String>,
+    /// The text after.
+    pub new_text: String,
+}

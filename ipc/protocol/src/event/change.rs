@@ -1,0 +1,140 @@
+//! Files that changed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use ipc::path::WirePath;
+
+/// A place that the host runs or reads later, and that had changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RestoredPlace {
+    /// The place: relative to the project, or absolute where it lies outside.
+    pub path: WirePath,
+    /// The change that was found.
+    pub what: PlaceChange,
+    /// Where that is now which stood there, if it was moved aside: moved back and named with `--write`, it is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<WirePath>,
+    /// Why it could not be moved aside, and was removed; or, if it was not restored, why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether it could be neither restored nor moved aside, and lost its permissions instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// Whether it is again what it was.
+    pub restored: bool,
+}
+
+impl RestoredPlace {
+    /// The change, and where its result is now, as a phrase.
+    pub fn phrase(&self) -> String {
+        let Self { what, moved_to, error, closed, restored, .. } = self;
+        match (moved_to, error) {
+            (Some(to), Some(error)) if !restored => format!("{what}; {error}; moved to {to}"),
+            (Some(to), _) if what.is_of_git() => {
+                format!("{what}; moved to {to}; to accept it, move it back and name it with --write")
+            }
+            (Some(to), _) => format!("{what}; moved to {to}"),
+            (None, Some(error)) if *restored => {
+                format!("{what}; cannot be moved aside: {error}, so that it was removed")
+            }
+            (None, Some(error)) if *closed => format!("{what}; {error}; its permissions were taken"),
+            (None, Some(error)) => format!("{what} ({error})"),
+            (None, None) => what.to_string(),
+        }
+    }
+}
+
+/// A change of a place that the host runs or reads later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum PlaceChange {
+    /// It was created.
+    Created,
+    /// It was changed.
+    Changed,
+    /// It was removed.
+    Removed,
+    /// The directory that holds it was moved away.
+    #[serde(alias = "moved away")]
+    MovedAway,
+    /// A directory was filled with more files than are looked at.
+    #[serde(alias = "filled with files")]
+    Crowded,
+    /// Something came into a git directory that is no part of one.
+    #[serde(alias = "no part of a git directory")]
+    NoPartOfGit,
+    /// Something that is not a file came in the place of one.
+    #[serde(alias = "not a file")]
+    NotAFile,
+    /// It leads git elsewhere, or to a program, when an operation goes on.
+    #[serde(alias = "leads git elsewhere, or to a program, when it goes on")]
+    LeadsElsewhere,
+    /// Git does not accept the configuration.
+    #[serde(alias = "no configuration that git accepts")]
+    BadConfiguration,
+    /// Other users could have written there.
+    Permissions,
+    /// These keys of a configuration were changed; if there are none, their order.
+    Keys(Vec<String>),
+    /// These commands were added to an operation of git that is paused.
+    Commands(Vec<String>),
+    /// The phrase of an older schema.
+    #[serde(untagged)]
+    #[schemars(skip)]
+    Unstructured(String),
+}
+
+impl PlaceChange {
+    /// True if a tool of the user's may have made it in a git directory.
+    const fn is_of_git(&self) -> bool {
+        matches!(self, Self::NoPartOfGit | Self::NotAFile | Self::LeadsElsewhere)
+    }
+}
+
+impl fmt::Display for PlaceChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::MovedAway => "moved away",
+            Self::Crowded => "filled with files",
+            Self::NoPartOfGit => "no part of a git directory",
+            Self::NotAFile => "not a file",
+            Self::LeadsElsewhere => "leads git elsewhere, or to a program, when it goes on",
+            Self::BadConfiguration => "no configuration that git accepts",
+            Self::Permissions => "writable by others",
+            Self::Keys(keys) if keys.is_empty() => "the order of its keys",
+            Self::Keys(keys) => return f.write_str(&keys.join(", ")),
+            Self::Commands(commands) => return write!(f, "runs a command: {}", commands.join("; ")),
+            Self::Unstructured(phrase) => phrase,
+        })
+    }
+}
+
+/// A file that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChangedFile {
+    /// The file, relative to the project.
+    pub path: WirePath,
+    /// The way in which it changed.
+    pub change: ChangeKind,
+}
+
+/// A change of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Deleted,
+    /// Its content or mode changed.
+    Modified,
+    /// It has the content of a file that is gone.
+    RenamedFrom(WirePath),
+}

@@ -1,0 +1,128 @@
+//! A context that becomes too long, and the one that takes its place.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{TokenUsage, counted};
+use crate::cost::Usd;
+
+/// A context is about to be summarised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CompactionStarted {
+    /// The reason for it.
+    pub cause: CompactionCause,
+    /// About how many tokens the next prompt would have.
+    pub tokens: u64,
+    /// How many tokens a prompt and its reply may have together.
+    pub window: u64,
+}
+
+/// A new context has begun: nothing of the one before goes to the model any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ContextCompacted {
+    /// The reason for it.
+    pub cause: CompactionCause,
+    /// Who wrote the summary.
+    pub summary: SummaryFrom,
+    /// About how many tokens the next prompt would have had.
+    pub tokens_before: u64,
+    /// About how many tokens the new context begins with.
+    pub tokens_after: u64,
+    /// What the summary cost in tokens.
+    pub usage: TokenUsage,
+    /// What it cost, where the prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// The first message of the new context, as the model gets it: its blocks of text, in order.
+    pub first_message: Vec<String>,
+}
+
+/// Why a context is summarised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum CompactionCause {
+    /// The next prompt would not leave the room that a reply and its results need.
+    Limit,
+    /// The provider said that the prompt is too long.
+    Overflow,
+    /// The user asked for it.
+    Request,
+    /// The user asked for an empty conversation: there is no summary.
+    Clear,
+}
+
+/// Who wrote the summary of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum SummaryFrom {
+    /// The model, asked at the end of the conversation.
+    Conversation,
+    /// The model, asked about a shortened record of the conversation.
+    Record,
+    /// Nobody: only what is known without the model was carried over.
+    Nobody,
+}
+
+/// The line that a person reads.
+impl fmt::Display for CompactionStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cause, tokens, window } = self;
+        let why = match cause {
+            CompactionCause::Limit => "the context is nearly full",
+            CompactionCause::Overflow => "the provider finds the context too long",
+            CompactionCause::Request | CompactionCause::Clear => "as you asked",
+        };
+        let (tokens, window) = (counted(*tokens), counted(*window));
+        write!(f, "{why}: the conversation is summarised (about {tokens} of {window} tokens)")
+    }
+}
+
+/// The line that a person reads.
+impl fmt::Display for ContextCompacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cause, summary, tokens_before, tokens_after, .. } = self;
+        match (cause, summary) {
+            (CompactionCause::Clear, _) => {
+                f.write_str("an empty conversation begins: the model knows nothing of what is above")?;
+                return write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after));
+            }
+            _ => write!(f, "a new context goes on with ")?,
+        }
+        match summary {
+            SummaryFrom::Conversation => write!(f, "the model's summary")?,
+            SummaryFrom::Record => write!(f, "the model's summary of a shortened record")?,
+            SummaryFrom::Nobody => write!(f, "what is known; the model wrote no summary")?,
+        }
+        write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_events_are_a_line_each() {
+        let started = CompactionStarted { cause: CompactionCause::Limit, tokens: 850_000, window: 1_000_000 };
+        assert_eq!(
+            started.to_string(),
+            "the context is nearly full: the conversation is summarised (about 850k of 1.0M tokens)"
+        );
+        let compacted = ContextCompacted {
+            cause: CompactionCause::Limit,
+            summary: SummaryFrom::Conversation,
+            tokens_before: 850_000,
+            tokens_after: 12_000,
+            usage: TokenUsage::default(),
+            cost_usd: None,
+            first_message: Vec::new(),
+        };
+        assert_eq!(
+            compacted.to_string(),
+            "a new context goes on with the model's summary (about 850k → 12.0k tokens)"
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! How a session begins, what a turn brings, and how both end.
+
+use ipc::path::WirePath;
+use ipc::rights::RightsSummary;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Activity, EndReason, Recorded};
+use crate::approval::ApprovalMode;
+use crate::cost::Usd;
+
+/// The beginning of a session, or of another run of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SessionStarted {
+    /// The version of Bailiwick.
+    pub version: String,
+    /// The project.
+    pub project: WirePath,
+    /// The activity of its first agent.
+    pub activity: Activity,
+    /// The approval mode.
+    pub mode: ApprovalMode,
+    /// The model's name.
+    pub model: String,
+    /// The provider's name.
+    pub provider: String,
+    /// The address of the model's server. Absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
+    /// True if the session goes on that an earlier run began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+}
+
+/// Another model answers from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ModelChanged {
+    /// The model until now.
+    pub from: String,
+    /// The model of the next requests.
+    pub to: String,
+    /// True if a new context goes on with what was said, called and answered: thinking, signatures and blocks of the
+    /// provider's own tools stay behind.
+    pub new_context: bool,
+    /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+/// A complete reply of the model.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AssistantMessage {
+    /// The model's id of the message.
+    pub message_id: String,
+    /// The model that answered.
+    pub model: String,
+    /// The content blocks, byte for byte as they go back to the model.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub content: Vec<Box<RawValue>>,
+    /// Why the model stopped.
+    pub stop_reason: String,
+    /// What it cost in tokens.
+    pub usage: TokenUsage,
+    /// True if the tokens are our estimate, in whole or in part: nobody counts those of a reply that was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    /// What it cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+}
+
+/// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TokenUsage {
+    /// Prompt tokens that came from no cache.
+    pub input: u64,
+    /// Prompt tokens that were written to the cache.
+    pub cache_creation: u64,
+    /// Those of them that are kept for an hour, and not for five minutes.
+    #[serde(default)]
+    pub cache_creation_1h: u64,
+    /// Prompt tokens that were read from the cache.
+    pub cache_read: u64,
+    /// Tokens of the reply.
+    pub output: u64,
+    /// The number of all these tokens that nobody counted: an estimate of what was cut off.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub estimated: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
+impl TokenUsage {
+    /// All tokens of the prompt.
+    pub const fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
+    }
+
+    /// The sign before numbers that are an estimate, in whole or in part.
+    pub const fn mark(&self) -> &'static str {
+        if self.estimated == 0 { "" } else { "~" }
+    }
+
+    /// All tokens.
+    pub const fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_creation_1h = self.cache_creation_1h.saturating_add(other.cache_creation_1h);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.output = self.output.saturating_add(other.output);
+        self.estimated = self.estimated.saturating_add(other.estimated);
+    }
+}
+
+/// The end of one turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TurnFinished {
+    /// The reason.
+    pub reason: EndReason,
+    /// A sentence for people, where the reason needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// The turn's tokens.
+    pub usage: TokenUsage,
+    /// What they cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunResult {
+    /// The exit code.
+    pub exit_code: u8,
+    /// The reason.
+    pub reason: EndReason,
+    /// A sentence for people, where the reason needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Why the first worker's tier is not the full one, where the best was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_full_tier: Option<String>,
+    /// What the sandbox promises and this kernel does not enforce.
+    #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
+    pub not_enforced: Vec<String>,
+    /// The model's last words.
+    pub text: String,
+    /// How many requests were answered.
+    pub steps: u32,
+    /// Tokens in all.
+    pub usage: TokenUsage,
+    /// What they cost, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}

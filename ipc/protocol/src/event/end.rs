@@ -1,0 +1,216 @@
+//! Reasons for which runs, turns and workers end.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a run or a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum EndReason {
+    /// The model ended its turn.
+    Done,
+    /// The model did not get on.
+    GaveUp,
+    /// The model said nothing, and called nothing, also when it was asked once more.
+    NothingSaid,
+    /// The model wrote a tool call as text, which its server did not read, also when it was asked once more.
+    CallAsText,
+    /// The steps are spent.
+    StepLimit,
+    /// The tokens are spent.
+    TokenLimit,
+    /// The money is spent.
+    CostLimit,
+    /// The time is spent.
+    TimeLimit,
+    /// The model refused.
+    Refusal,
+    /// The context window is full.
+    ContextFull,
+    /// The model ended its turn after a denial, and nothing succeeded since.
+    #[serde(rename = "denied")]
+    DeniedAtEnd,
+    /// The user answered a request for an approval by ending the turn.
+    Aborted,
+    /// The provider failed.
+    #[serde(rename = "provider_error")]
+    Provider,
+    /// The user interrupted it.
+    Interrupted,
+    /// The user ended the session.
+    Closed,
+    /// The session was told to end.
+    Terminated,
+    /// The session's terminal is gone.
+    HungUp,
+    /// There is no worker for it; no model was asked.
+    NoSandbox,
+    /// Bailiwick itself failed.
+    #[serde(rename = "internal_error")]
+    Internal,
+}
+
+impl EndReason {
+    /// Every reason.
+    pub const ALL: [Self; 19] = [
+        Self::Done,
+        Self::GaveUp,
+        Self::NothingSaid,
+        Self::CallAsText,
+        Self::StepLimit,
+        Self::TokenLimit,
+        Self::CostLimit,
+        Self::TimeLimit,
+        Self::Refusal,
+        Self::ContextFull,
+        Self::DeniedAtEnd,
+        Self::Aborted,
+        Self::Provider,
+        Self::Interrupted,
+        Self::Closed,
+        Self::Terminated,
+        Self::HungUp,
+        Self::NoSandbox,
+        Self::Internal,
+    ];
+
+    /// The exit code of a headless run that ends so.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Done | Self::Closed => 0,
+            Self::Internal => 1,
+            Self::GaveUp
+            | Self::NothingSaid
+            | Self::CallAsText
+            | Self::StepLimit
+            | Self::TokenLimit
+            | Self::CostLimit
+            | Self::TimeLimit
+            | Self::Refusal
+            | Self::ContextFull => 3,
+            Self::DeniedAtEnd | Self::Aborted => 4,
+            Self::NoSandbox => 5,
+            Self::Provider => 6,
+            Self::Interrupted => 130,
+            Self::HungUp => 129,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The word for it, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::GaveUp => "gave_up",
+            Self::NothingSaid => "nothing_said",
+            Self::CallAsText => "call_as_text",
+            Self::StepLimit => "step_limit",
+            Self::TokenLimit => "token_limit",
+            Self::CostLimit => "cost_limit",
+            Self::TimeLimit => "time_limit",
+            Self::Refusal => "refusal",
+            Self::ContextFull => "context_full",
+            Self::DeniedAtEnd => "denied",
+            Self::Aborted => "aborted",
+            Self::Provider => "provider_error",
+            Self::Interrupted => "interrupted",
+            Self::Closed => "closed",
+            Self::Terminated => "terminated",
+            Self::HungUp => "hung_up",
+            Self::NoSandbox => "no_sandbox",
+            Self::Internal => "internal_error",
+        }
+    }
+}
+
+/// The words that people read.
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str().replace('_', " "))
+    }
+}
+
+/// Why a worker is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum WorkerEnd {
+    /// The run is over.
+    RunOver,
+    /// It exited by itself.
+    Exited {
+        /// Its exit code.
+        code: i32,
+    },
+    /// A signal ended it.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// A signal ended its broker, and with that the worker.
+    BrokerSignalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// It was killed because it broke the protocol.
+    ProtocolBroken {
+        /// The message that is not allowed.
+        violation: String,
+    },
+    /// It was killed because it answered none of its calls in time.
+    Silent,
+    /// Its end could not be waited for.
+    NotWaitedFor {
+        /// The error.
+        error: String,
+    },
+    /// Nothing reads from it any more.
+    ReaderGone,
+}
+
+/// A clause whose subject is the worker.
+impl fmt::Display for WorkerEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunOver => f.write_str("the run is over"),
+            Self::Exited { code: 0 } => f.write_str("exited"),
+            Self::Exited { code } => write!(f, "exited with code {code}"),
+            Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
+            Self::BrokerSignalled { signal } => write!(f, "its broker was ended by signal {signal}"),
+            Self::ProtocolBroken { violation } => write!(f, "killed: it broke the protocol ({violation})"),
+            Self::Silent => f.write_str("killed: it did not answer in time"),
+            Self::NotWaitedFor { error } => write!(f, "cannot be waited for: {error}"),
+            Self::ReaderGone => f.write_str("is gone"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::recorded::Recorded;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_one_word() {
+        for reason in EndReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
+
+    #[test]
+    fn an_end_is_an_object_and_the_sentence_of_an_older_log_stays_one() {
+        let end = Recorded::from(WorkerEnd::Exited { code: 3 });
+        let json = r#"{"type":"exited","code":3}"#;
+        assert_eq!(serde_json::to_string(&end).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Recorded<WorkerEnd>>(json).unwrap(), end);
+        let old: Recorded<WorkerEnd> = serde_json::from_str(r#""exited with code 3""#).unwrap();
+        assert_eq!(old, Recorded::Unstructured("exited with code 3".to_owned()));
+        assert_eq!((old.to_string(), end.to_string()), (end.to_string(), "exited with code 3".to_owned()));
+        let error = serde_json::from_str::<Recorded<WorkerEnd>>(r#"{"type":"later"}"#).unwrap_err();
+        assert!(error.to_string().contains("later"), "{error}");
+        assert!(serde_json::from_str::<Recorded<WorkerEnd>>("7").is_err());
+    }
+}

@@ -1,0 +1,56 @@
+//! Kinds of failures of a model's reply, and the parts of a conversation that a failure is about.
+
+use serde::{Deserialize, Serialize};
+
+use super::word::words;
+
+/// A part of the conversation that a provider does not take back: the requests after it are made without that part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum LeftOut {
+    /// The model's thinking so far, with signatures and blocks of the provider's own tools.
+    Thinking,
+    /// The contents of the message with this index: its pictures or its thinking, or all of it.
+    Message(u32),
+}
+
+words! {
+    /// Why a reply did not come, or not to its end: the API's word for it, or ours.
+    pub enum FailureKind {
+        /// The server failed.
+        Api = "api_error",
+        /// The key is not accepted.
+        Authentication = "authentication_error",
+        /// There is no money left, or no account.
+        Billing = "billing_error",
+        /// The request was cancelled.
+        Cancelled = "cancelled",
+        /// Another request is in the way.
+        Conflict = "conflict_error",
+        /// No connection.
+        Connection = "connection",
+        /// The conversation is longer than the model's window.
+        ContextLengthExceeded = "context_length_exceeded",
+        /// The server does not accept the request.
+        InvalidRequest = "invalid_request_error",
+        /// The response is none that the API has.
+        InvalidResponse = "invalid_response",
+        /// There is no such model or address.
+        NotFound = "not_found_error",
+        /// The server has too much to do.
+        Overloaded = "overloaded_error",
+        /// The key may not do this.
+        Permission = "permission_error",
+        /// Too many requests.
+        RateLimit = "rate_limit_error",
+        /// The request is larger than the server takes.
+        RequestTooLarge = "request_too_large",
+        /// The server gave up.
+        ServerTimeout = "timeout_error",
+        /// Nothing came in time.
+        Timeout = "timeout",
+        /// The reply broke off.
+        TruncatedStream = "truncated_stream",
+    }
+}

@@ -1,0 +1,254 @@
+//! What happened.
+
+use std::fmt;
+
+use ipc::denial::Denial;
+use ipc::id::{AgentCall, ApprovalId, CallId, Generation, GrantId, ToolUseId};
+use ipc::image::Image;
+use ipc::path::WirePath;
+use ipc::rights::RightsSummary;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
+    FileDiff, FilesChanged, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated,
+    PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted,
+    SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
+    WriteTurnTaken,
+};
+use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum EventKind {
+    /// The session began, or goes on in another run.
+    SessionStarted(SessionStarted),
+    /// The system prompt and the tools of the agent are these from now on.
+    PromptFixed(PromptFixed),
+    /// The user said something.
+    UserMessage {
+        /// The text itself.
+        text: String,
+        /// The pictures that go before it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
+    },
+    /// Something that the model is told besides the user's words.
+    ContextAdded {
+        /// Where it comes from: `environment`, `AGENTS.md` …
+        source: String,
+        /// The text.
+        text: String,
+    },
+    /// A request was sent to the model.
+    ModelRequested {
+        /// The step of this run, from 1.
+        step: u32,
+        /// The attempt at this step, from 1.
+        attempt: u32,
+    },
+    /// A reply of the model was complete.
+    AssistantMessage(AssistantMessage),
+    /// A reply of the model did not come to its end.
+    ModelFailed {
+        /// The kind of the error.
+        kind: FailureKind,
+        /// What went wrong, for people.
+        message: String,
+        /// Whether a part of the reply had come: it is void, and not in the conversation.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        discarded: bool,
+        /// When it is tried again, in milliseconds; absent if it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_in_ms: Option<u64>,
+        /// The part of the conversation that the provider does not take back, if the request is made again without it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_out: Option<LeftOut>,
+    },
+    /// The context is about to be summarised: the next requests are for the summary.
+    CompactionStarted(CompactionStarted),
+    /// A new context has begun, with a summary of the one before.
+    ContextCompacted(ContextCompacted),
+    /// A tool call is about to be carried out.
+    ToolCallStarted {
+        /// The call.
+        call: CallId,
+        /// The model's id of it.
+        tool_use: ToolUseId,
+        /// The tool's name.
+        name: String,
+        /// The kind of the tool.
+        #[serde(default)]
+        kind: ToolKind,
+        /// The places that its arguments name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        locations: Vec<Location>,
+        /// The arguments, exactly as the model wrote them.
+        #[schemars(with = "serde_json::Value")]
+        input: Box<RawValue>,
+    },
+    /// A tool call ended, one way or another.
+    ToolCallFinished {
+        /// The call.
+        call: CallId,
+        /// The model's id of it.
+        tool_use: ToolUseId,
+        /// How it ended.
+        status: ToolCallStatus,
+        /// What the model is told.
+        content: String,
+        /// The number of bytes at the end of `content` that say what the `denied` events of this call say, and the rights.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        explanation_bytes: Option<u64>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+        /// The changes of files that it made by the file tools.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        diffs: Vec<FileDiff>,
+        /// True if its changes are left out, since they are too large or no text.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        diffs_left_out: bool,
+        /// The pictures that the model is shown with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
+    },
+    /// Something was beyond the rights.
+    Denied {
+        /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut short with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// What, why, and how to allow it.
+        #[serde(flatten)]
+        denial: Denial,
+        /// The agent's rights.
+        rights: Recorded<RightsSummary>,
+    },
+    /// Somebody is asked whether a call may go beyond the standing rights.
+    ApprovalRequested {
+        /// The request.
+        id: ApprovalId,
+        /// What was asked, as it was shown.
+        request: Box<ServerRequest>,
+    },
+    /// A request for an approval is decided: the one line that says how, and why.
+    ApprovalAnswered(ApprovalAnswered),
+    /// An approval reaches further than its call, until the session ends or it is revoked.
+    GrantAdded(SessionGrant),
+    /// What was approved for the session counts no more.
+    GrantRevoked {
+        /// The id of the grant.
+        id: GrantId,
+    },
+    /// What becomes of calls beyond the standing rights is decided otherwise from now on.
+    ModeChanged {
+        /// The new mode.
+        mode: ApprovalMode,
+    },
+    /// Another model answers from now on.
+    ModelChanged(ModelChanged),
+    /// A worker is ready, and verified from outside.
+    WorkerStarted(WorkerStarted),
+    /// The rights changed: the worker before is gone to its last descendant, and this one serves.
+    RightsChanged(RightsChanged),
+    /// A worker is gone.
+    WorkerEnded {
+        /// Which incarnation.
+        generation: Generation,
+        /// The reason for it.
+        reason: Recorded<WorkerEnd>,
+    },
+    /// A worker broke the protocol and was killed for it.
+    ProtocolViolation {
+        /// Which incarnation.
+        generation: Generation,
+        /// What it did.
+        violation: String,
+    },
+    /// Something that a person should know.
+    Notice {
+        /// Its kind.
+        code: NoticeCode,
+        /// The sentence.
+        message: String,
+    },
+    /// An agent starts a sub-agent.
+    SubAgentSpawned(SubAgentSpawned),
+    /// A sub-agent is over, to its last process.
+    SubAgentResult(SubAgentResult),
+    /// A call waits for another agent's turn at writing to end.
+    WriteTurnAwaited(WriteTurnAwaited),
+    /// A call that waited for other agents goes on.
+    WriteTurnTaken(WriteTurnTaken),
+    /// A plan was written to its file.
+    PlanCreated(Box<PlanCreated>),
+    /// A plan may be executed.
+    PlanApproved(PlanApproved),
+    /// A step of a plan has come further.
+    PlanStepStatus(PlanStepStatus),
+    /// What the host runs later had changed, and was put back.
+    Restored {
+        /// The call after which it was found; absent at the end of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// Other calls that ran since the look before: one of them may have done it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<AgentCall>,
+        /// The places.
+        places: Vec<RestoredPlace>,
+    },
+    /// Files changed between two looks at the project, whoever changed them.
+    FilesChanged(FilesChanged),
+    /// Files, the conversation or both were taken back to a message of the user's.
+    Rewound(Rewound),
+    /// The change of the project's files since the session began.
+    ChangeSet {
+        /// The files, in order.
+        files: Vec<ChangedFile>,
+        /// Where the patch was written, where it was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        patch: Option<WirePath>,
+    },
+    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result) instead.
+    TurnFinished(TurnFinished),
+    /// The end of a run: its last event.
+    Result(RunResult),
+}
+
+/// Events are equal when their JSON is, byte for byte: what the model wrote is kept as raw text, and has no other equality.
+impl PartialEq for EventKind {
+    fn eq(&self, other: &Self) -> bool {
+        match (serde_json::to_string(self), serde_json::to_string(other)) {
+            (Ok(ours), Ok(theirs)) => ours == theirs,
+            _ => false,
+        }
+    }
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum ToolCallStatus {
+    /// It did what it was to do.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was beyond the rights.
+    Denied,
+    /// It was interrupted: by the user, a time-out, or the end of its worker.
+    Interrupted,
+}
+
+impl fmt::Display for ToolCallStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}

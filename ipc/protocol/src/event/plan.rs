@@ -1,0 +1,224 @@
+//! Plans: their files, their approval, and how far their steps have come.
+
+use std::fmt;
+use std::time::Duration;
+
+use ipc::id::CallId;
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, Word};
+use serde::{Deserialize, Serialize};
+
+use super::DecidedBy;
+use crate::plan::{Plan, StepStatus};
+
+/// A plan was written to its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PlanCreated {
+    /// The call that wrote it, or whose plan a person edited.
+    pub call: CallId,
+    /// Its file, in the state directory.
+    pub path: WirePath,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub digest: String,
+    /// The author of these bytes.
+    pub author: PlanAuthor,
+    /// The bytes.
+    pub markdown: String,
+    /// The plan as it was read from them.
+    pub plan: Plan,
+}
+
+/// The author of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum PlanAuthor {
+    /// The agent that plans.
+    Planner,
+    /// A person, who edited it.
+    Person,
+    /// An earlier session, or whoever wrote the plan's file.
+    Earlier,
+}
+
+/// A plan may be executed: its execution begins with exactly these bytes and rights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PlanApproved {
+    /// The call that wrote it; absent where it was approved before the session began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// Its file.
+    pub path: WirePath,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub digest: String,
+    /// Trees that its execution may change besides a private temp directory.
+    pub write: Vec<WirePath>,
+    /// The network of its execution.
+    pub net: Network,
+    /// The neighbourhood that it leads to, where it is on.
+    pub reach: Reach,
+    /// The one that decided.
+    pub by: DecidedBy,
+    /// The bytes, where no event `plan_created` of this session has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markdown: Option<String>,
+}
+
+/// A step of a plan has come further.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PlanStepStatus {
+    /// The number of the step, from 1.
+    pub step: u32,
+    /// Its title.
+    pub title: String,
+    /// The status before.
+    pub from: StepStatus,
+    /// The status after.
+    pub to: StepStatus,
+    /// A word on it: the agent's claim, or the supervisor's reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The outcomes of its acceptance commands, where they were run for this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance: Vec<AcceptanceOutcome>,
+    /// Files of the project that changed since the report on the step before, in order, a thousand at most. Where the project could not be
+    /// looked at they are those that file tools changed since the step began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
+}
+
+/// The progress of a step, when the agent that executes its plan is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepAccount {
+    /// The number of the step, from 1.
+    pub step: u32,
+    /// Its title.
+    pub title: String,
+    /// The status of it.
+    pub status: StepStatus,
+    /// The last word on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The outcomes of its acceptance commands, when they were run last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acceptance: Vec<AcceptanceOutcome>,
+    /// Files of the project that changed with it, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
+}
+
+/// The outcome of an acceptance command, as the supervisor saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AcceptanceOutcome {
+    /// The call that ran it.
+    pub call: CallId,
+    /// The command.
+    pub command: String,
+    /// True if it ended with exit status 0.
+    pub passed: bool,
+    /// The end of it, in a phrase: `exit status 1`.
+    pub ended: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl AcceptanceOutcome {
+    /// One line that is the same whenever the command ends so: `passed: cargo test · exit status 0`.
+    pub fn without_time(&self) -> String {
+        let word = if self.passed { "passed" } else { "failed" };
+        format!("{word}: {} · {}", self.command, self.ended)
+    }
+}
+
+impl PlanAuthor {
+    /// The word for it, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Planner => "planner",
+            Self::Person => "person",
+            Self::Earlier => "earlier",
+        }
+    }
+}
+
+/// One line for people: `plan "Fix the parser" (3 steps): /state/plans/2026-11-25-101112.md`.
+impl fmt::Display for PlanCreated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan: Plan { title, steps, .. }, path, author, .. } = self;
+        let edited = if *author == PlanAuthor::Person { ", edited" } else { "" };
+        let unit = if steps.len() == 1 { "step" } else { "steps" };
+        write!(f, "plan \"{title}\" ({} {unit}{edited}): {path}", steps.len())
+    }
+}
+
+/// One line for people: `plan approved (write /p · net off)`.
+impl fmt::Display for PlanApproved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("plan approved (")?;
+        if self.write.is_empty() {
+            f.write_str("read-only")?;
+        } else {
+            f.write_str("write")?;
+            self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+        }
+        match self.net {
+            Network::Off => f.write_str(" · net off)"),
+            Network::On => write!(f, " · net on{})", self.reach),
+        }
+    }
+}
+
+/// One line for people, and one for each acceptance command: `step 2 completed: Fix the parser`.
+impl fmt::Display for PlanStepStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, title, to, note, acceptance, files, .. } = self;
+        let word = match to {
+            StepStatus::InProgress => "begins",
+            other => other.as_str(),
+        };
+        write!(f, "step {step} {word}: {title}")?;
+        note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))?;
+        acceptance.iter().try_for_each(|one| write!(f, "\n  {one}"))?;
+        if files.is_empty() { Ok(()) } else { write!(f, "\n  changed: {}", Files(files)) }
+    }
+}
+
+/// The names of files, the first few of many: `src/a.rs, src/b.rs and 3 more`.
+struct Files<'a>(&'a [WirePath]);
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        for (at, path) in self.0.iter().take(MOST).enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", Word(path))?;
+        }
+        match self.0.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// One line for people: `2 failed: Fix the parser (a test fails) · 1 of 2 commands passed`.
+impl fmt::Display for StepAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, title, status, note, acceptance, files } = self;
+        write!(f, "{step} {status}: {title}")?;
+        note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))?;
+        if !acceptance.is_empty() {
+            let passed = acceptance.iter().filter(|one| one.passed).count();
+            let unit = if acceptance.len() == 1 { "command" } else { "commands" };
+            write!(f, " · {passed} of {} {unit} passed", acceptance.len())?;
+        }
+        if files.is_empty() { Ok(()) } else { write!(f, " · changed {}", Files(files)) }
+    }
+}
+
+/// One line for people: `passed: cargo test · exit status 0 · 2.5 s`.
+impl fmt::Display for AcceptanceOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let took = Duration::from_millis(self.duration_ms).as_secs_f64();
+        write!(f, "{} · {took:.1} s", self.without_time())
+    }
+}

@@ -1,0 +1,77 @@
+//! The beginning of every request of an agent.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use ipc::id::EventId;
+
+/// The system prompt and the tools of an agent's requests from here on. A session that goes on sends the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PromptFixed {
+    /// The system prompt. Absent where an earlier event has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The tools, in the order in which the model reads about them. None where an earlier event has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<RecordedTool>,
+    /// The event that has the same prompt and the same tools in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<EventId>,
+    /// The cause of a new context that begins here with what was said, called and answered: thinking, signatures and blocks of the
+    /// provider's own tools stay behind. Absent where no context was left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_context: Option<NewContext>,
+}
+
+/// A tool as the model read about it.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RecordedTool {
+    /// Its name.
+    pub name: String,
+    /// Its purpose, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments, byte for byte.
+    #[schemars(with = "serde_json::Value")]
+    pub input_schema: Box<RawValue>,
+}
+
+/// Raw JSON is equal where its bytes are.
+impl PartialEq for RecordedTool {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, description, input_schema } = self;
+        *name == other.name
+            && *description == other.description
+            && input_schema.get() == other.input_schema.get()
+    }
+}
+
+impl Eq for RecordedTool {}
+
+/// The cause of a new context of a session that goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum NewContext {
+    /// Another model, or another provider, answers.
+    Model,
+    /// The same model answers at another address.
+    Server,
+    /// A tool of the earlier runs is not offered any more: its name.
+    Tool(String),
+    /// The prompt comes from elsewhere: the session was imported.
+    Imported,
+}
+
+/// A clause for people.
+impl fmt::Display for NewContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model => f.write_str("another model answers"),
+            Self::Server => f.write_str("another server answers"),
+            Self::Tool(name) => write!(f, "its tool {name} is not offered any more"),
+            Self::Imported => f.write_str("its prompt is not this program's"),
+        }
+    }
+}

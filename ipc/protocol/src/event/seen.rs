@@ -1,0 +1,128 @@
+//! Changes of files as looks at the project show them, whoever made them.
+
+use std::fmt;
+
+use ipc::id::AgentCall;
+use ipc::path::WirePath;
+use ipc::tool::Ignored;
+use serde::{Deserialize, Serialize};
+
+use super::{ChangeKind, FileDiff};
+
+/// The changes between two looks at the project, without those that the diffs of calls tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FilesChanged {
+    /// The files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SeenChange>,
+    /// The number of other files that changed: too many to be listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+    /// True if a run before was cut off within a turn: what nobody is named for may be the work of its calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_off: bool,
+    /// Files and directories that git ignores, at which nobody looks.
+    #[serde(default, skip_serializing_if = "Ignored::is_empty")]
+    pub ignored: Ignored,
+}
+
+/// A change of a file between two looks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SeenChange {
+    /// The file, relative to the project.
+    pub path: WirePath,
+    /// The way in which it changed.
+    pub change: ChangeKind,
+    /// The calls that may have made it, as a rule one; empty if it was the user or another program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<AgentCall>,
+    /// The kind of its content.
+    pub content: SeenContent,
+    /// The permission bits before and after, where they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modes: Option<[u32; 2]>,
+    /// The lines that came.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub added: u64,
+    /// The lines that went.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub removed: u64,
+    /// The texts before and after; absent where the content is no text, the same, or too long. Those of a link are its targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<FileDiff>,
+}
+
+/// The kind of a changed content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum SeenContent {
+    /// A text: UTF-8, without a byte of zero.
+    Text,
+    /// A file of other bytes, whose lines are not compared.
+    Binary,
+    /// The target of a symbolic link.
+    Link,
+    /// A content that was not kept: too large, or unreadable.
+    NotKept,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A line for people: `forgot.txt +1, new · call 2 of agent 1`.
+impl fmt::Display for SeenChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path)?;
+        for (sign, lines) in
+            [('+', self.added), ('-', self.removed)].into_iter().filter(|(_, lines)| *lines > 0)
+        {
+            write!(f, " {sign}{lines}")?;
+        }
+        match &self.change {
+            ChangeKind::Added => f.write_str(", new")?,
+            ChangeKind::Deleted => f.write_str(", deleted")?,
+            ChangeKind::Modified => {}
+            ChangeKind::RenamedFrom(old) => write!(f, ", renamed from {old}")?,
+        }
+        match self.content {
+            SeenContent::Binary => f.write_str(", binary")?,
+            SeenContent::Link => f.write_str(", link")?,
+            SeenContent::Text | SeenContent::NotKept => {}
+        }
+        if let Some([old, new]) = self.modes {
+            write!(f, ", mode {old:o} → {new:o}")?;
+        }
+        f.write_str(if self.by.is_empty() { " · you or another program" } else { " · " })?;
+        for (n, AgentCall { agent, call }) in self.by.iter().enumerate() {
+            write!(f, "{}call {call} of agent {agent}", if n == 0 { "" } else { ", or " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_lines_the_facts_and_the_source() {
+        let change = SeenChange {
+            path: "a".into(),
+            change: ChangeKind::Added,
+            by: vec![AgentCall { agent: "1".into(), call: ipc::id::CallId(2) }],
+            content: SeenContent::Text,
+            modes: None,
+            added: 1,
+            removed: 0,
+            diff: None,
+        };
+        assert_eq!(change.to_string(), "a +1, new · call 2 of agent 1");
+        let moved = ChangeKind::RenamedFrom("b".into());
+        let (content, modes) = (SeenContent::Binary, Some([0o644, 0o755]));
+        let change = SeenChange { change: moved, by: vec![], added: 0, content, modes, ..change };
+        assert_eq!(change.to_string(), "a, renamed from b, binary, mode 644 → 755 · you or another program");
+    }
+}

@@ -1,0 +1,29 @@
+//! An event of a type that this version does not know: from a later version of the same schema.
+
+use ipc::id::EventId;
+use serde::Deserialize;
+
+use super::{OLDEST_SCHEMA, SCHEMA};
+use crate::rpc::is_event_type;
+
+/// The place of an event of a type that this version does not know. Its content is not read.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UnknownEvent {
+    v: u32,
+    /// Its place in the log.
+    pub id: EventId,
+    /// The event that it follows from; absent for the first one.
+    #[serde(default)]
+    pub parent: Option<EventId>,
+    /// Its type.
+    pub r#type: String,
+}
+
+impl UnknownEvent {
+    /// The event of this line; none if its version or its type is not to be read so.
+    pub fn read(line: &[u8]) -> Option<Self> {
+        let event: Self = serde_json::from_slice(line).ok()?;
+        let is_unknown = (OLDEST_SCHEMA..=SCHEMA).contains(&event.v) && !is_event_type(&event.r#type);
+        is_unknown.then_some(event)
+    }
+}

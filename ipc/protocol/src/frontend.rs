@@ -1,0 +1,298 @@
+//! The protocol between the core and every front end: the TUI, `exec`, and later JSON-RPC.
+
+use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId, GrantId};
+use ipc::image::Image;
+use ipc::path::WirePath;
+use ipc::rights::RightsChange;
+
+use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
+use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
+use crate::plan::Plan;
+
+/// Core → front end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UiEvent {
+    /// The session that it belongs to.
+    pub conversation_id: ConversationId,
+    /// The agent that it is about.
+    pub agent: AgentId,
+    /// What there is to show.
+    pub kind: UiEventKind,
+}
+
+/// What there is to show.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UiEventKind {
+    /// An event was logged.
+    Logged(Box<SessionEvent>),
+    /// The model's reply goes on. Void if a `model_failed` event follows before the `assistant_message`.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model's visible thinking goes on.
+    ThinkingDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A command printed something: a worker's claim, not sanitised.
+    OutputDelta {
+        /// The call.
+        call: CallId,
+        /// The piece, made valid UTF-8.
+        text: String,
+    },
+    /// An approval is waited for: [`UserActionKind::Answer`], once.
+    ApprovalRequested {
+        /// What the answer names.
+        id: ApprovalId,
+        /// What is asked.
+        request: Box<ServerRequest>,
+    },
+    /// An approval is no longer waited for, whoever answered it: what shows it may go.
+    ApprovalClosed {
+        /// The id of the request.
+        id: ApprovalId,
+    },
+    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
+    FileNames {
+        /// The names, relative to the project.
+        names: Vec<WirePath>,
+        /// True if there are more files than these.
+        cut: bool,
+        /// Why there are none, if they cannot be listed.
+        failed: Option<String>,
+    },
+    /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.
+    Branch {
+        /// Its name, or the beginning of the commit where there is no branch; none where neither can be read.
+        name: Option<String>,
+    },
+    /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
+    RewindPreview(Box<RewindPreview>),
+    /// The log cannot be written, since its disk is full: nothing is asked of the model, and no call begins. It is tried again from time to
+    /// time, and by [`UserActionKind::RetryLog`], whose failure is told by the same once more.
+    LogPaused {
+        /// The log.
+        path: WirePath,
+        /// The bytes that are free there, if that can be told.
+        free: Option<u64>,
+        /// The last event that the log has: nothing is lost up to it.
+        last: EventId,
+    },
+    /// The log is written again, and the session goes on.
+    LogGoesOn,
+    /// A session goes on: its agents spent this in the runs before, also for what was taken back since.
+    SpentBefore {
+        /// The account of each agent, without its sub-agents.
+        accounts: Vec<(AgentId, Account)>,
+    },
+}
+
+/// Front end → core's edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserAction {
+    /// The session that it belongs to.
+    pub conversation_id: ConversationId,
+    /// The agent of which it is wanted; the session's first where none is named.
+    pub agent: Option<AgentId>,
+    /// What the user wants.
+    pub kind: UserActionKind,
+}
+
+/// What the user wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserActionKind {
+    /// Sends a message to the agent.
+    Prompt {
+        /// The message.
+        text: String,
+        /// The pictures that go before it.
+        images: Vec<Image>,
+    },
+    /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
+    SetRights {
+        /// What changes.
+        change: RightsChange,
+    },
+    /// Answers a request for an approval.
+    Answer {
+        /// The id of the request.
+        id: ApprovalId,
+        /// The answer.
+        answer: ApprovalAnswer,
+    },
+    /// Starts an agent beside the session's first that makes a plan and changes nothing.
+    Plan {
+        /// The purpose of the plan.
+        text: String,
+    },
+    /// Puts other bytes into the place of a plan that waits for its approval: that request is over, and another one follows.
+    EditPlan {
+        /// The request.
+        id: ApprovalId,
+        /// The bytes.
+        markdown: String,
+    },
+    /// Writes these fields into a plan that waits for its approval, and leaves the rest of its text as it is: that request is over, and another
+    /// one follows.
+    RevisePlan {
+        /// The request.
+        id: ApprovalId,
+        /// The plan.
+        plan: Box<Plan>,
+    },
+    /// Executes a plan that was made before the session. The session's first agent, a planner, revises it if a step fails and the
+    /// plan is to be revised then.
+    ExecutePlan {
+        /// The bytes.
+        markdown: String,
+    },
+    /// Has the other changes of files of the same reply shown together with one that waits for its approval: that request is over, and one
+    /// for all of them follows.
+    AskTogether {
+        /// The request.
+        id: ApprovalId,
+    },
+    /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
+    SetMode {
+        /// The mode.
+        mode: ApprovalMode,
+    },
+    /// Has another model of the same provider answer: at rest alone. Answered by the event `model_changed`, or by a notice that
+    /// says why not.
+    SetModel {
+        /// The model's name.
+        model: String,
+    },
+    /// Takes back what was approved for the session.
+    RevokeGrant {
+        /// The id of the grant.
+        id: GrantId,
+    },
+    /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
+    Compact,
+    /// Begins an empty conversation in the same session: at rest. Answered by the event `context_compacted`, or by a notice that says why
+    /// not.
+    Clear,
+    /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
+    /// reads the command and its output with the next message.
+    RunCommand {
+        /// The text for `bash -c`.
+        command: String,
+    },
+    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
+    ListFiles,
+    /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
+    FindBranch,
+    /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
+    /// what would be done now; else by the event `rewound`, or by a notice that says why not.
+    Rewind {
+        /// The rewind.
+        target: RewindTarget,
+        /// The files that it is about, relative to the project: all of them where none is named.
+        files: Vec<WirePath>,
+        /// The digest of the preview that the user confirmed.
+        digest: Option<String>,
+    },
+    /// Tries again to write the log, where the session is paused since that failed.
+    RetryLog,
+    /// Ends the turn that runs.
+    Interrupt,
+    /// Ends the session.
+    Quit,
+    /// Ends the session because the process is interrupted.
+    InterruptSession,
+    /// Ends the session because the process is told to end.
+    Terminate,
+    /// Ends the session because its terminal is gone.
+    HangUp,
+}
+
+macro_rules! op {
+    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
+        $op:ident, $constant:ident = $method:literal;)*) => {
+        /// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Op {
+            /// Starts a turn.
+            UserTurn {
+                /// The user's message.
+                text: String,
+                /// The pictures that go before it.
+                images: Vec<Image>,
+            },
+            /// Changes the rights of the agent.
+            SetRights {
+                /// What changes; a path is resolved.
+                change: RightsChange,
+            },
+            $(
+                #[doc = concat!("Decides on ", $what, ".")]
+                $op {
+                    /// The request.
+                    id: ApprovalId,
+                    /// The decision.
+                    decision: ReviewDecision,
+                    /// The digest that the answer repeats; where it is there, it has to be the request's.
+                    digest: Option<String>,
+                },
+            )*
+            /// Puts other bytes into the place of a plan that waits for its approval.
+            EditPlan {
+                /// The request.
+                id: ApprovalId,
+                /// The bytes.
+                markdown: String,
+            },
+            /// Writes these fields into a plan that waits for its approval.
+            RevisePlan {
+                /// The request.
+                id: ApprovalId,
+                /// The plan.
+                plan: Box<Plan>,
+            },
+            /// Executes a plan that was made before the session.
+            ExecutePlan {
+                /// The bytes.
+                markdown: String,
+            },
+            /// Has the other changes of the same reply shown together with one that waits.
+            AskTogether {
+                /// The request.
+                id: ApprovalId,
+            },
+            /// Changes the approval mode.
+            SetMode {
+                /// The mode.
+                mode: ApprovalMode,
+            },
+            /// Takes back what was approved for the session.
+            RevokeGrant {
+                /// The id of the grant.
+                id: GrantId,
+            },
+            /// Has the conversation summarised.
+            Compact,
+            /// Begins an empty conversation.
+            Clear,
+            /// Runs a command of the user's own.
+            OwnCommand {
+                /// The text for `bash -c`.
+                command: String,
+            },
+            /// Ends the turn that runs.
+            Interrupt,
+            /// Ends the session.
+            Shutdown,
+            /// Ends the session because the process is interrupted.
+            InterruptSession,
+            /// Ends the session because the process is told to end.
+            Terminate,
+            /// Ends the session because its terminal is gone.
+            HangUp,
+        }
+    };
+}
+
+approval_kinds!(op);

@@ -1,0 +1,15 @@
+//! What a front end and the supervisor say to each other, and what a session's log holds.
+//!
+//! * [`event`] and [`cost`]: the session's events, and what they cost. [`plan`]: a plan as data.
+//! * [`approval`]: what a person is asked, and the answers that there are.
+//! * [`frontend`]: what a front end is shown, and what it asks for. [`rpc`]: the same as JSON-RPC, between processes.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod approval;
+pub mod cost;
+pub mod event;
+pub mod frontend;
+pub mod plan;
+pub mod rpc;

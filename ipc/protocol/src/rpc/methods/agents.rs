@@ -1,0 +1,117 @@
+//! The agents of a conversation, as a front end lists them.
+
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::rights::RightsSummary;
+use serde::{Deserialize, Serialize};
+
+use super::Attachment;
+use crate::cost::Usd;
+use crate::event::{SubAgentStatus, TokenUsage};
+
+/// Result of [`LIST_AGENTS_METHOD`](super::LIST_AGENTS_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ListAgentsResponse {
+    /// Every agent that the conversation has had, each before its sub-agents.
+    pub agents: Vec<AgentInfo>,
+}
+
+/// An agent of a conversation, by the events that were told so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct AgentInfo {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its parent; absent for an agent that is nobody's sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<AgentId>,
+    /// The task that its parent gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Its model.
+    pub model: String,
+    /// The rights of its worker; absent before the first one has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<RightsSummary>,
+    /// Its state.
+    pub state: AgentState,
+    /// The kind of its end, once it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<SubAgentStatus>,
+    /// The calls that are open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<OpenCall>,
+    /// The number of whole replies of its model.
+    pub steps: u64,
+    /// Its tokens, without those of its sub-agents.
+    pub usage: TokenUsage,
+    /// The price of them, where the model's prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+    /// The beginning of its last turn, in milliseconds since 1970; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_ms: Option<u64>,
+    /// The end of that turn; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+}
+
+/// The state of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum AgentState {
+    /// No turn runs.
+    #[default]
+    AtRest,
+    /// Its model is asked, or answers.
+    Model,
+    /// Calls run.
+    Calls,
+    /// A call waits for your answer.
+    Approval,
+    /// A call that may write waits for another agent.
+    WriteTurn,
+    /// It is a sub-agent, and has ended.
+    Over,
+}
+
+/// A call that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct OpenCall {
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub name: String,
+}
+
+/// Parameters of [`SEND_TO_AGENT_METHOD`](super::SEND_TO_AGENT_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct SendToAgentParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The message.
+    pub text: String,
+    /// The pictures that go before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Attachment>,
+}
+
+/// Parameters of [`STOP_AGENT_METHOD`](super::STOP_AGENT_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct StopAgentParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent.
+    pub agent: AgentId,
+}

@@ -1,0 +1,426 @@
+//! What a front end may ask for.
+
+use ipc::confinement::TierChoice;
+use ipc::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::response::decode;
+use super::{
+    Attachment, ErrorObject, ErrorWord, GrantParams, NotificationForm, RewindParams, SendToAgentParams,
+    StopAgentParams,
+};
+use crate::approval::ApprovalMode;
+use crate::cost::Usd;
+use crate::event::Activity;
+
+/// The one table of requests: each method's string, its parameters and its result.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $variant:ident($params:ty) -> $result:ty, $constant:ident = $method:literal;)*) => {
+        $(
+            #[doc = concat!("The method of [`ClientRequest::", stringify!($variant), "`].")]
+            pub const $constant: &str = $method;
+        )*
+
+        /// The methods of all requests of a front end.
+        pub const CLIENT_METHODS: &[&str] = &[$($constant),*];
+
+        /// A request of a front end.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum ClientRequest {
+            $($(#[$doc])* $variant($params),)*
+        }
+
+        impl ClientRequest {
+            /// The request that a method and its parameters are; no parameters are an empty object.
+            pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, ErrorObject> {
+                let params = object(params)?;
+                let request = match method {
+                    $($constant => decode(params).map(Self::$variant),)*
+                    _ => return Err(unknown(method)),
+                };
+                request.map_err(|cause| ErrorWord::InvalidParams.because(cause))
+            }
+        }
+
+        /// Each method with the schemas of its parameters and its result.
+        pub(super) fn schemas(
+            generator: &mut schemars::SchemaGenerator,
+        ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {
+            vec![$((
+                $constant,
+                generator.subschema_for::<$params>(),
+                generator.subschema_for::<$result>(),
+            )),*]
+        }
+    };
+}
+
+requests! {
+    /// Says hello; has to come first, once.
+    Initialize(InitializeParams) -> InitializeResponse, INITIALIZE_METHOD = "initialize";
+    /// Opens a conversation with an agent of its own.
+    NewConversation(NewConversationParams) -> NewConversationResponse, NEW_CONVERSATION_METHOD = "newConversation";
+    /// Says something to the agent; while it is busy, the message waits its turn.
+    SendUserMessage(SendUserMessageParams) -> Accepted, SEND_USER_MESSAGE_METHOD = "sendUserMessage";
+    /// Ends the turn that runs.
+    Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
+    /// Turns the network on or off: a new worker, in the middle of a turn too.
+    SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
+    /// Changes what becomes of calls that the standing rights do not cover.
+    SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
+    /// Has another model of the same provider answer: at rest alone.
+    SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
+    /// Gives the agent one more right for the rest of the conversation: a new worker, in the middle of a turn too.
+    Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
+    /// Takes a right back from an agent, whoever gave it.
+    Withdraw(GrantParams) -> Accepted, WITHDRAW_METHOD = "withdraw";
+    /// Takes back what was approved for the session.
+    RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
+    /// Has the conversation summarised and goes on with the summary: at rest at once, else before the next request.
+    Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
+    /// Reads the logged events of an open conversation again, in pages.
+    History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
+    /// Lists the agents of a conversation, those that are over too.
+    ListAgents(ConversationParams) -> super::ListAgentsResponse, LIST_AGENTS_METHOD = "listAgents";
+    /// Says something to an agent, which reads it with its next request.
+    SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
+    /// Ends the turn of an agent, and every agent below it.
+    StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
+    /// Starts an agent beside the first one that makes a plan and changes nothing.
+    StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
+    /// Puts another text into the place of a plan that waits for its approval.
+    EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
+    /// Shows the other changes of a reply together with one that waits for its approval.
+    AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
+    /// Takes files, the conversation or both back to a message of the user's: without a digest, the consequences are told alone.
+    Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
+    /// Ends a conversation.
+    CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
+    /// Ends every conversation, and the server; answered when they are over.
+    Shutdown(ShutdownParams) -> Accepted, SHUTDOWN_METHOD = "shutdown";
+}
+
+/// Parameters of [`INITIALIZE_METHOD`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct InitializeParams {
+    /// Who the front end is, for the diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientInfo>,
+    /// The form in which it wants to be told of events; typed if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifications: Option<NotificationForm>,
+}
+
+/// Who a front end is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ClientInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Result of [`INITIALIZE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct InitializeResponse {
+    /// The version of Bailiwick.
+    pub version: String,
+    /// The version of this protocol.
+    pub protocol: u32,
+    /// The version of the events, which each notification repeats.
+    pub event_schema: u32,
+    /// What this server can do.
+    pub capabilities: Capabilities,
+}
+
+/// What a server can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct Capabilities {
+    /// The requests that it takes.
+    pub client_requests: Vec<String>,
+    /// The requests that it may make.
+    pub server_requests: Vec<String>,
+    /// The approval modes.
+    pub modes: Vec<ApprovalMode>,
+    /// The form of notifications that was chosen.
+    pub notifications: NotificationForm,
+    /// The most bytes of one line.
+    pub max_line_bytes: u64,
+}
+
+/// A word on what differs after a session was ended in the middle of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum BaselineWord {
+    /// Every difference is the person's, and stays.
+    Mine,
+    /// Every place becomes what it was before the command.
+    Restore,
+}
+
+/// Parameters of [`NEW_CONVERSATION_METHOD`]. Secrets have no place here: the server has its own key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct NewConversationParams {
+    /// The project: an absolute path.
+    pub cwd: WirePath,
+    /// What becomes of calls that the standing rights do not cover; `ask` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ApprovalMode>,
+    /// The purpose of the agent; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
+    /// the plan when it is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+    /// The session that goes on, by its id or the beginning of it: what was said in it so far comes as events first. A new one begins if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// True if that session stays as it is, and a copy of it goes on as a new one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fork: bool,
+    /// The network; off if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<Network>,
+    /// How far the network leads, where it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+    /// The model's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Who the model is asked of: `anthropic`, `openai` or `responses`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The provider's address, if it is another than its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// More files and trees that may be written; relative ones are the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<WirePath>,
+    /// More paths whose contents are hidden; relative ones are the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hide: Vec<WirePath>,
+    /// Names of more variables that commands inherit from the server's own environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// What the kernel is to hold the agent by; the best that it can if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierChoice>,
+    /// Whether to start although a layer of the sandbox is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_degraded: Option<bool>,
+    /// Whose changes are those that a session left which was ended in the middle of a command; if absent, the conversation is not
+    /// opened where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineWord>,
+    /// How long an approval is waited for, in seconds; then its call is denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_s: Option<u64>,
+    /// Ends a turn after this many replies of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// Ends a turn when this many tokens are spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Ends a turn before the next request once it has cost this many US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_usd: Option<Usd>,
+}
+
+/// Result of [`NEW_CONVERSATION_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct NewConversationResponse {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+}
+
+/// Parameters of [`SEND_USER_MESSAGE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct SendUserMessageParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The message.
+    pub text: String,
+    /// The pictures that go before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Attachment>,
+}
+
+/// Parameters of [`START_PLAN_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct StartPlanParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The purpose of the plan.
+    pub text: String,
+}
+
+/// Parameters of [`EDIT_PLAN_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct EditPlanParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent whose plan it is.
+    pub agent: AgentId,
+    /// The approval that the plan waits for.
+    pub id: ApprovalId,
+    /// The text.
+    pub markdown: String,
+}
+
+/// Parameters of [`ASK_TOGETHER_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct AskTogetherParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The approval that is waited for.
+    pub id: ApprovalId,
+}
+
+/// Parameters of what concerns a conversation as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ConversationParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+}
+
+/// Parameters of [`SET_NET_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct SetNetParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// Whether it is on.
+    pub net: Network,
+    /// Its reach, where it is on; the one that the conversation was opened with, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+}
+
+/// Parameters of [`SET_MODE_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct SetModeParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The mode.
+    pub mode: ApprovalMode,
+}
+
+/// Parameters of [`SET_MODEL_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct SetModelParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent; the conversation's first if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The model's name.
+    pub model: String,
+}
+
+/// Parameters of [`REVOKE_GRANT_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct RevokeGrantParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// Which grant.
+    pub grant_id: GrantId,
+}
+
+/// Parameters of [`HISTORY_METHOD`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct HistoryParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent whose events are wanted; those of all agents if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The event behind which the page begins; the first event begins it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<EventId>,
+    /// The most events of the page, at most 1000; 200 if absent. A page may have fewer and yet not be the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Result of [`HISTORY_METHOD`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct HistoryResponse {
+    /// The events in the order of the log, each as the parameters of the generic notification.
+    #[schemars(schema_with = "generic_events")]
+    pub events: Vec<Box<RawValue>>,
+    /// The `after` of the next page; absent if the log had no more events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<EventId>,
+}
+
+fn generic_events(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "items": {"$ref": "#/methods/generic_notification/sessionEvent/params"},
+    })
+}
+
+/// Parameters of [`SHUTDOWN_METHOD`]: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ShutdownParams {}
+
+/// The result of a request that was passed on: what becomes of it is told by notifications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct Accepted {}
+
+fn object(params: Option<&RawValue>) -> Result<&str, ErrorObject> {
+    match params.map(RawValue::get) {
+        None => Ok("{}"),
+        Some(json) if json.starts_with('{') => Ok(json),
+        Some(_) => {
+            Err(ErrorWord::InvalidParams.because("parameters by position are not supported: an object"))
+        }
+    }
+}
+
+fn unknown(method: &str) -> ErrorObject {
+    ErrorWord::MethodNotFound.because(format!("there is no method {method:?}"))
+}

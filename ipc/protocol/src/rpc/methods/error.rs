@@ -1,0 +1,105 @@
+//! Errors as a front end gets them: a number for JSON-RPC, a stable word for programs, a sentence for people.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rpc::transport::Refused;
+
+/// The error of a response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ErrorObject {
+    /// The number: JSON-RPC's own, or from -32000 downwards one of ours.
+    pub code: i64,
+    /// What went wrong, for people.
+    pub message: String,
+    /// What went wrong, for programs.
+    pub data: ErrorData,
+}
+
+/// What went wrong, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ErrorData {
+    /// The stable word.
+    pub word: ErrorWord,
+}
+
+/// The kinds of errors, by stable words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum ErrorWord {
+    /// The line is no JSON.
+    ParseError,
+    /// The line is no request.
+    InvalidRequest,
+    /// No request has this method.
+    MethodNotFound,
+    /// The parameters are not those of the method.
+    InvalidParams,
+    /// Bailiwick itself failed.
+    InternalError,
+    /// `initialize` has to come first.
+    NotInitialised,
+    /// `initialize` came already.
+    AlreadyInitialised,
+    /// There is no such conversation, or it is over.
+    NoSuchConversation,
+    /// The project cannot be confined, or does not exist.
+    ProjectRefused,
+    /// An option of a new conversation cannot be granted.
+    OptionRefused,
+    /// This machine does not confine what it has to.
+    SandboxUnavailable,
+    /// There is no usable API key.
+    NoKey,
+    /// The provider's address is not usable.
+    ProviderRefused,
+    /// The conversation has more to do than it takes in: ask again.
+    Busy,
+    /// The server ends.
+    ShuttingDown,
+    /// Another front end is connected.
+    Occupied,
+    /// The conversation has no such agent, or it is over.
+    NoSuchAgent,
+}
+
+impl ErrorWord {
+    /// The number for it.
+    pub const fn code(self) -> i64 {
+        match self {
+            Self::ParseError => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::InternalError => -32603,
+            Self::NotInitialised => -32000,
+            Self::AlreadyInitialised => -32001,
+            Self::NoSuchConversation => -32002,
+            Self::ProjectRefused => -32003,
+            Self::OptionRefused => -32004,
+            Self::SandboxUnavailable => -32005,
+            Self::NoKey => -32006,
+            Self::ProviderRefused => -32007,
+            Self::Busy => -32008,
+            Self::ShuttingDown => -32009,
+            Self::Occupied => -32010,
+            Self::NoSuchAgent => -32011,
+        }
+    }
+
+    /// An error of this kind.
+    pub fn because(self, message: impl ToString) -> ErrorObject {
+        ErrorObject { code: self.code(), message: message.to_string(), data: ErrorData { word: self } }
+    }
+}
+
+impl From<&Refused> for ErrorObject {
+    fn from(refused: &Refused) -> Self {
+        let word = if refused.is_no_json { ErrorWord::ParseError } else { ErrorWord::InvalidRequest };
+        word.because(&refused.cause)
+    }
+}

@@ -1,0 +1,61 @@
+//! Rights that a person gives without being asked for them, or takes back.
+
+use serde::{Deserialize, Serialize};
+
+use ipc::id::{AgentId, ConversationId};
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, RightsChange};
+
+/// Parameters of [`GRANT_METHOD`](super::GRANT_METHOD) and [`WITHDRAW_METHOD`](super::WITHDRAW_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct GrantParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The agent; the conversation's first if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The right.
+    pub right: GrantedRight,
+}
+
+/// A right that a person gives without being asked for it. In JSON `{"write": PATH}` or `{"network": {}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum GrantedRight {
+    /// A file or tree that may be written; a relative path is the project's.
+    Write(WirePath),
+    /// The network.
+    Network(GrantedNetwork),
+}
+
+/// The network as a person gives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct GrantedNetwork {
+    /// Its reach; the one that the conversation was opened with, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
+}
+
+impl GrantedRight {
+    /// The change that takes it back.
+    pub fn withdrawn(self) -> RightsChange {
+        match self {
+            Self::Write(path) => RightsChange::RemoveWrite { path },
+            Self::Network(_) => RightsChange::Network { net: Network::Off, reach: None },
+        }
+    }
+}
+
+impl From<GrantedRight> for RightsChange {
+    fn from(right: GrantedRight) -> Self {
+        match right {
+            GrantedRight::Write(path) => Self::AddWrite { path },
+            GrantedRight::Network(GrantedNetwork { reach }) => Self::Network { net: Network::On, reach },
+        }
+    }
+}

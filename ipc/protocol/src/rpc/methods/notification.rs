@@ -1,0 +1,311 @@
+//! What a front end is told without asking: one typed enum, in two forms.
+//!
+//! The typed form has a method for each kind of event; the generic form has one method, and the kind as `type`. Both are
+//! made from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
+
+use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::event::{EventKind, ObservedBy, RewindPreview, SCHEMA, SessionEvent};
+use crate::frontend::{UiEvent, UiEventKind};
+use crate::rpc::transport::RequestId;
+
+/// The method of every notification in the generic form.
+pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
+
+/// What stands before the kind in a method of the typed form.
+const TYPED: &str = "event/";
+
+/// The one table of typed notifications: each method's string, and what it tells.
+macro_rules! notifications {
+    ($($kind:pat => $constant:ident = $method:literal;)*) => {
+        $(
+            #[doc = concat!("The method of a notification in the typed form: `", $method, "`.")]
+            pub const $constant: &str = $method;
+        )*
+
+        /// The methods of all notifications in the typed form.
+        pub const NOTIFICATION_METHODS: &[&str] = &[$($constant),*];
+
+        impl Notification {
+            /// The method of its typed form.
+            pub const fn method(&self) -> &'static str {
+                match self.kind() {
+                    $($kind => $constant,)*
+                }
+            }
+        }
+    };
+}
+
+use EventKind as E;
+use NotificationKind::{Logged as L, Passing as P};
+
+notifications! {
+    L(E::SessionStarted(_)) => SESSION_STARTED_METHOD = "event/sessionStarted";
+    L(E::PromptFixed(_)) => PROMPT_FIXED_METHOD = "event/promptFixed";
+    L(E::UserMessage { .. }) => USER_MESSAGE_METHOD = "event/userMessage";
+    L(E::ContextAdded { .. }) => CONTEXT_ADDED_METHOD = "event/contextAdded";
+    L(E::ModelRequested { .. }) => MODEL_REQUESTED_METHOD = "event/modelRequested";
+    L(E::AssistantMessage(_)) => ASSISTANT_MESSAGE_METHOD = "event/assistantMessage";
+    L(E::ModelFailed { .. }) => MODEL_FAILED_METHOD = "event/modelFailed";
+    L(E::CompactionStarted(_)) => COMPACTION_STARTED_METHOD = "event/compactionStarted";
+    L(E::ContextCompacted(_)) => CONTEXT_COMPACTED_METHOD = "event/contextCompacted";
+    L(E::ToolCallStarted { .. }) => TOOL_CALL_STARTED_METHOD = "event/toolCallStarted";
+    L(E::ToolCallFinished { .. }) => TOOL_CALL_FINISHED_METHOD = "event/toolCallFinished";
+    L(E::Denied { .. }) => DENIED_METHOD = "event/denied";
+    L(E::ApprovalRequested { .. }) => APPROVAL_REQUESTED_METHOD = "event/approvalRequested";
+    L(E::ApprovalAnswered(_)) => APPROVAL_ANSWERED_METHOD = "event/approvalAnswered";
+    L(E::GrantAdded(_)) => GRANT_ADDED_METHOD = "event/grantAdded";
+    L(E::GrantRevoked { .. }) => GRANT_REVOKED_METHOD = "event/grantRevoked";
+    L(E::ModeChanged { .. }) => MODE_CHANGED_METHOD = "event/modeChanged";
+    L(E::ModelChanged(_)) => MODEL_CHANGED_METHOD = "event/modelChanged";
+    L(E::WorkerStarted(_)) => WORKER_STARTED_METHOD = "event/workerStarted";
+    L(E::RightsChanged(_)) => RIGHTS_CHANGED_METHOD = "event/rightsChanged";
+    L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";
+    L(E::ProtocolViolation { .. }) => PROTOCOL_VIOLATION_METHOD = "event/protocolViolation";
+    L(E::Notice { .. }) => NOTICE_METHOD = "event/notice";
+    L(E::SubAgentSpawned(_)) => SUB_AGENT_SPAWNED_METHOD = "event/subAgentSpawned";
+    L(E::SubAgentResult(_)) => SUB_AGENT_RESULT_METHOD = "event/subAgentResult";
+    L(E::WriteTurnAwaited(_)) => WRITE_TURN_AWAITED_METHOD = "event/writeTurnAwaited";
+    L(E::WriteTurnTaken(_)) => WRITE_TURN_TAKEN_METHOD = "event/writeTurnTaken";
+    L(E::PlanCreated(_)) => PLAN_CREATED_METHOD = "event/planCreated";
+    L(E::PlanApproved(_)) => PLAN_APPROVED_METHOD = "event/planApproved";
+    L(E::PlanStepStatus(_)) => PLAN_STEP_STATUS_METHOD = "event/planStepStatus";
+    L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
+    L(E::FilesChanged(_)) => FILES_CHANGED_METHOD = "event/filesChanged";
+    L(E::Rewound(_)) => REWOUND_METHOD = "event/rewound";
+    L(E::ChangeSet { .. }) => CHANGE_SET_METHOD = "event/changeSet";
+    L(E::TurnFinished(_)) => TURN_FINISHED_METHOD = "event/turnFinished";
+    L(E::Result(_)) => RESULT_METHOD = "event/result";
+    P(Passing::TextDelta { .. }) => TEXT_DELTA_METHOD = "event/textDelta";
+    P(Passing::ThinkingDelta { .. }) => THINKING_DELTA_METHOD = "event/thinkingDelta";
+    P(Passing::OutputDelta { .. }) => OUTPUT_DELTA_METHOD = "event/outputDelta";
+    P(Passing::DeltasSkipped { .. }) => DELTAS_SKIPPED_METHOD = "event/deltasSkipped";
+    P(Passing::ApprovalClosed { .. }) => APPROVAL_CLOSED_METHOD = "event/approvalClosed";
+    P(Passing::RewindPreview(_)) => REWIND_PREVIEW_METHOD = "event/rewindPreview";
+    P(Passing::ConversationClosed { .. }) => CONVERSATION_CLOSED_METHOD = "event/conversationClosed";
+}
+
+/// What a front end is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notification {
+    /// An event was logged.
+    Logged(Box<SessionEvent>),
+    /// Something that is in no log.
+    Passing {
+        /// The session.
+        conversation_id: ConversationId,
+        /// The event that passes.
+        kind: Passing,
+    },
+}
+
+/// What is told and not logged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum Passing {
+    /// The model's reply goes on. Void if `model_failed` follows before `assistant_message`.
+    TextDelta {
+        /// The agent.
+        agent: AgentId,
+        /// The piece.
+        text: String,
+    },
+    /// The model's visible thinking goes on.
+    ThinkingDelta {
+        /// The agent.
+        agent: AgentId,
+        /// The piece.
+        text: String,
+    },
+    /// A command printed something: a worker's claim, not sanitised.
+    OutputDelta {
+        /// The agent.
+        agent: AgentId,
+        /// The call.
+        call: CallId,
+        /// The piece, made valid UTF-8.
+        text: String,
+    },
+    /// The front end reads so slowly that pieces of replies and outputs were left out; whole ones are in the events.
+    DeltasSkipped {
+        /// The agent.
+        agent: AgentId,
+        /// How many bytes of text.
+        bytes: u64,
+    },
+    /// An approval is no longer waited for, whoever answered it.
+    ApprovalClosed {
+        /// The agent that asked.
+        agent: AgentId,
+        /// Which of its approvals.
+        id: ApprovalId,
+        /// The id of the request that asked for it.
+        #[schemars(with = "String")]
+        request_id: RequestId,
+    },
+    /// The consequences of a rewind that is wanted: `rewind` with its digest carries it out.
+    RewindPreview(RewindPreview),
+    /// The conversation is over: nothing of it follows.
+    ConversationClosed {
+        /// What went wrong, where it did not end by a result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+}
+
+/// The form in which a front end is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum NotificationForm {
+    /// A method for each kind.
+    #[default]
+    Typed,
+    /// One method for all, and the kind as `type`.
+    Generic,
+}
+
+/// What a notification tells, borrowed.
+enum NotificationKind<'a> {
+    Logged(&'a EventKind),
+    Passing(&'a Passing),
+}
+
+/// Where a logged event stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct Logged {
+    /// Its place in the log.
+    pub id: EventId,
+    /// The event that it follows from; absent for the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<EventId>,
+    /// When it was recorded, milliseconds since the epoch.
+    pub time_ms: u64,
+    /// The agent that it concerns.
+    pub agent: AgentId,
+    /// That agent's parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_agent: Option<AgentId>,
+    /// Who saw it happen.
+    pub observed_by: ObservedBy,
+}
+
+/// The parameters of a notification; `type` only in the generic form.
+#[derive(Serialize)]
+struct Params {
+    v: u32,
+    conversation_id: ConversationId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logged: Option<Logged>,
+    data: Box<RawValue>,
+}
+
+/// The JSON of either kind of content: adjacently tagged.
+#[derive(Deserialize)]
+struct TaggedNotification {
+    r#type: String,
+    data: Box<RawValue>,
+}
+
+impl Notification {
+    /// What a front end is told of an event; `None` for what it is asked.
+    pub fn of(event: UiEvent) -> Option<Self> {
+        let UiEvent { conversation_id, agent, kind } = event;
+        let kind = match kind {
+            UiEventKind::Logged(event) => return Some(Self::Logged(event)),
+            // A request has a way of its own, and no client can ask for the names of files, or for the branch.
+            UiEventKind::ApprovalRequested { .. }
+            | UiEventKind::FileNames { .. }
+            | UiEventKind::Branch { .. }
+            | UiEventKind::LogPaused { .. }
+            | UiEventKind::LogGoesOn
+            | UiEventKind::SpentBefore { .. } => return None,
+            UiEventKind::TextDelta { text } => Passing::TextDelta { agent, text },
+            UiEventKind::ThinkingDelta { text } => Passing::ThinkingDelta { agent, text },
+            UiEventKind::OutputDelta { call, text } => Passing::OutputDelta { agent, call, text },
+            UiEventKind::ApprovalClosed { id } => {
+                let request_id = RequestId::of_approval(&conversation_id, &agent, id);
+                Passing::ApprovalClosed { agent, id, request_id }
+            }
+            UiEventKind::RewindPreview(preview) => Passing::RewindPreview(*preview),
+        };
+        Some(Self::Passing { conversation_id, kind })
+    }
+
+    /// The session.
+    pub const fn conversation_id(&self) -> &ConversationId {
+        match self {
+            Self::Logged(event) => &event.session,
+            Self::Passing { conversation_id, .. } => conversation_id,
+        }
+    }
+
+    /// The method of one of its forms.
+    pub const fn method_in(&self, form: NotificationForm) -> &'static str {
+        match form {
+            NotificationForm::Typed => self.method(),
+            NotificationForm::Generic => SESSION_EVENT_METHOD,
+        }
+    }
+
+    /// The parameters of one of its forms, as JSON.
+    pub fn params(&self, form: NotificationForm) -> serde_json::Result<Box<RawValue>> {
+        let tagged = match self.kind() {
+            NotificationKind::Logged(kind) => serde_json::to_string(kind)?,
+            NotificationKind::Passing(kind) => serde_json::to_string(kind)?,
+        };
+        let TaggedNotification { r#type, data } = serde_json::from_str(&tagged)?;
+        serde_json::value::to_raw_value(&Params {
+            v: SCHEMA,
+            conversation_id: self.conversation_id().clone(),
+            r#type: (form == NotificationForm::Generic).then_some(r#type),
+            logged: self.logged(),
+            data,
+        })
+    }
+
+    const fn kind(&self) -> NotificationKind<'_> {
+        match self {
+            Self::Logged(event) => NotificationKind::Logged(&event.kind),
+            Self::Passing { kind, .. } => NotificationKind::Passing(kind),
+        }
+    }
+
+    fn logged(&self) -> Option<Logged> {
+        let Self::Logged(event) = self else { return None };
+        Some(Logged {
+            id: event.id,
+            parent: event.parent,
+            time_ms: event.time_ms,
+            agent: event.agent.clone(),
+            parent_agent: event.parent_agent.clone(),
+            observed_by: event.observed_by,
+        })
+    }
+}
+
+/// True if this version knows events of this type.
+pub fn is_event_type(r#type: &str) -> bool {
+    NOTIFICATION_METHODS.iter().filter_map(|method| type_of(method)).any(|known| known == r#type)
+}
+
+/// The kind that a method of the typed form is for: `event/toolCallStarted` → `tool_call_started`.
+pub(in crate::rpc) fn type_of(method: &str) -> Option<String> {
+    let camel = NOTIFICATION_METHODS.contains(&method).then(|| method.strip_prefix(TYPED))??;
+    let mut snake = String::new();
+    for letter in camel.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    Some(snake)
+}

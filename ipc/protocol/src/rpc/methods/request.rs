@@ -1,0 +1,15 @@
+//! Lines for a front end: requests for approvals, and notifications.
+
+use super::{Notification, NotificationForm};
+use crate::approval::ServerRequest;
+use crate::rpc::transport::{RequestId, call};
+
+/// A request for an approval.
+pub fn request(id: &RequestId, request: &ServerRequest) -> serde_json::Result<String> {
+    call(Some(id), request.method(), &request.params()?)
+}
+
+/// A notification.
+pub fn notification(told: &Notification, form: NotificationForm) -> serde_json::Result<String> {
+    call(None, told.method_in(form), &told.params(form)?)
+}

@@ -1,0 +1,54 @@
+//! From what came back for a request to an answer: whatever is not exactly its response is none.
+
+use serde::de::DeserializeOwned;
+
+use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
+use crate::rpc::transport::{RequestId, ResponseOutcome};
+
+/// The longest piece of a front end's own words in a cause.
+const LONGEST: usize = 200;
+
+/// What a front end's response to a request means.
+pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer {
+    let result = match outcome {
+        ResponseOutcome::Result(result) => result.get(),
+        ResponseOutcome::Error(error) => {
+            let cause = format!("the front end answered with an error: {}", abridged(error.get()));
+            return ApprovalAnswer::Failed { cause };
+        }
+    };
+    // serde would take a struct by position too.
+    if !result.starts_with('{') {
+        let cause = format!("the response to {} is no object: {}", request.method(), abridged(result));
+        return ApprovalAnswer::Failed { cause };
+    }
+    request.read_answer(result).unwrap_or_else(|error| {
+        let cause = format!("the response to {} cannot be understood: {error}", request.method());
+        ApprovalAnswer::Failed { cause }
+    })
+}
+
+/// The sentence on a response to a request that is not waited for, with its decision where it has one.
+pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
+    let decided = match outcome {
+        ResponseOutcome::Result(result) => ReviewDecision::word_in(result.get()),
+        ResponseOutcome::Error(_) => None,
+    };
+    let decided = decided.map(|word| format!(": {word}")).unwrap_or_default();
+    format!("ignored a response to {id}, which is not waited for{decided}")
+}
+
+/// Reads one value, and says where it is not what it should be.
+pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    Ok(value)
+}
+
+fn abridged(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,28 @@
+//! The request for a rewind.
+
+use ipc::id::{ConversationId, EventId};
+use ipc::path::WirePath;
+use serde::{Deserialize, Serialize};
+
+use crate::event::RewindScope;
+
+/// Parameters of [`REWIND_METHOD`](super::REWIND_METHOD).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct RewindParams {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<EventId>,
+    /// The parts; both if absent.
+    #[serde(default)]
+    pub scope: RewindScope,
+    /// The files that it is about, relative to the project: all of them where none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WirePath>,
+    /// The digest of the preview that is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}

@@ -1,0 +1,68 @@
+//! What ties a response to its request.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error as _};
+use serde::ser::{Error as _, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use ipc::id::{AgentId, ApprovalId, ConversationId};
+
+/// A number or a string, kept as it was written: it is echoed exactly.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// The id of the request for an approval: `CONVERSATION:AGENT:N`, since approvals are numbered within an agent.
+    pub fn of_approval(conversation: &ConversationId, agent: &AgentId, id: ApprovalId) -> Self {
+        Self::from(format!("{conversation}:{agent}:{id}").as_str())
+    }
+
+    /// As it stands in the JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    /// The string that it is, if it is one.
+    pub fn text(&self) -> Option<String> {
+        serde_json::from_str(&self.0).ok()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string())
+    }
+}
+
+impl TryFrom<Box<RawValue>> for RequestId {
+    type Error = &'static str;
+
+    fn try_from(raw: Box<RawValue>) -> Result<Self, Self::Error> {
+        // JSON text begins with what it is.
+        match raw.get().as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.get().to_owned())),
+            _ => Err("an id is a number or a string"),
+        }
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::try_from(raw).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,134 @@
+//! A line from the other side, read as a message.
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+use serde_json::value::RawValue;
+
+use super::{JSONRPC, RequestId};
+
+/// A message of the other side. What it holds is not looked into yet.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    /// Wants a response.
+    Request {
+        /// What the response has to echo.
+        id: RequestId,
+        /// The method.
+        method: String,
+        /// The parameters: an object; absent where there was none.
+        params: Option<Box<RawValue>>,
+    },
+    /// Wants none.
+    Notification {
+        /// The method.
+        method: String,
+    },
+    /// Answers a request of ours.
+    Response {
+        /// The id of the request.
+        id: RequestId,
+        /// The answer.
+        outcome: ResponseOutcome,
+    },
+}
+
+/// What a response holds.
+#[derive(Clone, Debug)]
+pub enum ResponseOutcome {
+    /// The result.
+    Result(Box<RawValue>),
+    /// The error, as it was written.
+    Error(Box<RawValue>),
+}
+
+/// A line that is no message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// The id to echo, where one could be read.
+    pub id: Option<RequestId>,
+    /// True if it is no JSON at all; else it is JSON and no message.
+    pub is_no_json: bool,
+    /// What is wrong with the line, for people.
+    pub cause: String,
+}
+
+/// Every member that a message can have; what is there counts, `null` too.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Members {
+    #[serde(default, deserialize_with = "present")]
+    jsonrpc: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    method: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    params: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<Box<RawValue>>,
+}
+
+/// Only the id: what names a line that is otherwise nothing.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(default)]
+    id: Option<RequestId>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Incoming {
+    /// Reads one line.
+    pub fn read(line: &[u8]) -> Result<Self, Refused> {
+        let json = json(line).map_err(|cause| Refused { id: None, is_no_json: true, cause })?;
+        let refused = |cause: String| {
+            let named = serde_json::from_str::<Named>(json.get());
+            Refused { id: named.ok().and_then(|named| named.id), is_no_json: false, cause }
+        };
+        match json.get().as_bytes().first() {
+            Some(b'{') => {}
+            Some(b'[') => return Err(refused("batches are not supported: one object a line".to_owned())),
+            _ => return Err(refused("expected an object".to_owned())),
+        }
+        let members = serde_json::from_str(json.get()).map_err(|error| refused(error.to_string()))?;
+        Self::of(members).map_err(|cause| refused(cause.to_owned()))
+    }
+
+    fn of(members: Members) -> Result<Self, &'static str> {
+        let Members { jsonrpc, id, method, params, result, error } = members;
+        if jsonrpc.and_then(|raw| text(&raw)).as_deref() != Some(JSONRPC) {
+            return Err("jsonrpc has to be \"2.0\"");
+        }
+        let id = id.map(RequestId::try_from).transpose()?;
+        let method = method.map(|raw| text(&raw).ok_or("method has to be a string")).transpose()?;
+        if params.as_ref().is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
+            return Err("params has to be an object");
+        }
+        match (id, method, result, error) {
+            (Some(id), Some(method), None, None) => Ok(Self::Request { id, method, params }),
+            (None, Some(method), None, None) => Ok(Self::Notification { method }),
+            (Some(id), None, Some(result), None) if params.is_none() => {
+                Ok(Self::Response { id, outcome: ResponseOutcome::Result(result) })
+            }
+            (Some(id), None, None, Some(error)) if params.is_none() => {
+                Ok(Self::Response { id, outcome: ResponseOutcome::Error(error) })
+            }
+            (None, None, ..) => Err("neither a request, which has a method, nor a response, which has an id"),
+            (Some(_), None, None, None) => Err("neither method, nor result, nor error"),
+            _ => Err("more than one of method, result and error, or params in a response"),
+        }
+    }
+}
+
+fn json(line: &[u8]) -> Result<Box<RawValue>, String> {
+    let text = std::str::from_utf8(line).map_err(|error| format!("the line is not UTF-8: {error}"))?;
+    serde_json::from_str::<&RawValue>(text).map(ToOwned::to_owned).map_err(|error| error.to_string())
+}
+
+fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}

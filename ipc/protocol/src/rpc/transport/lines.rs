@@ -1,0 +1,60 @@
+//! Bytes into lines, with a bound.
+
+/// The most bytes of one line, its end not counted.
+pub const MAX_LINE: usize = 16 << 20;
+
+/// What stood between two line ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A whole line, without its end; never blank.
+    Whole(Vec<u8>),
+    /// A line of more than [`MAX_LINE`] bytes, which is gone.
+    TooLong,
+    /// The input ended within a line: it may have been cut anywhere.
+    Cut,
+}
+
+/// Takes bytes apart into lines as they come.
+#[derive(Debug, Default)]
+pub struct Lines {
+    pub(in crate::rpc) open: Vec<u8>,
+    /// Whether the present line is too long, and is passed over.
+    over: bool,
+}
+
+impl Lines {
+    /// Takes more bytes in; gives the lines that they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(piece) = pieces.next() {
+            self.extend(piece);
+            if pieces.peek().is_some() {
+                lines.extend(self.close());
+            }
+        }
+        lines
+    }
+
+    /// The input is over.
+    pub fn end(&mut self) -> Option<Line> {
+        self.close().map(|_| Line::Cut)
+    }
+
+    fn extend(&mut self, piece: &[u8]) {
+        if self.over || self.open.len() + piece.len() > MAX_LINE {
+            self.over = true;
+            self.open = Vec::new();
+        } else {
+            self.open.extend_from_slice(piece);
+        }
+    }
+
+    fn close(&mut self) -> Option<Line> {
+        let line = std::mem::take(&mut self.open);
+        if std::mem::take(&mut self.over) {
+            return Some(Line::TooLong);
+        }
+        (!line.trim_ascii().is_empty()).then_some(Line::Whole(line))
+    }
+}

@@ -1,0 +1,14 @@
+//! JSON-RPC 2.0, one object a line, whatever the methods are.
+
+mod id;
+mod incoming;
+mod lines;
+mod outgoing;
+
+pub use id::RequestId;
+pub use incoming::{Incoming, Refused, ResponseOutcome};
+pub use lines::{Line, Lines, MAX_LINE};
+pub use outgoing::{call, failure, success};
+
+/// What `jsonrpc` has to be.
+pub(super) const JSONRPC: &str = "2.0";

@@ -1,0 +1,45 @@
+//! Lines for the other side, each without its end. JSON has no line end inside: serde writes none, and strings escape theirs.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{JSONRPC, RequestId};
+
+#[derive(Serialize)]
+struct Success<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    result: &'a T,
+}
+
+#[derive(Serialize)]
+struct Failure<'a, E> {
+    jsonrpc: &'static str,
+    // Null where the request's own could not be read: JSON-RPC's one null here.
+    id: Option<&'a RequestId>,
+    error: &'a E,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    method: &'a str,
+    params: &'a RawValue,
+}
+
+/// The response to a request that was granted.
+pub fn success<T: Serialize>(id: &RequestId, result: &T) -> serde_json::Result<String> {
+    serde_json::to_string(&Success { jsonrpc: JSONRPC, id, result })
+}
+
+/// The response to a request that was not, or to a line that was none.
+pub fn failure<E: Serialize>(id: Option<&RequestId>, error: &E) -> serde_json::Result<String> {
+    serde_json::to_string(&Failure { jsonrpc: JSONRPC, id, error })
+}
+
+/// A request; a notification where `id` is absent.
+pub fn call(id: Option<&RequestId>, method: &str, params: &RawValue) -> serde_json::Result<String> {
+    serde_json::to_string(&Call { jsonrpc: JSONRPC, id, method, params })
+}

@@ -1,0 +1,364 @@
+//! What goes into the state machine, and what comes out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gate::Change;
+use gate::activity::Activity;
+use gate::approval::Proposal;
+use gate::tools::{ServedCall, SpawnAgent};
+use ipc::confinement::Tier;
+use ipc::id::{ApprovalId, CallId, Generation};
+use ipc::message::CallOutcome;
+use ipc::path::WirePath;
+use ipc::refusal::Refusal;
+use ipc::rights::{Grant, Rights};
+use ipc::tool::ToolCall;
+use protocol::approval::ServerRequest;
+use protocol::cost::Usd;
+use protocol::event::{DecidedBy, EventKind, ObservedBy, SubAgentResult};
+use protocol::frontend::{Op, UiEventKind};
+
+use super::{EndReason, Execution, ModelChoice, Planning, RunEnd};
+use crate::conversation::{ModelRequest, ProviderError, StreamEvent};
+
+/// One attempt at a reply. Each attempt has an identifier of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A timer that the driver was asked to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId(pub u64);
+
+/// Something that the model is told besides the user's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextItem {
+    /// Where it comes from: `environment`, `AGENTS.md` …
+    pub source: String,
+    /// The text.
+    pub text: String,
+}
+
+/// What the core has to know of a worker that is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadyWorker {
+    /// Which incarnation it is.
+    pub generation: Generation,
+    /// Its process id.
+    pub pid: u32,
+    /// What the kernel holds it by: it decides which paths its calls see.
+    pub tier: Tier,
+    /// SHA-256 of its rights.
+    pub rights_digest: String,
+    /// SHA-256 of its rights and of what the kernel holds it to them by.
+    pub ruleset_digest: String,
+}
+
+/// What a call brought that no worker serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServedOutcome {
+    /// Text for the model: nothing that the supervisor believes or acts on.
+    Answered(String),
+    /// The tool failed; its own words, of the same worth.
+    Failed(String),
+    /// Nobody served it, and why.
+    Unserved(String),
+    /// There was no answer within this time.
+    Late(Duration),
+}
+
+/// How far a call has come that has no result yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallProgress {
+    /// The output so far; a note in the middle says how much of it is left out.
+    pub output: String,
+    /// Milliseconds since the call began.
+    pub duration_ms: u64,
+}
+
+/// A sub-agent to be, as far as its parent decides.
+#[derive(Clone, Debug)]
+pub struct NewAgent {
+    /// The call, as the model wrote it.
+    pub spawn: SpawnAgent,
+    /// Its rights, with the host's own paths and without a private temp.
+    pub rights: Rights,
+    /// The part of them that its parent does not have, and that was approved.
+    pub grant: Grant,
+    /// The purpose of it.
+    pub purpose: Purpose,
+}
+
+/// The purpose of a sub-agent.
+#[derive(Clone, Debug)]
+pub enum Purpose {
+    /// A task of its parent's, within its parent's activity.
+    Task(Activity),
+    /// To make a plan.
+    Planner(Box<Planning>),
+    /// To execute an approved plan.
+    Executor(Arc<Execution>),
+}
+
+impl Purpose {
+    /// The activity.
+    pub const fn activity(&self) -> Activity {
+        match self {
+            Self::Task(activity) => *activity,
+            Self::Planner(_) => Activity::Plan,
+            Self::Executor(_) => Activity::Execute,
+        }
+    }
+}
+
+/// The most that a request may come to, as far as that can be told beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Its tokens: an estimate of the prompt, and the longest reply.
+    pub tokens: u64,
+    /// The price of them, where the model's prices are known.
+    pub cost: Option<Usd>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The user wants something.
+    Op(Op),
+    /// Another model of the same provider is to answer from now on.
+    Model(Box<ModelChoice>),
+    /// Something that the model has to know; it joins the next user message.
+    Context(Vec<ContextItem>),
+    /// A reply goes on.
+    Stream {
+        /// The attempt.
+        request: RequestId,
+        /// What came.
+        event: StreamEvent,
+    },
+    /// A reply failed.
+    StreamFailed {
+        /// The attempt.
+        request: RequestId,
+        error: ProviderError,
+    },
+    /// A worker answered a call.
+    CallFinished {
+        /// The call.
+        call: CallId,
+        /// What it brought.
+        outcome: CallOutcome,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// The progress of an open call. It precedes every input that may end the call before it is done.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// How far it has come.
+        progress: CallProgress,
+    },
+    /// Something that the result of an open call has to end with.
+    Remark {
+        /// The call.
+        call: CallId,
+        /// What, for the model.
+        text: String,
+    },
+    /// The broker refused this to processes of which no call has a result.
+    Refused(Vec<Refusal>),
+    /// A call will never be answered: its worker is gone.
+    CallLost {
+        /// The call.
+        call: CallId,
+        /// What became of the worker, in a phrase.
+        reason: String,
+    },
+    /// The effect of a call that was to be prepared.
+    Prepared {
+        /// The call.
+        call: CallId,
+        /// What it would do.
+        proposal: Proposal,
+    },
+    /// The effect of a call cannot be proposed.
+    NotPrepared {
+        /// The call.
+        call: CallId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// The place was looked for that a denied path lies in.
+    Located {
+        /// The call.
+        call: CallId,
+        /// The place, canonical; none where there is none that could be granted.
+        place: Option<WirePath>,
+    },
+    /// A request for an approval is over without an answer that counts.
+    Lapsed {
+        /// The request.
+        id: ApprovalId,
+        /// Who did not decide.
+        by: DecidedBy,
+        /// What happened.
+        cause: String,
+    },
+    /// An approved effect has been carried out, or not; its worker is gone.
+    OneShotFinished {
+        /// The call.
+        call: CallId,
+        /// What it brought, or why there is no telling.
+        outcome: Result<CallOutcome, String>,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A call that no worker serves is over.
+    Served {
+        /// The call.
+        call: CallId,
+        /// What it brought.
+        outcome: ServedOutcome,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// A sub-agent is over, to its last process.
+    AgentFinished {
+        /// The call that started it.
+        call: CallId,
+        /// The account of it.
+        report: Box<SubAgentResult>,
+    },
+    /// The rights of an agent above this one became less, and these are what is left of its own.
+    Narrowed {
+        /// The rights, with the host's own paths.
+        rights: Rights,
+    },
+    /// The user took something back, of whatever agent: a plan is given no more than what is left.
+    TakenBack(Change),
+    /// The session's budget has nothing left for a request that has not gone out.
+    OutOfBudget {
+        /// The attempt.
+        request: RequestId,
+        /// The limit that is reached.
+        reason: EndReason,
+        /// A sentence that says so.
+        message: String,
+    },
+    /// A generation of the worker is ready.
+    WorkerReady(ReadyWorker),
+    /// The worker that was to have the new rights did not come to be, and no other will without a further change.
+    NotReplaced {
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// Nobody is there any more who could see or answer anything.
+    FrontEndGone,
+    /// A timer fired.
+    Timer(TimerId),
+    /// The run's time is spent.
+    TimeUp,
+    /// The run cannot go on, for a reason outside the conversation.
+    Broken {
+        /// What it means for the run.
+        reason: EndReason,
+        /// What happened, in a sentence.
+        message: String,
+    },
+}
+
+/// Something to be done by the driver.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Sends a request to the model.
+    StartStream {
+        /// The attempt.
+        request: RequestId,
+        /// What to send.
+        model: ModelRequest,
+        /// The most that it may come to.
+        estimate: Estimate,
+    },
+    /// Ends a request; nothing that it brings is waited for any more.
+    CancelStream(RequestId),
+    /// Sends a call to the worker.
+    Dispatch {
+        /// The call.
+        call: CallId,
+        /// What to do.
+        tool: ToolCall,
+    },
+    /// Asks the worker for the effect of a call.
+    Prepare {
+        /// The call.
+        call: CallId,
+        /// What to prepare.
+        tool: ToolCall,
+    },
+    /// Looks for the nearest place of a denied path that exists; the answer is [`Input::Located`].
+    Locate {
+        /// The call.
+        call: CallId,
+        /// The path.
+        path: WirePath,
+    },
+    /// Logs a request for an approval and asks the front end; what comes of it is an [`Op`] or [`Input::Lapsed`].
+    RequestApproval {
+        /// The request.
+        id: ApprovalId,
+        /// What is asked.
+        request: Box<ServerRequest>,
+    },
+    /// A request is over, whoever decided.
+    CloseApproval(ApprovalId),
+    /// Carries an approved effect out, in a worker of its own.
+    CarryOut {
+        /// The call.
+        call: CallId,
+        /// The effect.
+        effect: Arc<ipc::effect::Effect>,
+        /// What it is given beyond the standing rights.
+        grant: Grant,
+    },
+    /// Has a call served that is no worker's. One of an external tool was approved: it begins when that is on the disk.
+    Serve {
+        /// The call.
+        call: CallId,
+        /// What to do.
+        served: ServedCall,
+        /// The longest that an answer may take.
+        timeout: Duration,
+    },
+    /// Starts a sub-agent; its end is the call's result.
+    SpawnAgent {
+        /// The call.
+        call: CallId,
+        /// The sub-agent.
+        agent: Box<NewAgent>,
+    },
+    /// Ends a call; its outcome is not waited for any more.
+    CancelCall(CallId),
+    /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait for it.
+    ReplaceWorker {
+        /// The rights, with the host's own paths.
+        rights: Rights,
+    },
+    /// Starts a timer.
+    StartTimer {
+        /// The timer.
+        id: TimerId,
+        /// When it fires.
+        after: Duration,
+    },
+    /// Appends an event to the session log.
+    Log {
+        /// What happened.
+        kind: EventKind,
+        /// Who saw it.
+        observed_by: ObservedBy,
+    },
+    /// Tells the front end.
+    Show(UiEventKind),
+    /// The run is over and the agent rests; another user turn may follow.
+    Finish(RunEnd),
+}
