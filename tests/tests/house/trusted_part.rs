@@ -1,34 +1,9 @@
-//! The trusted part stays small: what was taken out of it stays out, and unsafe code stays in the files that exist for it.
+//! The trusted part stays small: unsafe code stays in the files that exist for it, and some packages and words are never used.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Files and directories that were removed, and why none may come back.
-const REMOVED: &[(&str, &str)] = &[
-    ("sandbox-exec/src/launch/ahead", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/launch/ahead.rs", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/launch/granted.rs", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/launch/waiting.rs", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/launch/ground.rs", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/launch/attendant.rs", "a start is not prepared (ADR 12)"),
-    ("sandbox-exec/src/spread.rs", "a scheduler's quirk is none of the sandbox's business"),
-    (
-        "supervisor/boundary/src/monitor/records",
-        "no text of the kernel's auditing is parsed beside the key (ADR 10)",
-    ),
-    ("sandbox-exec/src/measure.rs", "what is trusted measures nothing"),
-    ("sandbox-exec/src/raw.rs", "system calls go through nix and libc"),
-    ("sandbox-exec/src/mediate/denied.rs", "the standing program denies by itself (ADR 11)"),
-    ("sandbox-exec/src/mediate/namespaces.rs", "the standing program denies by itself (ADR 11)"),
-    ("sandbox-exec/src/mediate/families.rs", "the standing program denies by itself (ADR 11)"),
-    ("sandbox-exec/src/mediate/peers.rs", "the standing program denies by itself (ADR 11)"),
-    ("sandbox-exec/src/seccomp/rules/told.rs", "the standing program denies by itself (ADR 11)"),
-    ("ipc/src/image", "a picture is data to a wire: the crate picture looks into it"),
-    ("ipc/src/complaint", "the wording of messages is no wire type (ADR 10)"),
-    ("ipc/src/complaint.rs", "the wording of messages is no wire type (ADR 10)"),
-];
 
 /// Packages, by prefix, that no crate of ours names.
 const NOT_NAMED: &[(&str, &str)] = &[
@@ -45,6 +20,7 @@ const MEMBERS: &[&str] = &[
     "ipc",
     "ipc/complaint",
     "ipc/picture",
+    "ipc/protocol",
     "sandbox-exec",
     "supervisor",
     "supervisor/agent",
@@ -109,17 +85,7 @@ fn has_unsafe_code(source: &str) -> bool {
 }
 
 #[test]
-fn removed_files_stay_removed() {
-    let sources = sources();
-    for (removed, reason) in REMOVED {
-        let is_removed = |path: &str| path == *removed || path.starts_with(&format!("{removed}/"));
-        let again = sources.iter().find(|(path, _)| is_removed(path));
-        assert!(again.is_none(), "{removed} is there again: {reason}");
-    }
-}
-
-#[test]
-fn removed_packages_stay_removed() {
+fn no_crate_names_a_package_of_the_list() {
     let output =
         Command::new("git").args(["ls-files", "--", "*Cargo.toml"]).current_dir(root()).output().unwrap();
     let listing = String::from_utf8(output.stdout).unwrap();
@@ -159,7 +125,7 @@ fn the_supervisor_compiles_no_c_but_its_tls_librarys() {
 }
 
 #[test]
-fn removed_words_stay_removed() {
+fn no_code_has_a_word_of_the_list() {
     for (path, source) in sources() {
         for (word, reason) in NOT_WRITTEN {
             assert!(!code(&source).any(|line| line.contains(word)), "{path} has {word}: {reason}");
