@@ -104,6 +104,21 @@ impl Layer {
         self.settings.insert(key.name, Setting { value, origin });
     }
 
+    /// This layer with another one over it: a single value of that one replaces ours, and lists add up.
+    #[must_use]
+    pub(super) fn under(mut self, over: Self) -> Self {
+        for (name, mut setting) in over.settings {
+            if let Value::List(above) = &mut setting.value
+                && let Some(Value::List(ours)) = self.settings.remove(name).map(|ours| ours.value)
+            {
+                // Of two settings of a variable the last one holds.
+                *above = ours.into_iter().chain(std::mem::take(above)).collect();
+            }
+            self.settings.insert(name, setting);
+        }
+        self
+    }
+
     /// The same, with a key set that is known by name.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {

@@ -34,8 +34,8 @@ pub(crate) struct Sources {
 impl Sources {
     /// Reads both files.
     pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, SettingsError> {
-        let user = UserFile::read(directories)?;
         let project = std::fs::canonicalize(directory).ok().filter(|project| project.is_dir());
+        let user = UserFile::read(directories, project.as_deref())?;
         let project = project.map(|project| ProjectFile::read(&project)).transpose()?;
         let trust = Trust::new(directories);
         let given = |file: &ProjectFile| {

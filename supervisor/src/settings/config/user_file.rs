@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::effective::at_home;
 use super::error::SettingsError;
 use super::layer::Layer;
-use super::parse::{FileOwner, parse};
+use super::parse::parse_users;
 use crate::process::directories::Directories;
 
 /// Its name in the configuration directory.
@@ -27,20 +28,30 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 pub struct UserFile {
     /// Where it is, or would be.
     pub path: PathBuf,
-    /// What it says.
+    /// What it says, with what it says for the project alone.
     pub layer: Layer,
     /// The user's own instructions, where there are any.
     pub instructions: Option<String>,
 }
 
 impl UserFile {
-    /// Reads both; one that is missing says nothing.
-    pub fn read(directories: &Directories) -> Result<Self, SettingsError> {
+    /// Reads both, for a project if there is one; a file that is missing says nothing.
+    pub fn read(directories: &Directories, project: Option<&Path>) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
-        let layer = match own_text(&path, directories, MOST)? {
-            Some(text) => parse(&text, &path, FileOwner::Users)?,
-            None => Layer::default(),
+        let (mut layer, for_projects) = match own_text(&path, directories, MOST)? {
+            Some(text) => parse_users(&text, &path)?,
+            None => (Layer::default(), Vec::new()),
         };
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let is_meant = |named: &Path| {
+            let named = at_home(named.as_os_str(), home.as_deref());
+            project.is_some_and(|project| std::fs::canonicalize(named).is_ok_and(|named| named == project))
+        };
+        for of_project in for_projects {
+            if is_meant(&of_project.project) {
+                layer = layer.under(of_project.layer);
+            }
+        }
         let instructions = own_text(&directories.config.join(INSTRUCTIONS), directories, MOST_INSTRUCTIONS)?;
         Ok(Self { path, layer, instructions: instructions.filter(|text| !text.trim().is_empty()) })
     }
@@ -99,14 +110,14 @@ mod tests {
     }
 
     fn error(directories: &Directories) -> String {
-        UserFile::read(directories).unwrap_err().to_string()
+        UserFile::read(directories, None).unwrap_err().to_string()
     }
 
     #[test]
     fn a_missing_file_says_nothing() {
         let (place, directories) = directories("", 0o600);
         fs::remove_file(place.path().join(USER_NAME)).unwrap();
-        assert!(UserFile::read(&directories).unwrap().layer.is_empty());
+        assert!(UserFile::read(&directories, None).unwrap().layer.is_empty());
     }
 
     #[test]
@@ -117,7 +128,7 @@ mod tests {
             assert!(error.contains("others may change it") && error.contains("chmod go-w"), "{error}");
         }
         let (place, directories) = directories("", 0o644);
-        assert!(UserFile::read(&directories).is_ok());
+        assert!(UserFile::read(&directories, None).is_ok());
         fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
         assert!(error(&directories).contains("has mode 777"));
     }
@@ -128,7 +139,7 @@ mod tests {
         let file = place.path().join(USER_NAME);
         fs::rename(&file, place.path().join("real")).unwrap();
         std::os::unix::fs::symlink("real", &file).unwrap();
-        assert!(!UserFile::read(&directories).unwrap().layer.is_empty());
+        assert!(!UserFile::read(&directories, None).unwrap().layer.is_empty());
         fs::set_permissions(place.path().join("real"), Permissions::from_mode(0o646)).unwrap();
         assert!(error(&directories).contains("has mode 646"));
         fs::remove_file(place.path().join("real")).unwrap();
@@ -146,5 +157,30 @@ mod tests {
         fs::remove_file(&file).unwrap();
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert!(error(&directories).contains("not a file of settings"));
+    }
+
+    #[test]
+    fn a_table_holds_for_its_project_alone() {
+        let text = |project: &Path| {
+            format!(
+                "model = \"a\"\n[rights]\nhide = [\"x\"]\nenv = [\"A=1\"]\n[project.{project:?}]\nmodel = \"b\"\n\
+                 [project.{project:?}.rights]\nhide = [\"y\"]\nenv = [\"A=2\"]\n[project.\"/no/such\"]\nmodel = \"c\"\n"
+            )
+        };
+        let project = tempfile::tempdir().unwrap();
+        let link = tempfile::tempdir().unwrap();
+        let named = link.path().join("link");
+        std::os::unix::fs::symlink(project.path(), &named).unwrap();
+        let (_place, directories) = directories(&text(&named), 0o600);
+        let says = |project: Option<&Path>| {
+            let layer = UserFile::read(&directories, project).unwrap().layer;
+            let value = |name: &str| layer.value(name).unwrap().to_string();
+            [value("model"), value("rights.hide"), value("rights.env")]
+        };
+        let canonical = fs::canonicalize(project.path()).unwrap();
+        assert_eq!(says(Some(&canonical)), [r#""b""#, r#"["x", "y"]"#, r#"["A=1", "A=2"]"#]);
+        for other in [None, Some(link.path())] {
+            assert_eq!(says(other), [r#""a""#, r#"["x"]"#, r#"["A=1"]"#]);
+        }
     }
 }

@@ -4,7 +4,7 @@ mod kinds;
 mod suggest;
 mod tables;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike};
@@ -18,6 +18,9 @@ use suggest::nearest;
 /// The most problems of one file that are told.
 const MOST_PROBLEMS: usize = 20;
 
+/// The table of the user's settings for single projects.
+const PROJECT: &str = "project";
+
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOwner {
@@ -29,13 +32,34 @@ pub enum FileOwner {
 
 /// Reads the text of a file, which is called `file`.
 pub fn parse(text: &str, file: &Path, whose: FileOwner) -> Result<Layer, SettingsError> {
+    read(text, file, whose).map(|(layer, _)| layer)
+}
+
+/// The user's settings, and those for single projects, each with the project as it is named.
+pub(super) fn parse_users(text: &str, file: &Path) -> Result<(Layer, Vec<ForProject>), SettingsError> {
+    read(text, file, FileOwner::Users)
+}
+
+fn read(text: &str, file: &Path, whose: FileOwner) -> Result<(Layer, Vec<ForProject>), SettingsError> {
     let file: Arc<Path> = Arc::from(file);
-    let mut reader = SettingsReader { text, file, whose, layer: Layer::default(), problems: Vec::new() };
+    let mut reader = SettingsReader {
+        text,
+        file,
+        whose,
+        layer: Layer::default(),
+        for_projects: Vec::new(),
+        in_project: false,
+        problems: Vec::new(),
+    };
     match Document::parse(text) {
         Ok(document) => reader.table(document.as_table(), ""),
         Err(error) => reader.wrong(error.span().map(|span| span.start), error.message().to_owned()),
     }
-    if reader.problems.is_empty() { Ok(reader.layer) } else { Err(SettingsError::Wrong(reader.problems)) }
+    if reader.problems.is_empty() {
+        Ok((reader.layer, reader.for_projects))
+    } else {
+        Err(SettingsError::Wrong(reader.problems))
+    }
 }
 
 struct SettingsReader<'a> {
@@ -43,7 +67,19 @@ struct SettingsReader<'a> {
     file: Arc<Path>,
     whose: FileOwner,
     layer: Layer,
+    /// What the user's file says for single projects.
+    for_projects: Vec<ForProject>,
+    /// True within such a table.
+    in_project: bool,
     problems: Vec<Problem>,
+}
+
+/// The user's settings for one project.
+#[derive(Debug)]
+pub(super) struct ForProject {
+    /// The project, as it is named: an absolute path, or one below `~`.
+    pub(super) project: PathBuf,
+    pub(super) layer: Layer,
 }
 
 impl SettingsReader<'_> {
@@ -53,13 +89,42 @@ impl SettingsReader<'_> {
             let full = format!("{prefix}{name}");
             let at =
                 table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span()).map(|span| span.start);
+            let is_key = Key::named(&full).is_some() || is_table(&full);
+            if self.in_project && !is_key {
+                self.wrong(at, in_project(prefix, name));
+                continue;
+            }
             match Key::named(&full) {
                 Some(key) => self.setting(key, at, item),
+                None if full == PROJECT => self.projects(at, item),
                 None if tables::NAMES.contains(&full.as_str()) => self.own_table(&full, at, item),
                 None if is_table(&full) => self.enter(&full, at, item),
                 None if prefix == "agents." && item.is_table_like() => self.role(name, at, item),
                 None => self.wrong(at, unknown(prefix, name)),
             }
+        }
+    }
+
+    /// Reads the tables `[project."/path"]`: every key, and no table whose keys the user chooses.
+    fn projects(&mut self, at: Option<usize>, item: &Item) {
+        if self.whose == FileOwner::Projects {
+            return self.void(at, only_the_users(PROJECT));
+        }
+        for (name, at, item) in self.entries(PROJECT, at, item) {
+            let is_place = name.starts_with('/') || name == "~" || name.starts_with("~/");
+            let Some(table) = item.as_table_like().filter(|_| is_place && !name.contains('\0')) else {
+                self.wrong(
+                    at,
+                    "`project`: expected a table of its path, as in [project.\"/home/me/repo\"]".to_owned(),
+                );
+                continue;
+            };
+            let outer = std::mem::take(&mut self.layer);
+            self.in_project = true;
+            self.table(table, "");
+            self.in_project = false;
+            let layer = std::mem::replace(&mut self.layer, outer);
+            self.for_projects.push(ForProject { project: PathBuf::from(name), layer });
         }
     }
 
@@ -123,6 +188,16 @@ impl SettingsReader<'_> {
 /// The reason why a key of the user's own counts for nothing in a project.
 fn only_the_users(name: &str) -> String {
     format!("`{name}` may stand only in the user's own config.toml")
+}
+
+/// What is said of a name in a project's table of the user's file that is no key there.
+fn in_project(prefix: &str, name: &str) -> String {
+    let full = format!("{prefix}{name}");
+    if full == PROJECT || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
+        let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();
+        return format!("`{shown}` holds in every project: it cannot stand in [project.…]");
+    }
+    unknown(prefix, name)
 }
 
 /// True if the network would be on: it is read, and not obeyed.

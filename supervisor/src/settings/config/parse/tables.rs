@@ -32,7 +32,12 @@ impl SettingsReader<'_> {
     }
 
     /// What a table holds, and where; nothing where it is none.
-    fn entries(&mut self, name: &str, at: Option<usize>, item: &Item) -> Vec<(String, Option<usize>, Item)> {
+    pub(super) fn entries(
+        &mut self,
+        name: &str,
+        at: Option<usize>,
+        item: &Item,
+    ) -> Vec<(String, Option<usize>, Item)> {
         let Some(table) = item.as_table_like() else {
             self.wrong(at, format!("`{}` is a table: expected [{}]", shown(name), shown(name)));
             return Vec::new();

@@ -68,6 +68,20 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn a_table_for_one_project_holds_keys_and_names_a_place() {
+    let text = "[project.repo]\n[project.\"/a\"]\nmodle = \"x\"\n[project.\"/b\".keys.normal]\n[project.\"/c\".agents.scout]\n\
+                [project.\"/d\".project.\"/e\"]\n[project.\"~/f\"]\nlimits.max_steps = 0\n[project.\"/g\".agents]\ndepth = 1\n";
+    insta::assert_snapshot!(wrong(text), @r#"
+    config.toml:1:10: `project`: expected a table of its path, as in [project."/home/me/repo"]
+    config.toml:3:1: unknown key `modle`; did you mean `model`?
+    config.toml:4:15: `keys` holds in every project: it cannot stand in [project.…]
+    config.toml:5:22: `agents.scout` holds in every project: it cannot stand in [project.…]
+    config.toml:6:15: `project` holds in every project: it cannot stand in [project.…]
+    config.toml:8:20: `limits.max_steps`: expected a number from 1 to 4294967295
+    "#);
+}
+
+#[test]
 fn what_is_wrong_does_not_act_on_a_terminal_and_is_not_endless() {
     let text = format!("\"\\u001b]0;x\\u0007\\u202e{}\" = 1\n", "a".repeat(500));
     let error = wrong(&text);
