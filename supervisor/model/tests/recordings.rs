@@ -126,7 +126,7 @@ async fn every_recorded_stream_is_understood_as_the_sdk_understands_it() {
 #[tokio::test]
 async fn s1_every_recorded_stream_means_the_same_however_it_comes() {
     for (name, _, body) in streams() {
-        assert_same_however_it_comes(&name, &body).await;
+        assert_same_however_it_comes(ProviderKind::Anthropic, &name, &body).await;
     }
 }
 
@@ -177,7 +177,7 @@ fn sent_whole(body: &Bytes) -> Vec<String> {
 async fn r6_every_recorded_reply_goes_back_as_it_came() {
     let mut whole = 0;
     for (name, path, body) in streams() {
-        let items = play(body.clone(), None).await;
+        let items = play(ProviderKind::Anthropic, body.clone(), None).await;
         if items.iter().any(Result::is_err) {
             continue;
         }

@@ -1,73 +1,157 @@
-//! What every stream of `fixtures/streams` means, and that no cut and no chunking of it does any harm.
+//! What every stream of `fixtures/streams` means, in each dialect, and that no cut and no chunking of it does any harm.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod delivery;
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use bytes::Bytes;
 use delivery::{Item, assert_same_however_it_comes, play};
-use model::provider::StreamEvent;
+use model::provider::{ProviderKind, StreamEvent};
 use proptest::prelude::*;
+use protocol::event::TokenUsage;
+use tokio::runtime::Builder;
 
-/// Our own streams of the Messages API, by name.
-fn fixtures() -> Vec<(String, Bytes)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams/anthropic");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    paths
-        .into_iter()
-        .map(|path| {
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            (name, Bytes::from(fs::read(path).expect("a file")))
-        })
-        .collect()
+/// A dialect with its streams.
+struct Dialect {
+    kind: ProviderKind,
+    /// The directory of its streams, and of their snapshots.
+    place: &'static str,
+    /// A stream, and the bytes before which it has no end.
+    end: (&'static str, &'static str),
+}
+
+const DIALECTS: [Dialect; 3] = [
+    Dialect { kind: ProviderKind::Anthropic, place: "anthropic", end: ("text", "message_delta") },
+    Dialect {
+        kind: ProviderKind::OpenAi,
+        place: "chat",
+        end: ("tool_call", r#""finish_reason":"tool_calls""#),
+    },
+    Dialect {
+        kind: ProviderKind::Responses,
+        place: "responses",
+        end: ("tool_call", r#""response.completed""#),
+    },
+];
+
+impl Dialect {
+    /// Its streams, by name.
+    fn streams(&self) -> Vec<(String, Bytes)> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams").join(self.place);
+        let entries = fs::read_dir(directory).expect("a directory");
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        let name = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+        paths.into_iter().map(|path| (name(&path), Bytes::from(fs::read(&path).expect("a file")))).collect()
+    }
 }
 
 /// One line an event or error.
 fn lines(items: &[Item]) -> Vec<String> {
-    items
-        .iter()
-        .map(|item| match item {
-            Ok(event) => format!("{event:?}"),
-            Err(error) => {
-                let retry = if error.retryable { "retryable" } else { "final" };
-                format!("error {} ({retry}): {}", error.kind, error.message)
-            }
-        })
-        .collect()
+    let line = |item: &Item| match item {
+        Ok(event) => format!("{event:?}"),
+        Err(error) => {
+            let retry = if error.retryable { "retryable" } else { "final" };
+            format!("error {} ({retry}): {}", error.kind, error.message)
+        }
+    };
+    items.iter().map(line).collect()
 }
 
 #[tokio::test]
 async fn every_stream_means_what_its_snapshot_says() {
-    for (name, body) in fixtures() {
-        let lines = lines(&play(body, None).await);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
-            insta::assert_snapshot!(name, lines.join("\n"));
-        });
+    for dialect in DIALECTS {
+        let snapshots = format!("snapshots/{}", dialect.place);
+        for (name, body) in dialect.streams() {
+            let lines = lines(&play(dialect.kind, body, None).await);
+            insta::with_settings!({
+                snapshot_path => &snapshots, prepend_module_to_snapshot => false, omit_expression => true
+            }, {
+                insta::assert_snapshot!(name, lines.join("\n"));
+            });
+        }
     }
 }
 
 #[tokio::test]
 async fn s1_a_stream_means_the_same_in_any_chunks_with_any_line_ends_comments_and_byte_order_mark() {
-    for (name, body) in fixtures() {
-        assert_same_however_it_comes(&name, &body).await;
+    for dialect in DIALECTS {
+        for (name, body) in dialect.streams() {
+            assert_same_however_it_comes(dialect.kind, &name, &body).await;
+        }
     }
 }
 
 #[tokio::test]
-async fn s7_a_reply_that_is_cut_before_its_stop_reason_is_worth_another_attempt() {
-    let (_, body) = fixtures().into_iter().find(|(name, _)| name == "text").expect("the fixture");
-    let stop = body.windows(13).position(|window| window == b"message_delta").expect("a message_delta");
-    for length in 0..stop {
-        let Some(Err(error)) = play(body.slice(..length), None).await.pop() else {
-            panic!("cut at {length}: no error")
-        };
-        assert_eq!((error.kind.as_str(), error.retryable), ("truncated_stream", true), "cut at {length}");
+async fn s7_a_reply_that_is_cut_before_its_end_is_worth_another_attempt() {
+    for dialect in &DIALECTS {
+        let (name, end) = dialect.end;
+        let (_, body) = dialect.streams().into_iter().find(|(found, _)| found == name).expect("the stream");
+        let end = body.windows(end.len()).position(|window| window == end.as_bytes()).expect("the end");
+        for length in 0..end {
+            let Some(Err(error)) = play(dialect.kind, body.slice(..length), None).await.pop() else {
+                panic!("{name} cut at {length}: no error")
+            };
+            let told = (error.kind.as_str(), error.retryable);
+            assert_eq!(told, ("truncated_stream", true), "{name} cut at {length}");
+        }
     }
+}
+
+#[test]
+fn a_stream_that_is_cut_anywhere_is_the_same_reply_or_a_typed_error() {
+    let streams: Vec<_> = DIALECTS
+        .iter()
+        .flat_map(|dialect| dialect.streams().into_iter().map(|(name, body)| (dialect.kind, name, body)))
+        .collect();
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let cut = async |streams: Vec<&(ProviderKind, String, Bytes)>| {
+        for (kind, name, body) in streams {
+            let whole = lines(&without_usage(play(*kind, body.clone(), None).await));
+            for length in 0..body.len() {
+                let cut = without_usage(play(*kind, body.slice(..length), None).await);
+                assert_cut(name, length, &cut, &whole);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for part in 0..threads {
+            let own = streams.iter().skip(part).step_by(threads).collect();
+            scope.spawn(move || {
+                Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(cut(own));
+            });
+        }
+    });
+}
+
+/// Either everything came, or what came is the beginning of it and the last item an error.
+fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
+    let came = lines(cut);
+    if came == whole {
+        return;
+    }
+    let (last, before) = cut.split_last().expect("at least an error");
+    let Err(error) = last else { panic!("{name} cut at {length} ends without an error: {came:?}") };
+    assert!(
+        matches!(error.kind.as_str(), "truncated_stream" | "invalid_response"),
+        "{name} cut at {length}: {error:?}"
+    );
+    assert!(before.iter().all(Result::is_ok), "{name} cut at {length}");
+    assert_eq!(came[..before.len()], whole[..before.len()], "{name} cut at {length}");
+}
+
+/// The usage is the last thing that servers send: a reply that is cut before it is whole without it.
+fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
+    if let Some(Ok(StreamEvent::MessageCompleted { usage, .. })) = items.last_mut() {
+        *usage = TokenUsage::default();
+    }
+    items.retain(|item| !matches!(item, Ok(StreamEvent::UsageTold { .. })));
+    items
 }
 
 /// What a bad line, a bad proxy or a bad server does to a body at one place.
@@ -152,21 +236,25 @@ proptest! {
 
     #[test]
     fn a_damaged_stream_is_a_reply_or_a_typed_error_and_the_same_in_any_chunks(
+        dialect in prop::sample::select((0..DIALECTS.len()).collect::<Vec<_>>()),
         stream in any::<prop::sample::Index>(),
         damages in prop::collection::vec((damage(), any::<prop::sample::Index>()), 1..6),
         chunk in 1..50_usize,
     ) {
-        let fixtures = fixtures();
-        let (name, body) = &fixtures[stream.index(fixtures.len())];
+        let dialect = &DIALECTS[dialect];
+        let streams = dialect.streams();
+        let (name, body) = &streams[stream.index(streams.len())];
         let mut body = body.to_vec();
         for (damage, at) in &damages {
             let at = at.index(body.len() + 1);
             damage.inflict(&mut body, at);
         }
         let body = Bytes::from(body);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (whole, pieces) =
-            runtime.block_on(async { (play(body.clone(), None).await, play(body, Some(chunk)).await) });
+            runtime.block_on(async {
+                (play(dialect.kind, body.clone(), None).await, play(dialect.kind, body, Some(chunk)).await)
+            });
         assert_in_order(&whole);
         prop_assert_eq!(whole, pieces, "{} in chunks of {}", name, chunk);
     }

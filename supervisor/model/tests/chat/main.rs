@@ -11,7 +11,6 @@ mod played;
 mod reasoning;
 mod recordings;
 mod requests;
-mod streams;
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use model::provider::{Message, ModelProvider, ModelRequest, ProviderError, Provi
 use model::replay::{ReplayServer, Reply, Script};
 
 use crate::asking::{Item, raw, request_of, user};
-use crate::played::{files, lines, play_as};
+use crate::played::play_as;
 
 const KEY: &str = "sk-canary-0123456789-tail";
 

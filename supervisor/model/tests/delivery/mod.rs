@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use model::provider::{
-    ModelProvider, ModelRequest, ProviderError, ReplayProvider, RequestOptions, StreamEvent,
+    ModelProvider, ModelRequest, ProviderError, ProviderKind, ReplayProvider, RequestOptions, StreamEvent,
 };
 
 pub(crate) type Item = Result<StreamEvent, ProviderError>;
@@ -23,8 +23,8 @@ fn request() -> ModelRequest {
 }
 
 /// What a body means, in chunks of this size.
-pub(crate) async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
-    let provider = ReplayProvider::new([body]);
+pub(crate) async fn play(kind: ProviderKind, body: Bytes, chunk: Option<usize>) -> Vec<Item> {
+    let provider = ReplayProvider::new([body]).of(kind);
     let provider = match chunk.and_then(NonZeroUsize::new) {
         Some(size) => provider.in_chunks(size),
         None => provider,
@@ -33,14 +33,14 @@ pub(crate) async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
 }
 
 /// A body in chunks of one byte, and as other servers would write it: each means the same.
-pub(crate) async fn assert_same_however_it_comes(name: &str, body: &Bytes) {
-    let whole = play(body.clone(), None).await;
+pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str, body: &Bytes) {
+    let whole = play(kind, body.clone(), None).await;
     for size in [1, 2, 3, 7, 64, 1000] {
-        assert_eq!(play(body.clone(), Some(size)).await, whole, "{name} in chunks of {size}");
+        assert_eq!(play(kind, body.clone(), Some(size)).await, whole, "{name} in chunks of {size}");
     }
     for (way, body) in forms(body) {
-        assert_eq!(play(body.clone(), None).await, whole, "{name} {way}");
-        assert_eq!(play(body, Some(1)).await, whole, "{name} {way}, byte by byte");
+        assert_eq!(play(kind, body.clone(), None).await, whole, "{name} {way}");
+        assert_eq!(play(kind, body, Some(1)).await, whole, "{name} {way}, byte by byte");
     }
 }
 

@@ -9,7 +9,6 @@ mod decoder;
 mod played;
 mod recordings;
 mod requests;
-mod streams;
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use bytes::Bytes;
 use model::provider::{Message, ModelRequest, ProviderKind};
 
 use crate::asking::{Item, raw, request_of, user};
-use crate::played::{files, lines, play_as};
+use crate::played::play_as;
 
 fn request(messages: &[Arc<Message>]) -> ModelRequest {
     request_of("gpt-5.6", messages)
@@ -26,4 +25,16 @@ fn request(messages: &[Arc<Message>]) -> ModelRequest {
 /// What a recorded body means.
 async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     play_as(ProviderKind::Responses, request(&[]), body, chunk).await
+}
+
+/// One line for each item.
+fn lines(items: &[Item]) -> Vec<String> {
+    let line = |item: &Item| match item {
+        Ok(event) => format!("{event:?}"),
+        Err(error) => {
+            let retry = if error.retryable { "retryable" } else { "final" };
+            format!("error {} ({retry}): {}", error.kind, error.message)
+        }
+    };
+    items.iter().map(line).collect()
 }
