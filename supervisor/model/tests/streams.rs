@@ -1,6 +1,6 @@
 //! What every stream of `fixtures/streams` means, in each dialect, and that no cut and no chunking of it does any harm.
 
-#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod delivery;
 
