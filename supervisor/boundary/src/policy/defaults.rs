@@ -1,9 +1,10 @@
 //! Variables without which programs fail, wait or ask where nobody can help them. Of all of them holds: a value of the user's stays.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ipc::confinement::Environment;
 use ipc::rights::Network;
@@ -89,19 +90,28 @@ impl Defaults {
         commands: Commands,
         is_hidden: impl Fn(&Path) -> bool,
     ) -> Self {
-        let can_be_read = |path: OsString| {
-            let path = PathBuf::from(path);
-            let place = path.canonicalize().ok().filter(|place| path.is_absolute() && !is_hidden(place));
-            place.is_some_and(|place| File::open(place).is_ok())
+        // Who sets one sets most of them, to the same file.
+        let mut known = HashMap::new();
+        let mut can_be_read = |path: OsString| {
+            *known.entry(path).or_insert_with_key(|path| {
+                let path = Path::new(path);
+                let place = path.canonicalize().ok().filter(|place| path.is_absolute() && !is_hidden(place));
+                place.is_some_and(|place| File::open(place).is_ok())
+            })
         };
-        let authorities = AUTHORITIES.iter().filter(|name| value(name).is_some_and(can_be_read));
+        let authorities: Vec<_> =
+            AUTHORITIES.iter().filter(|name| value(name).is_some_and(&mut can_be_read)).collect();
         let said = TRIES.iter().map(|(name, _)| name).filter(|name| value(name).is_some());
         let (tar, no_owner) = TAR;
         let tar = commands.as_root.then(|| {
             let said = value(tar).map(|said| [said.as_bytes(), b" "].concat()).unwrap_or_default();
             [&said, no_owner.as_bytes()].concat()
         });
-        Self { attended: commands.attended, tar, pass: authorities.chain(said).copied().collect() }
+        Self {
+            attended: commands.attended,
+            tar,
+            pass: authorities.into_iter().chain(said).copied().collect(),
+        }
     }
 
     /// Adds them to an environment under this network.

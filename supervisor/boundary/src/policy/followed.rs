@@ -57,9 +57,13 @@ struct Present {
 
 impl HiddenInodes {
     /// Begins with what these rights hide from who may write; `temp` is the private temp directory.
+    ///
+    /// The links of a policy's paths were followed a moment ago, when they were made: here only those in write roots are looked
+    /// at, and all of them before each start.
     pub fn of(rights: &Rights, temp: Option<&WirePath>) -> Result<Self, FollowError> {
         let mut followed = Self::default();
-        followed.take_up(rights, temp)?;
+        let in_a_root = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
+        followed.take_up(rights, rights.hidden.iter().filter(in_a_root), temp)?;
         Ok(followed)
     }
 
@@ -68,7 +72,8 @@ impl HiddenInodes {
     /// What cannot be looked into is hidden as a whole. A process that lives on meanwhile can still move things: only the full
     /// tier holds them in their place.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
-        let in_place = self.take_up(&confinement.rights, confinement.temp.as_ref())?;
+        let rights = &confinement.rights;
+        let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;
         let found = if in_place { BTreeSet::new() } else { self.search()? };
         let rights = &mut confinement.rights;
         rights.hidden.extend(self.names.iter().chain(&found).map(WirePath::from));
@@ -79,17 +84,24 @@ impl HiddenInodes {
 
     /// Remembers what is hidden by name, and where links on the way led; whether everything that was remembered still is
     /// there, and nowhere else.
-    fn take_up(&mut self, rights: &Rights, temp: Option<&WirePath>) -> Result<bool, FollowError> {
+    fn take_up<'a>(
+        &mut self,
+        rights: &Rights,
+        hidden: impl Iterator<Item = &'a WirePath>,
+        temp: Option<&WirePath>,
+    ) -> Result<bool, FollowError> {
         for root in rights.write.iter().map(WirePath::as_path) {
             remember(&mut self.roots, root);
+        }
+        if self.roots.is_empty() {
+            return Ok(true);
         }
         // As they are now: an agent may have made other links since the last start.
         // Where private temps lie, every agent makes and removes files all the time. A write root around them has taken the place of the
         // temp among the roots.
         let holds_a_root =
             |path: &&WirePath| rights.write.iter().chain(temp).any(|root| root.is_within(path));
-        let hidden: Vec<_> =
-            rights.hidden.iter().filter(|path| !holds_a_root(path)).map(WirePath::as_path).collect();
+        let hidden: Vec<_> = hidden.filter(|path| !holds_a_root(path)).map(WirePath::as_path).collect();
         let mut links = Links::expecting(hidden.iter().copied());
         for path in hidden {
             let Found { path: leads, presence } = links.find(path);

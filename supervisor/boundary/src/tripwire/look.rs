@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -147,21 +148,59 @@ impl<'a> TripwireLook<'a> {
         let mut kept = Vec::new();
         let mut bound = None;
         let seen = beneath::each(directory, |name, file_type| {
-            if !listing.has(&name, file_type) {
-                return ControlFlow::Continue(());
-            }
-            if self.is_first() {
-                if let Err(met) = self.budget.entry() {
-                    bound = Some(met);
-                    return ControlFlow::Break(());
+            if listing.has(&name, file_type) {
+                match self.takes(path, listing, &name) {
+                    Ok(true) => kept.push((name, file_type)),
+                    Ok(false) => {}
+                    Err(met) => {
+                        bound = Some(met);
+                        return ControlFlow::Break(());
+                    }
                 }
-            } else if !self.was_there(&path.join(&name)) && !self.budget.is_judged_alone() {
-                self.state.crowded.insert(path.to_owned(), listing);
-                return ControlFlow::Continue(());
             }
-            kept.push((name, file_type));
             ControlFlow::Continue(())
         });
+        self.listed(path, seen, bound);
+        kept
+    }
+
+    /// The entries of a directory of git's data that are neither files nor directories, and its directories.
+    pub(super) fn special_and_directories(
+        &mut self,
+        directory: &OwnedFd,
+        path: &Path,
+    ) -> (Vec<OsString>, Vec<OsString>) {
+        let (mut special, mut directories, mut bound) = (Vec::new(), Vec::new(), None);
+        let seen = beneath::each(directory, |name, file_type| {
+            if file_type.is_some_and(|kind| kind.is_dir()) {
+                directories.push(name);
+            } else if bound.is_none() && TripwireListing::Special.has(&name, file_type) {
+                match self.takes(path, TripwireListing::Special, &name) {
+                    Ok(true) => special.push(name),
+                    Ok(false) => {}
+                    Err(met) => bound = Some(met),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        self.listed(path, seen, bound);
+        (special, directories)
+    }
+
+    /// True if a watched entry is looked at by itself; an error where the first look meets a bound.
+    fn takes(&mut self, path: &Path, listing: TripwireListing, name: &OsStr) -> Result<bool, Bound> {
+        if self.is_first() {
+            return self.budget.entry().map(|()| true);
+        }
+        let is_taken = self.was_there(&path.join(name)) || self.budget.is_judged_alone();
+        if !is_taken {
+            self.state.crowded.insert(path.to_owned(), listing);
+        }
+        Ok(is_taken)
+    }
+
+    /// Notes the end of a list.
+    fn listed(&mut self, path: &Path, seen: io::Result<()>, bound: Option<Bound>) {
         if let Some(bound) = bound
             && !self.is_given(path)
         {
@@ -171,7 +210,6 @@ impl<'a> TripwireLook<'a> {
         if let Err(error) = seen {
             self.cannot_read(path, beneath::errno(&error));
         }
-        kept
     }
 
     fn look(

@@ -4,7 +4,6 @@
 //! link `git commit` of the host would write wherever the link leads.
 
 use std::ffi::{OsStr, OsString};
-use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -170,31 +169,24 @@ impl TripwireLook<'_> {
         // No agent of the same user writes where this one cannot read.
         self.state.unread.truncate(unread);
         let Some(directory) = entered else { return };
-        for name in self.special_and_directories(&directory, &path) {
+        for name in self.special_to_places(&directory, &path) {
             self.data(&directory, path.join(name), depth - 1);
         }
     }
 
     /// Takes what is neither file nor directory as places; the directories.
-    fn special_and_directories(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
-        for (name, _) in self.entries(directory, path, TripwireListing::Special) {
+    fn special_to_places(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
+        let (special, directories) = self.special_and_directories(directory, path);
+        for name in special {
             self.place(directory, path.join(name), FileKind::Whole);
         }
-        let mut directories = Vec::new();
-        // What cannot be listed was noted just now.
-        let _ = beneath::each(directory, |name, file_type| {
-            if file_type.is_some_and(|kind| kind.is_dir()) {
-                directories.push(name);
-            }
-            ControlFlow::Continue(())
-        });
         directories
     }
 
     fn objects(&mut self, git: &OwnedFd, path: PathBuf) {
         self.begin_data(&path);
         let Some(objects) = self.enter(git, &path) else { return };
-        for name in self.special_and_directories(&objects, &path) {
+        for name in self.special_to_places(&objects, &path) {
             if name == "info" {
                 let path = path.join(name);
                 if let Some(info) = self.enter(&objects, &path) {
