@@ -154,7 +154,7 @@ pub(super) fn read_own<T>(
     most: usize,
     ask: impl Fn(&OwnedFd) -> T,
 ) -> nix::Result<(Option<Vec<u8>>, T)> {
-    let until = Instant::now() + lease_break_time();
+    let mut until = None;
     let read = |at: &_, name: &OsStr| {
         let file = open_file(at, name)?;
         let asked = ask(&file);
@@ -163,7 +163,11 @@ pub(super) fn read_own<T>(
     loop {
         match with_mode(&at, name, 0o400, read) {
             // The first open has told the holder to give the lease up.
-            Err(Errno::EWOULDBLOCK) if Instant::now() < until => std::thread::sleep(LEASE_POLL),
+            Err(Errno::EWOULDBLOCK)
+                if Instant::now() < *until.get_or_insert_with(|| Instant::now() + lease_break_time()) =>
+            {
+                std::thread::sleep(LEASE_POLL);
+            }
             read => return read,
         }
     }

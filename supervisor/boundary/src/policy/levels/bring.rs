@@ -33,9 +33,14 @@ const DEEPEST: usize = 100;
 /// The time for which a start waits.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The beginning of the names of files that are being copied, which goes on with a process and a number.
+const FRESH: &str = ".bailiwick-";
+
 /// Copies trees, up to bounds that hold for all of them together.
 pub(super) struct Copier {
     identity: Option<Identity>,
+    /// Where files are made, and moved from to their names.
+    making: OwnedFd,
     bytes: u64,
     entries: u64,
     until: Instant,
@@ -58,15 +63,20 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    pub(super) fn new(identity: Option<Identity>) -> Self {
-        Self { identity, bytes: 0, entries: 0, until: Instant::now() + PATIENCE }
+    /// A copier that makes files in this directory, of the file system of its targets. What one that was killed left there goes.
+    pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
+        for (name, _) in list(&making, usize::MAX)? {
+            if is_left_over(&name) {
+                let _ = unlinkat(&making, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+            }
+        }
+        Ok(Self { identity, making, bytes: 0, entries: 0, until: Instant::now() + PATIENCE })
     }
 
-    /// Opens a target one name deep in a private temp directory, and makes it where it is missing.
-    pub(super) fn directory_in(&self, temp: &Path, caches: &Path) -> io::Result<OwnedFd> {
-        let temp = open_root(temp)?;
+    /// Opens a target one name deep in the private temp directory in which files are made, and makes it where it is missing.
+    pub(super) fn directory_in_temp(&self, caches: &Path) -> io::Result<OwnedFd> {
         let name = caches.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        self.make_directory(temp.as_fd(), name, 0o700)
+        self.make_directory(self.making.as_fd(), name, 0o700)
     }
 
     /// Copies what lies in a place, each entry wholly or not at all: half of a cache is none.
@@ -75,7 +85,8 @@ impl Copier {
         let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
         for (name, _) in list(&from, usize::MAX)? {
             let before = self.bytes;
-            let measured = self.entry(pair, &name, Pass::Measure, 0).and_then(|()| self.check_size(pair));
+            let measured =
+                self.entry(pair, &name, Pass::Measure, 0).and_then(|()| self.check_size(pair.from));
             match measured.and_then(|()| self.entry(pair, &name, Pass::Copy, 0)) {
                 Ok(()) => {}
                 Err(error) if is_final(&error) => return Err(error),
@@ -145,12 +156,12 @@ impl Copier {
         if kind(&found) != SFlag::S_IFREG || !self.is_brought(&found, None) {
             return Ok(());
         }
-        let fresh = format!(".bailiwick-{}-{}", std::process::id(), self.entries);
-        let made = create(into, &fresh)?;
+        let fresh = format!("{FRESH}{}-{}", std::process::id(), self.entries);
+        let made = create(&self.making, &fresh)?;
         let filled = self.fill(source, made, &found);
-        let named = filled.and_then(|()| Ok(renameat(into, fresh.as_str(), into, name)?));
+        let named = filled.and_then(|()| Ok(renameat(&self.making, fresh.as_str(), into, name)?));
         if named.is_err() {
-            let _ = unlinkat(into, fresh.as_str(), UnlinkatFlags::NoRemoveDir);
+            let _ = unlinkat(&self.making, fresh.as_str(), UnlinkatFlags::NoRemoveDir);
         }
         named
     }
@@ -193,8 +204,8 @@ impl Copier {
     }
 
     /// Bounds what is copied byte by byte.
-    fn check_size(&self, pair: Pair<'_>) -> io::Result<()> {
-        if self.bytes <= MOST_BYTES || pair.into.is_some_and(|into| may_share_blocks(pair.from, into)) {
+    fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
+        if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());
         }
         let (bytes, most) = (self.bytes >> 20, MOST_BYTES >> 20);
@@ -209,10 +220,17 @@ fn copy_link(pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
     }
 }
 
+/// True of a file that a process which is no more was copying.
+fn is_left_over(name: &OsStr) -> bool {
+    let rest = name.to_str().and_then(|name| name.strip_prefix(FRESH));
+    let process = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
+}
+
 /// True if files of one directory can share their blocks with files of the other.
 fn may_share_blocks(from: BorrowedFd<'_>, into: BorrowedFd<'_>) -> bool {
     let device = |directory| fstat(directory).ok().map(|found| found.st_dev);
-    let names = ["source", "target"].map(|name| format!(".bailiwick-{}-{name}", std::process::id()));
+    let names = ["source", "target"].map(|name| format!("{FRESH}{}-{name}", std::process::id()));
     let shared = || {
         let [mut source, target] = [&names[0], &names[1]].map(|name| create(into, name).map(File::from));
         source.as_mut().ok()?.write_all(&[1; 4096]).ok()?;
@@ -225,7 +243,7 @@ fn may_share_blocks(from: BorrowedFd<'_>, into: BorrowedFd<'_>) -> bool {
     may
 }
 
-fn create(into: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
+fn create(into: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     Ok(openat(into, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?)
 }

@@ -83,11 +83,12 @@ impl LevelPlaces {
         if above.is_empty() {
             return Ok(());
         }
-        let mut copier = Copier::new(self.identity);
+        let temp = temp.filter(|temp| caches.starts_with(temp));
+        let mut copier = Copier::new(self.identity, open_root(temp.unwrap_or(&self.root))?)?;
         let into = match temp {
-            Some(temp) if caches.starts_with(temp) => copier.directory_in(temp, caches)?,
+            Some(_) => copier.directory_in_temp(caches)?,
             // No agent can replace a place.
-            Some(_) | None => open_root(caches)?,
+            None => open_root(caches)?,
         };
         above.iter().try_for_each(|place| copier.bring(place, &into))
     }
@@ -262,6 +263,21 @@ mod tests {
         let shares = site.low.join("large/file").exists();
         let blocks = |path: &Path| fs::metadata(path).map_or(0, |found| found.blocks());
         assert!(!shares || blocks(&site.low.join("large/file")) == 0, "only where blocks can be shared");
+    }
+
+    #[test]
+    fn what_a_killed_copier_left_goes_at_the_next_start() {
+        let site = site();
+        write(site.high.join("x"), "x", 0);
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let left = |process: u32| site.places.root().join(format!(".bailiwick-{process}-7"));
+        for process in [ended.id(), std::process::id()] {
+            fs::write(left(process), "half").unwrap();
+        }
+        site.read_down();
+        assert!(!left(ended.id()).exists() && left(std::process::id()).exists(), "another session copies");
+        assert_eq!(site.low("x"), "x");
     }
 
     #[test]
