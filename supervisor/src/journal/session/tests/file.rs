@@ -95,7 +95,7 @@ fn full_disk_is_an_error_and_leaves_whole_lines() {
         .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "session::tests::file::full_disk_is_an_error_and_leaves_whole_lines",
+            "journal::session::tests::file::full_disk_is_an_error_and_leaves_whole_lines",
             "--nocapture",
         ])
         .env("BAILIWICK_TEST_CHILD", "1")
