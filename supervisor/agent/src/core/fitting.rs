@@ -1,7 +1,7 @@
 //! Results that are too long for what is left of the context: each keeps its beginning and its end, and says how to get the
 //! rest. What the model is told and what is logged is the same.
 
-use gate::tools::whole_output;
+use gate::tools::{how_to_get_less, whole_output};
 use ipc::tool::{ToolCall, ToolOutput};
 
 use super::Agent;
@@ -34,12 +34,8 @@ const ELSE: &str = "ask for less at once";
 
 /// How to get what is left out of the result of a call.
 pub(super) fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
-    let rest = match (tool, output) {
-        (_, ToolOutput::Command(result)) => return result.saved.as_ref().map(whole_output),
-        (ToolCall::ReadFile(_), _) => "read the file in pieces, with offset and limit",
-        (ToolCall::SearchFiles(_), _) => "narrow the search with path, glob or a longer pattern",
-        (ToolCall::ListDirectory(_), _) => "list a directory below, or with a smaller depth",
-        _ => return None,
-    };
-    Some(rest.to_owned())
+    match output {
+        ToolOutput::Command(result) => result.saved.as_ref().map(whole_output),
+        _ => how_to_get_less(tool).map(str::to_owned),
+    }
 }

@@ -44,6 +44,16 @@ impl Invocation {
     }
 }
 
+/// Advice to the model for a call whose result is too long; absent where its tool cannot be asked for less.
+pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
+    match call {
+        ToolCall::ReadFile(_) => Some("read the file in pieces, with offset and limit"),
+        ToolCall::SearchFiles(_) => Some("narrow the search with path, glob or a longer pattern"),
+        ToolCall::ListDirectory(_) => Some("list a directory below, or with a smaller depth"),
+        ToolCall::WriteFile(_) | ToolCall::EditFile(_) | ToolCall::ShellExec(_) => None,
+    }
+}
+
 /// The changes of an effect that was carried out, byte for byte.
 pub fn diffs_of(patch: &Patch) -> Result<Vec<FileDiff>, LeftOut> {
     bounded(patch.files.iter().map(|file| of_file(&file.path, file.change())).collect::<Result<_, _>>()?)

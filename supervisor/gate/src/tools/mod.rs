@@ -20,7 +20,7 @@ mod typed;
 
 pub use arguments::{READ_FILE, SHELL_EXEC};
 pub use definition::ToolDefinition;
-pub use described::{LeftOut, diffs_of, diffs_told};
+pub use described::{LeftOut, diffs_of, diffs_told, how_to_get_less};
 pub use error::ToolUseError;
 pub use external::ExternalTool;
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};

@@ -73,16 +73,7 @@ fn time_of(work: &Work, limits: &Limits) -> Duration {
         Work::Run(ToolCall::ShellExec(command)) => {
             command.timeout_ms.unwrap_or(limits.timeout_ms).min(limits.timeout_ms)
         }
-        Work::Run(
-            ToolCall::ReadFile(_)
-            | ToolCall::ListDirectory(_)
-            | ToolCall::SearchFiles(_)
-            | ToolCall::WriteFile(_)
-            | ToolCall::EditFile(_),
-        )
-        | Work::Prepare(_)
-        | Work::Snapshot { .. }
-        | Work::Fetch { .. } => 0,
+        Work::Run(_) | Work::Prepare(_) | Work::Snapshot { .. } | Work::Fetch { .. } => 0,
     };
     PATIENCE + Duration::from_millis(of_command)
 }
