@@ -1,13 +1,238 @@
-//! Approval modes: what each makes writable.
+//! The table of approval modes: standing rights of an agent by activity, rank and mode, and the handling of calls beyond them.
+//!
+//! Everything else asks [`permits`], and no other file of the product compares or matches a mode: a new one does not compile
+//! until the table names it.
 
 use ipc::path::WirePath;
 pub use protocol::approval::ApprovalMode;
 
-/// What the modes of a session differ in.
+use crate::activity::Activity;
+
+/// The widest mode: its standing rights include those of the others.
+pub const WIDEST: ApprovalMode = ApprovalMode::Auto;
+
+/// Level of an agent in the session's tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// Nobody's sub-agent.
+    Top,
+    /// A sub-agent: its parent's call gave it its rights.
+    Sub,
+}
+
+/// An agent, as far as the table tells agents apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The purpose of the agent.
+    pub activity: Activity,
+    /// Its level.
+    pub rank: Rank,
+}
+
+impl Position {
+    /// An agent of the top level that carries out a task.
+    pub const FIRST: Self = Self { activity: Activity::Execute, rank: Rank::Top };
+    /// A sub-agent.
+    pub const SUB: Self = Self { activity: Activity::Execute, rank: Rank::Sub };
+    /// An agent that makes a plan.
+    pub const PLANNER: Self = Self { activity: Activity::Plan, rank: Rank::Top };
+}
+
+/// Standing right to the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Project {
+    /// Read and written, with the places that git and caches need beside it.
+    Write,
+    /// Read.
+    Read,
+    /// As the call gave it that started the agent.
+    Given,
+}
+
+/// Handling of a call that the standing rights do not cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beyond {
+    /// A person decides.
+    Ask,
+    /// It is denied.
+    Deny,
+}
+
+/// Approvals beyond the standing rights, of calls and of plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Approvals {
+    /// They hold.
+    Hold,
+    /// Nothing is approved, and a change to the mode ends what was.
+    End,
+}
+
+/// The network of an agent after a change to a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NetworkAfter {
+    /// As before.
+    Kept,
+    /// Off: whoever wants nothing approved wants nothing sent out either.
+    Off,
+}
+
+/// A cell of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permits {
+    project: Project,
+    beyond: Beyond,
+    approvals: Approvals,
+    network: NetworkAfter,
+}
+
+/// The table.
+pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
+    use ApprovalMode::{Ask, Auto, Deny};
+    use {Activity::*, Rank::*};
+    let (project, beyond, approvals, network) = match (position.activity, position.rank, mode) {
+        (Execute, Top, Ask) => (Project::Read, Beyond::Ask, Approvals::Hold, NetworkAfter::Kept),
+        (Execute, Top, Auto) => (Project::Write, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
+        (Execute, Top, Deny) => (Project::Read, Beyond::Deny, Approvals::End, NetworkAfter::Off),
+        (Execute, Sub, Ask | Auto) => (Project::Given, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
+        (Execute, Sub, Deny) => (Project::Given, Beyond::Deny, Approvals::End, NetworkAfter::Off),
+        (Plan, Top | Sub, Ask | Auto) => (Project::Read, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
+        (Plan, Top | Sub, Deny) => (Project::Read, Beyond::Deny, Approvals::End, NetworkAfter::Off),
+    };
+    Permits { project, beyond, approvals, network }
+}
+
+impl Permits {
+    /// True if the project is writable without an approval, by the mode alone.
+    pub const fn writes_project(self) -> bool {
+        match self.project {
+            Project::Write => true,
+            Project::Read | Project::Given => false,
+        }
+    }
+
+    /// True if a person decides on calls beyond the standing rights.
+    pub const fn asks(self) -> bool {
+        match self.beyond {
+            Beyond::Ask => true,
+            Beyond::Deny => false,
+        }
+    }
+
+    /// True if approvals beyond the standing rights hold.
+    pub const fn keeps_approvals(self) -> bool {
+        match self.approvals {
+            Approvals::Hold => true,
+            Approvals::End => false,
+        }
+    }
+
+    /// True if the project can be changed, by the mode or by an answer.
+    pub const fn may_come_to_write(self) -> bool {
+        self.writes_project() || self.asks()
+    }
+
+    /// True if a change to this turns the network off.
+    pub const fn turns_network_off(self) -> bool {
+        match self.network {
+            NetworkAfter::Kept => false,
+            NetworkAfter::Off => true,
+        }
+    }
+}
+
+/// True if a user's change between these modes takes something from the agents of a session.
+pub const fn takes_away(from: ApprovalMode, to: ApprovalMode) -> bool {
+    let (before, after) = (permits(Position::FIRST, from), permits(Position::FIRST, to));
+    !after.keeps_approvals() || before.writes_project() && !after.writes_project()
+}
+
+/// Write roots that the modes of a session differ in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// What `auto` makes writable: the project, and what git and caches need beside it.
+    /// Writable where the project is: the project, and the places that git and caches need beside it.
     pub auto: Vec<WirePath>,
-    /// What is writable in every mode.
+    /// Writable in every mode.
     pub always: Vec<WirePath>,
+}
+
+impl Modes {
+    /// The standing write roots in a mode, without the private temp directory.
+    pub fn roots(&self, mode: ApprovalMode) -> impl Iterator<Item = &WirePath> {
+        let auto = if permits(Position::FIRST, mode).writes_project() { self.auto.as_slice() } else { &[] };
+        self.always.iter().chain(auto)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USAGE: &str = include_str!("../../../docs/usage.md");
+
+    /// The table as docs/usage.md has it.
+    fn rows() -> String {
+        let agents =
+            [("first", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
+        let cells = agents.into_iter().flat_map(|agent| ApprovalMode::ALL.map(|mode| (agent, mode)));
+        let row = |((name, position), mode): ((&str, Position), ApprovalMode)| {
+            let Permits { project, beyond, approvals, network } = permits(position, mode);
+            let project = match project {
+                Project::Write => "write",
+                Project::Read => "read",
+                Project::Given => "as its task was given it",
+            };
+            let beyond = match beyond {
+                Beyond::Ask => "a person is asked",
+                Beyond::Deny => "denied",
+            };
+            let approvals = match approvals {
+                Approvals::Hold => "hold",
+                Approvals::End => "none",
+            };
+            let network = match network {
+                NetworkAfter::Kept => "as it was",
+                NetworkAfter::Off => "off",
+            };
+            format!("| {name} | `{mode}` | {project} | {beyond} | {approvals} | {network} |\n")
+        };
+        cells.map(row).collect()
+    }
+
+    #[test]
+    fn the_guide_has_the_table() {
+        assert!(USAGE.contains(&rows()), "docs/usage.md, below Access:\n{}", rows());
+    }
+
+    #[test]
+    fn every_mode_is_within_the_widest() {
+        let modes = Modes { auto: vec!["/p".into()], always: vec!["/data".into()] };
+        let widest: Vec<_> = modes.roots(WIDEST).collect();
+        for mode in ApprovalMode::ALL {
+            assert!(modes.roots(mode).all(|root| widest.contains(&root)), "{mode}");
+        }
+        assert!(widest.contains(&&"/p".into()));
+    }
+
+    #[test]
+    fn nobody_but_an_agent_of_the_top_level_that_executes_asks() {
+        for mode in ApprovalMode::ALL {
+            for (activity, rank) in
+                [(Activity::Execute, Rank::Sub), (Activity::Plan, Rank::Top), (Activity::Plan, Rank::Sub)]
+            {
+                let cell = permits(Position { activity, rank }, mode);
+                assert!(!cell.asks() && !cell.writes_project(), "{activity:?}, {rank:?}, {mode}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_takes_away_what_the_later_mode_lacks() {
+        use ApprovalMode::{Ask, Auto, Deny};
+        let taking = [(Ask, Deny), (Auto, Ask), (Auto, Deny), (Deny, Deny)];
+        for from in ApprovalMode::ALL {
+            for to in ApprovalMode::ALL {
+                assert_eq!(takes_away(from, to), taking.contains(&(from, to)), "{from} to {to}");
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Names and doc comments say something, and each type's name is its own.
+//! Names and doc comments say something, each type's name is its own, and a mode is judged in one place.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -41,6 +41,65 @@ fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Files that may match an approval mode: its words, the table, the flag, and the terminal UI, which does not link the table.
+const OF_MODES: [&str; 4] = [
+    "ipc/protocol/src/approval/scope.rs",
+    "supervisor/gate/src/modes.rs",
+    "supervisor/src/settings/args/values.rs",
+    "tui/src/update/typed.rs",
+];
+
+/// True if a line compares with a variant of `ApprovalMode`, or matches one.
+fn decides_by_mode(line: &str) -> bool {
+    line.match_indices("ApprovalMode::").any(|(at, name)| {
+        let before =
+            line[..at].trim_end_matches(|c: char| c.is_alphanumeric() || "_:".contains(c)).trim_end();
+        let after = &line[at + name.len()..];
+        let is_variant = after.starts_with(|c: char| c.is_uppercase()) && !after.starts_with("ALL");
+        let rest = after.trim_start_matches(char::is_alphanumeric).trim_start();
+        let is_compared = ["==", "!="].iter().any(|sign| before.ends_with(sign) || rest.starts_with(sign));
+        is_variant
+            && (is_compared
+                || after.contains("=>")
+                || before.contains("matches!(")
+                || before.contains("if let "))
+    })
+}
+
+#[test]
+fn a_mode_is_judged_by_the_table_alone() {
+    let mut found = Vec::new();
+    for (path, code) in sources() {
+        let lines = code.lines().filter(|line| decides_by_mode(line));
+        let is_allowed = OF_MODES.contains(&path.as_str());
+        found.extend(lines.filter(|_| !is_allowed).map(|line| format!("{path}: {}", line.trim())));
+    }
+    assert!(found.is_empty(), "asked of gate::modes::permits:\n{}", found.join("\n"));
+    for path in ["supervisor/gate/src/modes.rs", "tui/src/update/typed.rs"] {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        let by_default = code(&text).lines().any(|line| {
+            line.contains("_ =>") && line.contains("ApprovalMode") || line.contains("== ApprovalMode::")
+        });
+        assert!(!by_default, "{path}");
+    }
+}
+
+#[test]
+fn comparisons_and_patterns_of_a_mode_are_found() {
+    for line in [
+        "if self.mode == ApprovalMode::Deny {",
+        "(mode != crate::modes::ApprovalMode::Deny).then_some(project)",
+        "if ApprovalMode::Ask == mode {",
+        "(Activity::Execute, ApprovalMode::Deny) => first,",
+        "matches!(mode, ApprovalMode::Auto)",
+    ] {
+        assert!(decides_by_mode(line), "{line}");
+    }
+    for line in ["Mode::fixed(ApprovalMode::Deny)", "modes: ApprovalMode::ALL.into(),", "mode == self.mode"] {
+        assert!(!decides_by_mode(line), "{line}");
+    }
 }
 
 /// A name that needs no more than a word needs none.

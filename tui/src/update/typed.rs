@@ -63,7 +63,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
             _ => return false,
         },
         (Command::Mode, Some(word)) => {
-            let Some(mode) = ApprovalMode::ALL.into_iter().find(|mode| mode.as_str() == word) else {
+            let Some(mode) = ApprovalMode::named(word) else {
                 return false;
             };
             set_mode(model, mode, actions);
@@ -188,7 +188,10 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     if mode == session.mode && session.pending.is_none() {
         return model.answer(Look::Notice, &format!("nothing changed: the mode is {mode}"));
     }
-    let takes_away = mode == ApprovalMode::Deny || session.mode == ApprovalMode::Auto;
+    let takes_away = match (session.mode, mode) {
+        (ApprovalMode::Auto, _) | (_, ApprovalMode::Deny) => true,
+        (ApprovalMode::Ask | ApprovalMode::Deny, ApprovalMode::Ask | ApprovalMode::Auto) => false,
+    };
     if !takes_away || take_away(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
     }
@@ -202,7 +205,10 @@ pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
         Some(Pending::Mode(mode)) => mode,
         _ => session.mode,
     };
-    let next = if now == ApprovalMode::Ask { ApprovalMode::Auto } else { ApprovalMode::Ask };
+    let next = match now {
+        ApprovalMode::Ask => ApprovalMode::Auto,
+        ApprovalMode::Auto | ApprovalMode::Deny => ApprovalMode::Ask,
+    };
     set_mode(model, next, actions);
 }
 
@@ -249,7 +255,10 @@ pub const ALLOWED: &str = "allowed in this session";
 /// The approvals and grants, a line each, with the command that takes it back.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
     // In the mode `ask` the project was allowed beside the mode, which would take nothing back.
-    let asks_again = if mode == ApprovalMode::Ask { ":disallow write ." } else { ":mode ask" };
+    let asks_again = match mode {
+        ApprovalMode::Ask => ":disallow write .",
+        ApprovalMode::Auto | ApprovalMode::Deny => ":mode ask",
+    };
     let mut lines = Vec::new();
     for root in &rights.write {
         match root {

@@ -25,6 +25,11 @@ impl ApprovalMode {
     /// Every mode.
     pub const ALL: [Self; 3] = [Self::Ask, Self::Auto, Self::Deny];
 
+    /// The mode of a word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
     /// The word for it, as on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,14 +1,14 @@
 //! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
 
-use gate::activity::Activity;
 use gate::approval::{AgentSpawn, Subject};
+use gate::modes::{Position, Rank, permits};
 use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
 use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
 use ipc::denial::Denial;
 use ipc::id::CallId;
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
-use protocol::approval::{ApprovalMode, AskKind};
+use protocol::approval::AskKind;
 use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
 use serde_json::value::RawValue;
 
@@ -149,7 +149,7 @@ impl Agent {
             }
             Ok(Invocation::Agent(spawn)) => self.judge_spawn(spawn),
             Ok(invocation) => {
-                let verdict = self.seen.judge(&invocation, self.asks());
+                let verdict = self.seen.judge(&invocation, self.position());
                 Begin::Judged(invocation, verdict)
             }
             Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
@@ -157,7 +157,7 @@ impl Agent {
     }
 
     fn judge_spawn(&self, spawn: SpawnAgent) -> Begin {
-        match self.config.standing.judge_spawn(&spawn, self.asks()) {
+        match self.config.standing.judge_spawn(&spawn, self.position()) {
             SpawnVerdict::Run(child) => Begin::Delegated(spawn, child),
             SpawnVerdict::Ask(child, ask) => Begin::Asked(spawn, child, ask),
             SpawnVerdict::Deny(denial) => Begin::Judged(Invocation::Agent(spawn), Verdict::Deny(denial)),
@@ -181,10 +181,14 @@ impl Agent {
         }
     }
 
-    /// Whether somebody may be asked: never for a sub-agent, nor while a plan is made.
+    /// True if somebody may be asked.
     pub(super) fn asks(&self) -> bool {
-        let Self { seen, config, .. } = self;
-        seen.mode == ApprovalMode::Ask && config.activity == Activity::Execute && config.id.is_top_level()
+        permits(self.position(), self.seen.mode).asks()
+    }
+
+    pub(super) fn position(&self) -> Position {
+        let rank = if self.config.id.is_top_level() { Rank::Top } else { Rank::Sub };
+        Position { activity: self.config.activity, rank }
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate::approval::{PlanProposal, Subject};
+use gate::modes::{Position, permits};
 use gate::plan::Document;
 use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
 use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
-use protocol::approval::{ApprovalMode, AskKind};
+use protocol::approval::AskKind;
 use protocol::event::{
     DecidedBy, EventKind, NoticeCode, PlanApproved, PlanAuthor, PlanCreated, SubAgentResult, SubAgentStatus,
     ToolCallStatus,
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
+use super::rights::ends_approvals;
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
 
@@ -235,7 +237,8 @@ impl Agent {
             self.execute_within_flags(call, proposal, ask);
             return;
         }
-        let is_denied = planning.is_some_and(|planning| planning.ceiling.mode == ApprovalMode::Deny);
+        let keeps = |mode| permits(Position::FIRST, mode).keeps_approvals();
+        let is_denied = planning.is_some_and(|planning| !keeps(planning.ceiling.mode));
         match approver {
             Approver::Flags { rounds } => self.decide_by_flags(call, proposal, ask, rounds),
             Approver::Person if self.config.approvals.answerer && !is_denied => {
@@ -376,7 +379,7 @@ impl Agent {
             Change::Rights(RightsChange::RemoveWrite { path }) => {
                 ceiling.rights.write.retain(|root| !root.is_within(path));
             }
-            Change::Mode(ApprovalMode::Deny) => ceiling.mode = ApprovalMode::Deny,
+            Change::Mode(mode) if ends_approvals(change) => ceiling.mode = *mode,
             Change::Rights(_) | Change::Mode(_) => return,
         }
         let shown = |id: ApprovalId| match &self.calls.asking(id)?.1.subject {

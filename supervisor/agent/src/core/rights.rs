@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use gate::modes::{Position, permits};
 use gate::tools::ServedCall;
 use gate::{Change, Unchanged};
 use ipc::rights::{Network, Rights, RightsChange};
@@ -33,6 +34,14 @@ const NOTHING_APPROVED: Interruption =
 /// What a call is told that was approved with the network, when the user turned that off.
 const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
+
+/// True if nothing stays approved after a change.
+pub(super) fn ends_approvals(change: &Change) -> bool {
+    match change {
+        Change::Mode(mode) => !permits(Position::FIRST, *mode).keeps_approvals(),
+        Change::Rights(_) => false,
+    }
+}
 
 /// What goes on with the worker.
 #[derive(Debug, Default)]
@@ -91,7 +100,7 @@ impl Agent {
     /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is
     /// replaced by no other. Whether there was anything.
     fn withdraw_approved(&mut self, change: &Change) -> bool {
-        let nothing = matches!(change, Change::Mode(ApprovalMode::Deny));
+        let nothing = ends_approvals(change);
         if !nothing && !matches!(change, Change::Rights(RightsChange::Network { net: Network::Off, .. })) {
             return false;
         }

@@ -42,7 +42,7 @@ impl Agent {
     /// The call as a change of files that has to be prepared.
     fn change(&self, call: CallId) -> Option<ToolCall> {
         let invocation = self.read(self.calls.tool_use(call)?).ok()?;
-        let is_prepared = self.seen.judge(&invocation, self.asks()) == Verdict::Prepare;
+        let is_prepared = self.seen.judge(&invocation, self.position()) == Verdict::Prepare;
         match invocation {
             Invocation::Worker(tool) if is_prepared => Some(tool),
             _ => None,

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use ipc::rights::Network;
-use protocol::approval::ApprovalMode;
 
 use gate::StandingRights;
 use gate::activity::Activity;
+use gate::modes::{Position, permits};
 
 /// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]
@@ -58,12 +58,11 @@ pub fn rewound_context(standing: &StandingRights) -> String {
 }
 
 fn mode(text: &mut String, standing: &StandingRights) {
-    let means = match standing.mode {
-        ApprovalMode::Ask => {
-            "write_file and edit_file beyond your rights are shown to the user, who decides; a command asks where it says \
+    let means = if permits(Position::FIRST, standing.mode).asks() {
+        "write_file and edit_file beyond your rights are shown to the user, who decides; a command asks where it says \
              access \"write\" or network true, and is otherwise held to your rights"
-        }
-        ApprovalMode::Auto | ApprovalMode::Deny => "a call beyond your rights is denied; nobody is asked",
+    } else {
+        "a call beyond your rights is denied; nobody is asked"
     };
     let _ = writeln!(text, "approval mode: {} ({means})", standing.mode);
 }
@@ -99,6 +98,7 @@ fn rights(text: &mut String, standing: &StandingRights) {
 #[cfg(test)]
 mod tests {
     use ipc::rights::Rights;
+    use protocol::approval::ApprovalMode;
 
     use super::*;
     use gate::ApprovalMode;

@@ -68,12 +68,8 @@ impl Policy {
 
     /// The standing rights in another mode.
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
-        let Modes { auto, always } = self.modes();
         let mut write = vec![self.temp.clone()];
-        write.extend(always);
-        if mode == ApprovalMode::Auto {
-            write.extend(auto);
-        }
+        write.extend(self.modes().roots(mode).cloned());
         Rights { write, net: self.net, reach: self.reach, ..self.base() }.normalised()
     }
 

@@ -7,6 +7,7 @@ use protocol::event::NoticeCode;
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, StandingRights};
 use crate::activity::Activity;
+use crate::modes::{Position, permits};
 
 /// What a user may change of an agent that lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl StandingRights {
         let mut changed = self.rights.with_change(&self.as_far_as_allowed(change));
         if let RightsChange::RemoveWrite { path } = change {
             // A root that held others took their place when it was added.
-            let auto = self.mode == ApprovalMode::Auto;
+            let auto = permits(Position::FIRST, self.mode).writes_project();
             let of_auto = [Some(&self.project), self.caches.as_ref()].into_iter().flatten();
             let of_auto = of_auto.filter(|place| auto && *place != path);
             changed.write.extend(self.temp.iter().chain(of_auto).cloned());
@@ -80,12 +81,9 @@ impl StandingRights {
                 let mut rights = self.rights.clone();
                 // What the user added meanwhile stays; what lay in a root that goes comes back.
                 rights.write.retain(|root| !modes.auto.contains(root));
-                rights.write.extend(self.temp.iter().chain(&modes.always).cloned());
-                match mode {
-                    ApprovalMode::Auto => rights.write.extend(modes.auto.iter().cloned()),
-                    // Whoever wants nothing approved wants nothing sent out either.
-                    ApprovalMode::Deny => (rights.net, rights.reach) = (Network::Off, Reach::default()),
-                    ApprovalMode::Ask => {}
+                rights.write.extend(self.temp.iter().chain(modes.roots(mode)).cloned());
+                if permits(Position::FIRST, mode).turns_network_off() {
+                    (rights.net, rights.reach) = (Network::Off, Reach::default());
                 }
                 Ok(rights.normalised())
             }

@@ -14,8 +14,9 @@ use ipc::rights::{Execution, Grant, Network};
 use ipc::tool::{Access, EditFile, ShellExec, ToolCall, WriteFile};
 use protocol::approval::AskKind;
 
+use super::StandingRights;
 use super::standing::is_kernel_tree;
-use super::{ApprovalMode, StandingRights};
+use crate::modes::{Position, permits};
 use crate::protected::is_acted_on;
 use crate::tools::{ExternalCall, Invocation};
 
@@ -52,9 +53,10 @@ pub struct Place {
 }
 
 impl StandingRights {
-    /// Judges a call; `asks` says whether there may be somebody to ask. Paths of file tools are left to the kernel, or to
-    /// what a worker makes of them: only they know what a path leads to.
-    pub fn judge(&self, invocation: &Invocation, asks: bool) -> Verdict {
+    /// Judges a call of an agent. Paths of file tools are left to the kernel, or to what a worker makes of them: only they know
+    /// what a path leads to.
+    pub fn judge(&self, invocation: &Invocation, agent: Position) -> Verdict {
+        let asks = permits(agent, self.mode).asks();
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
             // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
@@ -155,7 +157,8 @@ impl StandingRights {
 
     fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
-        let grant = if self.mode == ApprovalMode::Ask { None } else { self.offered("--mode ask") };
+        let grant =
+            if permits(Position::FIRST, self.mode).asks() { None } else { self.offered("--mode ask") };
         refused(Operation::Call, object, MissingRight::Approval, grant)
     }
 

@@ -5,7 +5,8 @@ use ipc::rights::{Grant, Network, Reach, Rights};
 use protocol::plan::{PlaceToCreate, PlanRights};
 
 use super::judge::{Place, plain};
-use super::{ApprovalMode, ChildRights, StandingRights};
+use super::{ChildRights, StandingRights};
+use crate::modes::{Position, permits};
 
 /// The right that a plan asks for and that no approval gives it, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ impl StandingRights {
     /// Judges whether these rights of a plan's execution are still within what the session may do, of which the user may have taken
     /// something back since they were judged; the reason if they are not.
     pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
-        if self.mode == ApprovalMode::Deny {
-            return Err("the mode is deny now".to_owned());
+        if !permits(Position::FIRST, self.mode).keeps_approvals() {
+            return Err(format!("the mode is {} now", self.mode));
         }
         if rights.net == Network::On && self.rights.net == Network::Off {
             return Err("the network is off now".to_owned());

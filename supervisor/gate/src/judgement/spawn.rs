@@ -8,6 +8,7 @@ use protocol::approval::AskKind;
 
 use super::judge::{Place, plain, refused};
 use super::{Ask, StandingRights};
+use crate::modes::{Position, permits};
 use crate::tools::SpawnAgent;
 
 /// The rights of a sub-agent without its private temp, which nobody has before it starts.
@@ -34,7 +35,7 @@ pub enum SpawnVerdict {
 
 impl StandingRights {
     /// Judges a call for a sub-agent of the agent that has these rights; `self` has the host's own paths.
-    pub fn judge_spawn(&self, spawn: &SpawnAgent, asks: bool) -> SpawnVerdict {
+    pub fn judge_spawn(&self, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
         let write = match self.asked_roots(spawn) {
             Ok(write) => write,
             Err(misfit) => return SpawnVerdict::Misfit(misfit),
@@ -45,7 +46,7 @@ impl StandingRights {
         let child = self.child_with(write, spawn.network);
         if child.grant.is_empty() {
             SpawnVerdict::Run(child)
-        } else if asks {
+        } else if permits(parent, self.mode).asks() {
             let ask = Ask { kind: AskKind::Agent, grant: child.grant.clone() };
             SpawnVerdict::Ask(child, ask)
         } else {

@@ -16,7 +16,7 @@ use protocol::approval::ApprovalMode;
 
 use super::Machine;
 use super::unreached::unreached;
-use crate::modes::Modes;
+use crate::modes::{Modes, Position, permits};
 use crate::protected::is_acted_on;
 use crate::shell_word::shell_word;
 
@@ -261,7 +261,8 @@ impl StandingRights {
     /// True if the project could be written in another mode.
     fn is_closed_by_mode(&self, path: &WirePath) -> bool {
         let is_users = !self.is_fixed && self.hidden_root(path).is_none();
-        is_users && path.is_within(&self.project) && self.mode != ApprovalMode::Auto
+        let is_writable = permits(Position::FIRST, self.mode).writes_project();
+        is_users && path.is_within(&self.project) && !is_writable
     }
 
     /// The rule that keeps a place from being opened by a hint: whoever may write the user's home may write what runs for the user

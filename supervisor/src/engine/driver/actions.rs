@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent::core::Input;
 use boundary::policy::{warning_of_home, write_root};
+use gate::modes;
 use ipc::rights::{Network, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::NoticeCode;
@@ -83,8 +84,7 @@ pub(super) const fn takes_away(kind: &UserActionKind, now: ApprovalMode) -> bool
                 RightsChange::Network { net: Network::Off, .. } | RightsChange::RemoveWrite { .. }
             )
         }
-        UserActionKind::SetMode { mode: ApprovalMode::Deny } => true,
-        UserActionKind::SetMode { mode: ApprovalMode::Ask } => matches!(now, ApprovalMode::Auto),
+        UserActionKind::SetMode { mode } => modes::takes_away(now, *mode),
         _ => false,
     }
 }

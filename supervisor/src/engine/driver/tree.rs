@@ -10,10 +10,10 @@ use boundary::monitor::WorkerEvent;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use gate::modes::{Position, permits};
 use gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
-use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
 use protocol::frontend::{Op, UserActionKind};
 use tokio::time::Instant;
@@ -164,7 +164,9 @@ impl AgentTree {
             UserActionKind::SetRights { change: RightsChange::RemoveWrite { path } } => {
                 narrowed_grant(grant, false, Some(path))
             }
-            UserActionKind::SetMode { mode: ApprovalMode::Deny } => Grant::default(),
+            UserActionKind::SetMode { mode } if !permits(Position::SUB, *mode).keeps_approvals() => {
+                Grant::default()
+            }
             _ => grant.clone(),
         };
         let grants = self.living.values_mut().chain(self.waiting.iter_mut().map(|(_, child, _)| child));

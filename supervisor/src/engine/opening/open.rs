@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use agent::core::{Agent, AgentConfig, Approver, Backoff, ModelChoice, Planning, RunEnd};
 use agent::prompt::{self, Part, Profile};
 use boundary::monitor::PrivateTemp;
+use gate::StandingRights;
 use gate::activity::Activity;
+use gate::modes::{Position, Rank, permits};
 use gate::tools::{Kit, Registry};
-use gate::{ApprovalMode, StandingRights};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -214,12 +215,17 @@ fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<P
 
 /// Who asks may be given more by an answer, and who has many turns may change the mode.
 const fn mode(options: &SessionOptions) -> Mode {
-    match (options.mode, options.turns) {
-        _ if matches!(options.activity, Activity::Plan) && !matches!(options.mode, ApprovalMode::Deny) => {
+    let agent = Position { activity: options.activity, rank: Rank::Top };
+    let approves_plan = match options.activity {
+        Activity::Plan => permits(agent, options.mode).keeps_approvals(),
+        Activity::Execute => false,
+    };
+    match options.turns {
+        Turns::Many => Mode::changing(options.mode),
+        Turns::One if approves_plan || permits(Position::FIRST, options.mode).asks() => {
             Mode::changing(options.mode)
         }
-        (ApprovalMode::Ask, _) | (_, Turns::Many) => Mode::changing(options.mode),
-        (mode, Turns::One) => Mode::fixed(mode),
+        Turns::One => Mode::fixed(options.mode),
     }
 }
 

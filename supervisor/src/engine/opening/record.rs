@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use agent::core::Approver;
-use gate::modes::ApprovalMode;
+use gate::modes::{Position, permits};
 use ipc::path::WirePath;
 use model::recording::{DirectoryError, FORMAT, FrontEnd, Places, Recorder, Run, Task};
 
@@ -69,7 +69,8 @@ fn writable_root(directory: &Path, options: &SessionOptions) -> Option<PathBuf> 
     let directory = directory.canonicalize().ok()?;
     let project = &options.directory;
     let given = options.wanted.write.iter().map(|root| project.join(&root.path));
-    let own = (options.mode != ApprovalMode::Deny).then(|| project.clone());
+    let may_write = permits(Position::FIRST, options.mode).may_come_to_write();
+    let own = may_write.then(|| project.clone());
     let mut roots = own.into_iter().chain(given).filter_map(|root| root.canonicalize().ok());
     roots.find(|root| directory.starts_with(root))
 }

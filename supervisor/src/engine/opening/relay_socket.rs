@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 
-use gate::modes::ApprovalMode;
+use gate::modes::WIDEST;
 use ipc::probe::{Outcome, Probe};
 use ipc::rights::{Network, Rights};
 use tokio::runtime::Builder;
@@ -44,9 +44,9 @@ pub(crate) enum RelaySocketError {
     Reached(PathBuf),
 }
 
-/// The widest rights that an agent here comes to have: in mode `auto`, with the network on.
+/// The widest rights that an agent here comes to have: in the widest mode, with the network on.
 fn widest(setup: &ProjectSandbox) -> Rights {
-    Rights { net: Network::On, ..setup.policy.standing_in(ApprovalMode::Auto) }
+    Rights { net: Network::On, ..setup.policy.standing_in(WIDEST) }
 }
 
 /// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to it may

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use boundary::monitor::{PrivateTemp, Temps};
 use boundary::policy::{make_caches, make_sessions};
-use gate::modes::ApprovalMode;
 
 use super::error::SetupError;
 use super::scope::Mode;
@@ -43,7 +42,7 @@ impl CachesRoot {
     ) -> Result<Option<Self>, SetupError> {
         let CachesWanted { mode, caches, project, foreign } = wanted;
         // An agent that may not change the project has nothing to build.
-        if caches == Caches::OutliveIt && mode.widest() == ApprovalMode::Auto && !foreign {
+        if caches == Caches::OutliveIt && mode.comes_to_be_written() && !foreign {
             match make_caches(&directories.cache, project) {
                 Ok(place) => return Ok(Some(Self::Lasting(place))),
                 Err(error) => {

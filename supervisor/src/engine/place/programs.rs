@@ -4,7 +4,7 @@ use std::path::Path;
 
 use boundary::monitor::Programs;
 use boundary::policy::{check_reachable, closed_to};
-use gate::modes::ApprovalMode;
+use gate::modes::{ApprovalMode, Position, permits};
 use ipc::confinement::Identity;
 use ipc::path::WirePath;
 
@@ -44,7 +44,7 @@ fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupEr
 fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &Path, write: &[WirePath]) {
     let place = programs.sandbox_exec.parent().unwrap_or(Path::new("/"));
     let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-    let project = (mode != ApprovalMode::Deny).then_some(project);
+    let project = permits(Position::FIRST, mode).may_come_to_write().then_some(project);
     let mut roots = project.into_iter().chain(write.iter().map(WirePath::as_path));
     if let Some(root) = roots.find(|root| place.starts_with(root)) {
         say(&format!(

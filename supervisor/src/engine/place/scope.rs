@@ -10,7 +10,7 @@ use boundary::policy::{
     Policy, ProjectError, configured_write_root, open_project, warning_of_home, write_root,
 };
 use boundary::tripwire::{JournalOptions, Watch};
-use gate::modes::ApprovalMode;
+use gate::modes::{ApprovalMode, Permits, Position, WIDEST, permits};
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -62,19 +62,28 @@ impl Mode {
         Self { first: mode, may_change: true }
     }
 
-    /// Whether the project may come to be written.
-    pub(super) fn may_write(self) -> bool {
-        self.may_change || self.first != ApprovalMode::Deny
+    /// True if the project may come to be written, by the mode or by an answer.
+    pub(super) const fn may_write(self) -> bool {
+        self.may_change || self.permits().may_come_to_write()
     }
 
     /// True if commands may run with other rights than those of the start.
-    pub(super) fn has_levels(self) -> bool {
-        self.may_change || self.first == ApprovalMode::Ask
+    pub(super) const fn has_levels(self) -> bool {
+        self.may_change || self.permits().asks()
     }
 
     /// The widest mode that it may come to.
     pub(super) const fn widest(self) -> ApprovalMode {
-        if self.may_change { ApprovalMode::Auto } else { self.first }
+        if self.may_change { WIDEST } else { self.first }
+    }
+
+    /// True if the widest mode writes the project.
+    pub(super) const fn comes_to_be_written(self) -> bool {
+        permits(Position::FIRST, self.widest()).writes_project()
+    }
+
+    const fn permits(self) -> Permits {
+        permits(Position::FIRST, self.first)
     }
 }
 
@@ -226,7 +235,7 @@ fn resolve(
 
 /// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
 fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDirs {
-    if mode.widest() != ApprovalMode::Auto {
+    if !mode.comes_to_be_written() {
         return ExternalGitDirs::default();
     }
     let mut elsewhere = ExternalGitDirs::of(project);

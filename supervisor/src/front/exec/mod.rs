@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use agent::core::Approver;
-use gate::modes::ApprovalMode;
+use gate::modes::{Position, permits};
 use model::recording::{FrontEnd, Places, Task};
 use protocol::frontend::UserActionKind;
 use tokio::task::JoinSet;
@@ -173,7 +173,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
 
 /// The socket, outside everything that the agent may come to write.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
-    if options.mode != ApprovalMode::Ask {
+    if !permits(Position::FIRST, options.mode).asks() {
         return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
     }
     let project = &options.directory;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clap::ValueEnum;
 use gate::activity::Activity;
-use gate::modes::ApprovalMode;
+use gate::modes::{Position, permits};
 use model::recording::{Mismatch, Places, Recording, RecordingComparison, Run, Task};
 use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use model::secrets::TakenKeys;
@@ -18,8 +18,8 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 use crate::settings::args::{
-    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModeArg, ModelArgs, NetArg, ProfileArg, ProviderArg,
-    ReachArg, ReplayArgs,
+    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModelArgs, NetArg, ProfileArg, ProviderArg, ReachArg,
+    ReplayArgs,
 };
 
 /// The server on loopback takes any key.
@@ -64,7 +64,7 @@ fn task_of(run: &Run) -> Result<Task, String> {
         None => Err(format!(
             "this recording has no task that could be run again: a person had several turns{INSTEAD}"
         )),
-        Some(_) if run.mode == ApprovalMode::Ask => {
+        Some(_) if permits(Position::FIRST, run.mode).asks() => {
             Err(format!("this recording was made in mode ask, and holds no answers{INSTEAD}"))
         }
         Some(task) => Ok(task.clone()),
@@ -127,7 +127,7 @@ impl Player {
         Ok(ExecArgs {
             prompt: None,
             directory: args.directory.clone(),
-            mode: mode(run.mode),
+            mode: run.mode.into(),
             activity: match run.activity {
                 Activity::Execute => ActivityArg::Execute,
                 Activity::Plan => ActivityArg::Plan,
@@ -171,14 +171,6 @@ fn compare(
     };
     let comparison = RecordingComparison { recorded: recording.run.places.clone(), now: now.clone() };
     comparison.check(recorded, request)
-}
-
-const fn mode(mode: ApprovalMode) -> ModeArg {
-    match mode {
-        ApprovalMode::Ask => ModeArg::Ask,
-        ApprovalMode::Auto => ModeArg::Auto,
-        ApprovalMode::Deny => ModeArg::Deny,
-    }
 }
 
 fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {

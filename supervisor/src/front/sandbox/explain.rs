@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 
 use complaint::{named_in, start};
-use gate::{ApprovalMode, StandingRights};
+use gate::StandingRights;
+use gate::modes::{Position, permits};
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
 use ipc::named::NamedPlace;
@@ -93,6 +94,8 @@ fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, erro
 /// What would allow it, in the words of this command.
 fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
     let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
-    let by_mode = in_project && standing.mode == ApprovalMode::Deny && denial.operation == Operation::Write;
+    let by_mode = in_project
+        && !permits(Position::FIRST, standing.mode).may_come_to_write()
+        && denial.operation == Operation::Write;
     denial.grant.clone().map(|grant| if by_mode { "--access write".to_owned() } else { grant })
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use boundary::policy::leads_to;
 use gate::Verdict as Judged;
 use gate::command_line::{self, covers, offered_prefix};
+use gate::modes::Position;
 use gate::tools::Invocation;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{Access, ShellExec, ToolCall};
-use protocol::approval::ApprovalMode;
 use serde::Serialize;
 
 use super::ExplainPolicy;
@@ -110,14 +110,15 @@ fn call(
     let invocation = Invocation::Worker(call);
     let standing = policy.standing;
     let mode = Some(policy.origins.of_key("mode"));
-    match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
+    match standing.judge(&invocation, Position::FIRST) {
         Judged::Run | Judged::Prepare => ExplainAnswer::allowed("it runs at once, confined", None),
         Judged::Ask(ask) if ask.grant.is_empty() => ExplainAnswer {
             origin: mode,
             ..ExplainAnswer::new(ExplainVerdict::Asked, "every command takes an approval (confirm_shell)")
         },
         Judged::Ask(ask) => {
-            let because = format!("in mode ask it takes an approval, and runs once with: {}", ask.grant);
+            let because =
+                format!("in mode {} it takes an approval, and runs once with: {}", standing.mode, ask.grant);
             ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }
         }
         Judged::Deny(denial) => {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 
 use boundary::policy::place_to_grant;
+use gate::modes::{Position, permits};
 use gate::protected::is_acted_on;
 use gate::{Place, Verdict as Judged};
 use ipc::confinement::{HARMLESS_DEVICES, Tier};
@@ -11,7 +12,6 @@ use ipc::denial::{Denial, Operation};
 use ipc::path::WirePath;
 use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use libc::{EACCES, EROFS};
-use protocol::approval::ApprovalMode;
 
 use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};
@@ -36,7 +36,7 @@ impl Judge<'_> {
         }
         let standing = self.policy.standing;
         match operation {
-            Operation::Write if standing.mode == ApprovalMode::Ask => self.write_in_ask(),
+            Operation::Write if permits(Position::FIRST, standing.mode).asks() => self.write_in_ask(),
             Operation::Write if standing.allows_write(&self.real) => self.writable(),
             Operation::Read | Operation::Execute if standing.allows_read(&self.real) => {
                 ExplainAnswer::allowed("everything may be read and executed but what is hidden", default())
@@ -92,7 +92,7 @@ impl Judge<'_> {
                     grant,
                     ..ExplainAnswer::new(
                         ExplainVerdict::Asked,
-                        format!("in mode ask it takes an approval: {}", ask.grant),
+                        format!("in mode {} it takes an approval: {}", self.policy.standing.mode, ask.grant),
                     )
                 }
             }

@@ -178,6 +178,16 @@ impl From<ModeArg> for ApprovalMode {
     }
 }
 
+impl From<ApprovalMode> for ModeArg {
+    fn from(mode: ApprovalMode) -> Self {
+        match mode {
+            ApprovalMode::Ask => Self::Ask,
+            ApprovalMode::Auto => Self::Auto,
+            ApprovalMode::Deny => Self::Deny,
+        }
+    }
+}
+
 impl From<ProviderArg> for ProviderKind {
     fn from(provider: ProviderArg) -> Self {
         match provider {

@@ -43,9 +43,8 @@ pub struct Effective {
 impl Effective {
     /// What becomes of a call beyond the standing rights, where a terminal UI starts.
     pub fn mode(&self) -> ApprovalMode {
-        let word = self.text("mode");
         // A word that is none of them would be the narrowest.
-        ApprovalMode::ALL.into_iter().find(|mode| Some(mode.as_str()) == word).unwrap_or(ApprovalMode::Deny)
+        self.text("mode").and_then(ApprovalMode::named).unwrap_or(ApprovalMode::Deny)
     }
 
     /// The model.

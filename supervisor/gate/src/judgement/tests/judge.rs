@@ -8,11 +8,12 @@ use ipc::tool::{Access, ShellExec};
 use super::{auto, deny, online};
 use crate::activity::Activity;
 use crate::judgement::{ApprovalMode, Ask, StandingRights, Verdict};
+use crate::modes::Position;
 use crate::tools::{ExternalCall, Invocation, Registry, SupervisorCall};
 
 fn verdict(standing: &StandingRights, name: &str, input: &str) -> String {
     let invocation = Registry::for_activity(Activity::Execute).parse(name, input).unwrap();
-    match standing.judge(&invocation, standing.mode == ApprovalMode::Ask) {
+    match standing.judge(&invocation, Position::FIRST) {
         Verdict::Run => "run".to_owned(),
         Verdict::Prepare => "prepare".to_owned(),
         Verdict::Ask(Ask { kind, grant }) => format!("ask {kind:?}: {grant}"),
@@ -155,23 +156,23 @@ fn a_denied_writing_command_is_still_offered_the_project() {
 fn a_call_of_an_external_tool_is_asked_for_or_denied() {
     let call = ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: "{}".to_owned() };
     let call = Invocation::External(call);
-    let said = |standing: &StandingRights, asks| match standing.judge(&call, asks) {
+    let said = |standing: &StandingRights, agent| match standing.judge(&call, agent) {
         Verdict::Ask(ask) => format!("asked as {:?}, for {:?}", ask.kind, ask.grant.is_empty()),
         Verdict::Deny(denial) => denial.to_string(),
         other => format!("{other:?}"),
     };
-    assert_eq!(said(&ask(), true), "asked as ExternalTool, for true");
+    assert_eq!(said(&ask(), Position::FIRST), "asked as ExternalTool, for true");
     // A sub-agent, in a session that asks.
-    assert_snapshot!(said(&ask(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here");
-    assert_snapshot!(said(&auto(), false), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask");
-    assert_eq!(said(&deny(), false), said(&auto(), false));
+    assert_snapshot!(said(&ask(), Position::SUB), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here");
+    assert_snapshot!(said(&auto(), Position::FIRST), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask");
+    assert_eq!(said(&deny(), Position::FIRST), said(&auto(), Position::FIRST));
 }
 
 #[test]
 fn what_the_supervisor_serves_itself_runs() {
     let call = Invocation::Supervisor(SupervisorCall { tool: "note".into(), json: "{}".to_owned() });
-    for (standing, asks) in [(ask(), true), (auto(), false), (deny(), false)] {
-        assert_eq!(standing.judge(&call, asks), Verdict::Run);
+    for standing in [ask(), auto(), deny()] {
+        assert_eq!(standing.judge(&call, Position::FIRST), Verdict::Run);
     }
 }
 

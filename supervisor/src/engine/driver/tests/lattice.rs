@@ -3,6 +3,7 @@
 //! The tree here is plain data, changed by the functions that the driver changes its own by; `tree` runs sessions.
 
 use gate::activity::Activity;
+use gate::modes::Position;
 use gate::tools::SpawnAgent;
 use gate::{ApprovalMode, Modes, SpawnVerdict, StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::path::WirePath;
@@ -114,8 +115,8 @@ impl Tree {
             max_steps: None,
         };
         let Member { standing, level, .. } = &self.members[parent];
-        let asks = *level == 0 && standing.mode == ApprovalMode::Ask;
-        let (child, grant) = match standing.judge_spawn(&spawn, asks) {
+        let position = if *level == 0 { Position::FIRST } else { Position::SUB };
+        let (child, grant) = match standing.judge_spawn(&spawn, position) {
             SpawnVerdict::Run(child) => (child, Grant::default()),
             SpawnVerdict::Ask(child, ask) if self.dice.below(2) == 0 => (child, ask.grant),
             SpawnVerdict::Ask(..) | SpawnVerdict::Deny(_) | SpawnVerdict::Misfit(_) => return,

@@ -24,7 +24,7 @@ use self::delta::OutputDelta;
 use self::summary::OutputTally;
 
 use gate::activity::Activity;
-use gate::modes::ApprovalMode;
+use gate::modes::{Position, permits};
 
 use super::limits::ProjectLimits;
 use crate::process::messages::{PlainDenial, harmless, one_line};
@@ -221,11 +221,12 @@ impl Page {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
                 let first = format!("{} · {}", started.rights, started.model);
-                match (started.activity, started.mode) {
-                    (Activity::Plan, _) if self.format.executes_plan => first,
-                    (Activity::Plan, _) => format!("{first}\n{PLANS}"),
-                    (Activity::Execute, ApprovalMode::Deny) => format!("{first}\n{READ_ONLY}"),
-                    (Activity::Execute, _) => first,
+                let may_write = permits(Position::FIRST, started.mode).may_come_to_write();
+                match started.activity {
+                    Activity::Plan if self.format.executes_plan => first,
+                    Activity::Plan => format!("{first}\n{PLANS}"),
+                    Activity::Execute if may_write => first,
+                    Activity::Execute => format!("{first}\n{READ_ONLY}"),
                 }
             }
             EventKind::ToolCallStarted { call, name, input, .. } => {

@@ -94,7 +94,11 @@ impl PlainCommand {
     }
 
     fn named(name: &str, argument: &str) -> Self {
-        let mode = |mode| Self::Act(UserActionKind::SetMode { mode });
+        if name == "mode"
+            && let Some(mode) = ApprovalMode::named(argument)
+        {
+            return Self::Act(UserActionKind::SetMode { mode });
+        }
         let net = |net| {
             let change = RightsChange::Network { net, reach: None };
             Self::Act(UserActionKind::SetRights { change })
@@ -104,9 +108,6 @@ impl PlainCommand {
             ("allow", "") => Self::Allowed,
             ("net", "on") | ("allow", "net") => net(Network::On),
             ("net", "off") | ("disallow", "net") => net(Network::Off),
-            ("mode", "ask") => mode(ApprovalMode::Ask),
-            ("mode", "auto") => mode(ApprovalMode::Auto),
-            ("mode", "deny") => mode(ApprovalMode::Deny),
             ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
                 let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
                 Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
