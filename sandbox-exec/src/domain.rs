@@ -184,7 +184,7 @@ fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetE
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
-    if net == Network::Off && tier != Tier::Full && abi >= ABI::V4 {
+    if !net.is_the_machines() && tier != Tier::Full && abi >= ABI::V4 {
         ruleset = ruleset.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp)?;
     }
     if abi >= ABI::V6 {

@@ -158,7 +158,7 @@ fn check(options: Options) -> Result<Options, UsageError> {
         ("--read", !flags.read.is_empty()),
         ("--write", !flags.write.is_empty()),
         ("--hide", !flags.hide.is_empty()),
-        ("--net", flags.net != Network::Off),
+        ("--net", flags.net.reaches_out()),
         ("--tier", options.tier.is_some()),
         ("--landlock-abi", options.landlock_abi.is_some()),
         ("--env", flags.environment != Environment::default()),

@@ -17,7 +17,7 @@
 //! degraded: then seccomp denies every socket but connected pairs.
 
 use ipc::confinement::Tier;
-use ipc::rights::{Network, Rights};
+use ipc::rights::Rights;
 use landlock::ABI;
 use nix::errno::Errno;
 
@@ -109,7 +109,7 @@ impl Platform {
             "modes, owners, times and attributes of files outside the write roots are not protected",
         );
         say(
-            tier == Tier::FloorUnmediated && rights.net == Network::On,
+            tier == Tier::FloorUnmediated && rights.net.is_the_machines(),
             "addresses are not checked: host loopback, private, link-local and metadata addresses can be reached",
         );
         let protected = if full {
@@ -181,6 +181,7 @@ fn hidden_in_write_roots(rights: &Rights, tier: Tier) -> impl Iterator<Item = St
 
 #[cfg(test)]
 mod tests {
+    use ipc::rights::Network;
 
     use super::*;
 

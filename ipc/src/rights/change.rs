@@ -61,7 +61,7 @@ mod tests {
             let changed = standing.with_change(&RightsChange::Network { net, reach: Some(reach) });
             let expected = Rights { net, reach: changed.reach, ..standing.clone() };
             prop_assert_eq!(&changed, &expected);
-            prop_assert_eq!(changed.reach, if net == Network::On { reach } else { Reach::default() });
+            prop_assert_eq!(changed.reach, if net.reaches_out() { reach } else { Reach::default() });
             let added = standing.with_change(&RightsChange::AddWrite { path: path.clone() });
             prop_assert!(added.covers(&standing) && is_under(&path, &added.write));
             let removed = standing.with_change(&RightsChange::RemoveWrite { path: path.clone() });

@@ -44,7 +44,7 @@ impl Grant {
 
     /// Whether it grants nothing.
     pub fn is_empty(&self) -> bool {
-        self.write.is_empty() && self.net == Network::Off
+        self.write.is_empty() && self.net.is_off()
     }
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Grant {
             f.write_str("write")?;
             self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
         }
-        if self.net == Network::On {
+        if self.net.reaches_out() {
             f.write_str(if self.write.is_empty() { "net on" } else { " · net on" })?;
             self.reach.fmt(f)?;
         }
@@ -72,7 +72,7 @@ impl Rights {
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();
         granted.write.extend(grant.write.iter().cloned());
-        if grant.net == Network::On {
+        if grant.net.reaches_out() {
             granted.net = Network::On;
             granted.reach = granted.reach.join(grant.reach);
         }
@@ -98,7 +98,7 @@ mod tests {
             prop_assert_eq!(granted.allows_write(&path), standing.allows_write(&path) || added);
             prop_assert_eq!(granted.allows_read(&path), standing.allows_read(&path));
             prop_assert_eq!(granted.net, standing.net.max(grant.net));
-            let on = grant.net == Network::On;
+            let on = grant.net.reaches_out();
             prop_assert_eq!(granted.reach, if on { standing.reach.join(grant.reach) } else { standing.reach });
             prop_assert_eq!((granted.exec, granted.limits), (standing.exec, standing.limits));
             prop_assert_eq!((granted.hidden, granted.protected), (standing.hidden, standing.protected));
@@ -112,7 +112,7 @@ mod tests {
             prop_assert!(standing.with_grant(&asked).covers(&given));
             prop_assert!(standing.with_grant(&answer).covers(&given));
             prop_assert_eq!(standing.with_grant(&Grant::default()), standing.clone());
-            let off = |grant: &Grant| if grant.net == Network::On { grant.clone() } else { Grant { reach: Reach::default(), ..grant.clone() } };
+            let off = |grant: &Grant| if grant.net.reaches_out() { grant.clone() } else { Grant { reach: Reach::default(), ..grant.clone() } };
             let both = off(&asked).join(&off(&answer));
             prop_assert_eq!(standing.with_grant(&both), standing.with_grant(&asked).with_grant(&answer));
         }

@@ -40,7 +40,7 @@ impl Rights {
             hidden: roots(self.hidden),
             write: roots(self.write),
             protected: roots(self.protected),
-            reach: if self.net == Network::On { self.reach } else { Reach::default() },
+            reach: if self.net.reaches_out() { self.reach } else { Reach::default() },
             ..self
         }
     }

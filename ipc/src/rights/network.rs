@@ -18,6 +18,37 @@ pub enum Network {
     On,
 }
 
+impl Network {
+    /// True if nothing outside the sandbox is reached.
+    pub const fn is_off(self) -> bool {
+        !self.reaches_out()
+    }
+
+    /// True if something outside the sandbox is reached.
+    pub const fn reaches_out(self) -> bool {
+        match self {
+            Self::Off => false,
+            Self::On => true,
+        }
+    }
+
+    /// True if programs are given the machine's own network, and the kernel tells no addresses apart.
+    pub const fn is_the_machines(self) -> bool {
+        match self {
+            Self::Off => false,
+            Self::On => true,
+        }
+    }
+
+    /// The word of the flag and of the settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+        }
+    }
+}
+
 /// The network as events, logs and front ends have it. Some hosts alone are a state of the protocol that no rights have yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +61,24 @@ pub enum NetworkState {
     On,
     /// These hosts alone, as `NAME` or `NAME:PORT`.
     Hosts(Vec<String>),
+}
+
+impl NetworkState {
+    /// True if nothing outside the sandbox is reached.
+    pub const fn is_off(&self) -> bool {
+        match self {
+            Self::Off => true,
+            Self::On | Self::Hosts(_) => false,
+        }
+    }
+
+    /// The least right that covers it.
+    pub const fn covered_by(&self) -> Network {
+        match self {
+            Self::Off => Network::Off,
+            Self::On | Self::Hosts(_) => Network::On,
+        }
+    }
 }
 
 impl From<Network> for NetworkState {

@@ -151,7 +151,7 @@ impl fmt::Display for RightsSummary {
             write!(f, " · read {}", List(&self.read))?;
         }
         write!(f, " · network {}", self.net)?;
-        if self.net != NetworkState::Off {
+        if !self.net.is_off() {
             self.reach.fmt(f)?;
         }
         if self.hidden > 0 {

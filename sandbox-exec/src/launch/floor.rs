@@ -13,7 +13,6 @@ use std::thread;
 use ipc::confinement::NoFullTier;
 use ipc::id::Generation;
 use ipc::pipe::{FrameReader, Outgoing};
-use ipc::rights::Network;
 use nix::fcntl::OFlag;
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
@@ -170,6 +169,6 @@ fn attend(
 
 /// What the program will try to reach the network with, unless only sockets that the mediator made can be used.
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
-    let used = |mediation: &Mediation| mediation.net == Network::Off && !mediation.sockets.are_made();
+    let used = |mediation: &Mediation| !mediation.net.is_the_machines() && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()
 }

@@ -99,7 +99,7 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let memory = WirePath::from(MEMORY);
     let writable = || rights.write.iter().chain([&memory]);
     let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));
-    let host_network = tier != Tier::Full || rights.net == Network::On;
+    let host_network = tier != Tier::Full || rights.net.is_the_machines();
     Mediation {
         net: rights.net,
         reach: rights.reach,

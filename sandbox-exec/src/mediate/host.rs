@@ -60,7 +60,7 @@ pub(super) struct Outside {
 impl HostNetwork {
     /// With the resolvers that the machine has now.
     pub(super) fn new(net: Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
-        let outside = (net == Network::On).then(|| Outside {
+        let outside = net.is_the_machines().then(|| Outside {
             reach,
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
         });

@@ -189,7 +189,7 @@ impl Mediation {
 impl Mediation {
     /// Whether a network that is off is the host's: what sockets from inside hear is looked after here.
     fn keeps_strangers_out(&self) -> bool {
-        self.host_network && self.net == Network::Off
+        self.host_network && !self.net.is_the_machines()
     }
 }
 

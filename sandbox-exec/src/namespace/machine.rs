@@ -56,7 +56,7 @@ fn reason(error: &io::Error) -> String {
 
 /// Leaves the network namespace of the parent, unless the network is on.
 pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
-    if net == Network::On {
+    if net.is_the_machines() {
         return Ok(());
     }
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Refusal::new("make a network namespace", errno))
@@ -82,7 +82,7 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
     masks::furnish(file_systems.masks.as_fd()).map_err(refused("make the masks"))?;
-    if net == Network::Off {
+    if !net.is_the_machines() {
         loopback::up().map_err(refused("switch the loopback device on"))?;
     }
     Ok(file_systems)

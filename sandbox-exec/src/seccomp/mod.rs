@@ -56,7 +56,7 @@ impl Policy {
     pub fn case(self) -> Case {
         let Self { net, root, truncate, tier, neighbours } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
-        Case { full, mediated, network: net == Network::On, root, truncate, neighbours }
+        Case { full, mediated, network: net.is_the_machines(), root, truncate, neighbours }
     }
 }
 

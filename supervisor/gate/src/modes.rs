@@ -86,9 +86,11 @@ pub struct Permits {
 }
 
 /// The table.
+#[expect(clippy::match_same_arms, reason = "a cell is read and changed by itself")]
 pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
+    use Activity::{Execute, Plan};
     use ApprovalMode::{Ask, Auto, Deny};
-    use {Activity::*, Rank::*};
+    use Rank::{Sub, Top};
     let (project, beyond, approvals, network) = match (position.activity, position.rank, mode) {
         (Execute, Top, Ask) => (Project::Read, Beyond::Ask, Approvals::Hold, NetworkAfter::Kept),
         (Execute, Top, Auto) => (Project::Write, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),

@@ -10,7 +10,6 @@ use std::time::Duration;
 use boundary::monitor::{BrokerProcess, Launch, Launched, SpawnError, StatusPipe, Stdio};
 use ipc::confinement::{Attempt, BrokerReport, Confinement, FullTierRefusal, RulesetReport};
 use ipc::probe::{Outcome, Probe};
-use ipc::rights::Network;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
@@ -94,7 +93,7 @@ pub(crate) async fn self_test(
 ) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
     let hidden = targets.hidden.map(|path| ["--self-test-hidden".into(), path.into()]);
     let name = targets.abstract_name.map(|name| ["--self-test-abstract", name].map(OsString::from));
-    let net = (confinement.rights.net == Network::On).then(|| ["--net", "on"].map(OsString::from));
+    let net = confinement.rights.net.reaches_out().then(|| ["--net", "on"].map(OsString::from));
     let given = [hidden, name, net].into_iter().flatten().flatten();
     let arguments: Vec<_> = ["--self-test".into()].into_iter().chain(given).collect();
     let ChildSaid { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;

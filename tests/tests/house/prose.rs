@@ -102,6 +102,38 @@ fn comparisons_and_patterns_of_a_mode_are_found() {
     }
 }
 
+/// True if a line compares with a state of the network instead of asking one of its methods, which match each state.
+fn compares_network(line: &str) -> bool {
+    ["== ", "!= "].iter().flat_map(|sign| line.split(sign).skip(1)).any(|right| {
+        let right = right.trim_start_matches("Some(");
+        let path =
+            right.split(|c: char| !(c.is_alphanumeric() || "_:".contains(c))).next().unwrap_or_default();
+        ["Network::On", "Network::Off", "NetworkState::On", "NetworkState::Off"]
+            .iter()
+            .any(|state| path.ends_with(state))
+    }) || line.contains("matches!(") && (line.contains("Network::O") || line.contains("NetworkState::O"))
+}
+
+#[test]
+fn the_network_is_asked_and_never_compared() {
+    for line in [
+        "if rights.net == Network::Off {",
+        "call.network != Some(Network::On)",
+        "(run.net == ipc::rights::Network::On).then(f)",
+        "summary.net == NetworkState::Off",
+        "matches!(net, Network::On)",
+    ] {
+        assert!(compares_network(line), "{line}");
+    }
+    assert!(!compares_network("Network::On => a == b,"));
+    let mut found = Vec::new();
+    for (path, code) in sources() {
+        let lines = code.lines().filter(|line| compares_network(line));
+        found.extend(lines.map(|line| format!("{path}: {}", line.trim())));
+    }
+    assert!(found.is_empty(), "asked by a method of Network:\n{}", found.join("\n"));
+}
+
 /// A name that needs no more than a word needs none.
 #[test]
 fn no_doc_comment_is_a_single_word() {

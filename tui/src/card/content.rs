@@ -74,7 +74,7 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
         [b"write ", place, beyond(grant.write.contains(path))].concat()
     });
     let network = match rights.net {
-        Network::On => [places("on", rights.reach).as_bytes(), beyond(grant.net == Network::On)].concat(),
+        Network::On => [places("on", rights.reach).as_bytes(), beyond(grant.net.reaches_out())].concat(),
         Network::Off => b"off".to_vec(),
     };
     let mut lines: Vec<_> = write.collect();
@@ -132,7 +132,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
         }
         [b"write ", in_project(path, project)].concat()
     });
-    let network = (grant.net == Network::On).then(|| places("reach the network", grant.reach).into_bytes());
+    let network = grant.net.reaches_out().then(|| places("reach the network", grant.reach).into_bytes());
     let mut lines: Vec<_> =
         write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
     if lines.is_empty() {
@@ -187,8 +187,8 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
 
 fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let mut parts = surroundings((&params.command, &params.cwd), &params.environment, params.access, project);
-    let network = params.network.filter(|_| params.grant.net == Network::Off);
-    parts.extend(network.map(|net| fact("network", if net == Network::On { "on" } else { "off" })));
+    let network = params.network.filter(|_| params.grant.net.is_off());
+    parts.extend(network.map(|net| fact("network", net.as_str())));
     parts
 }
 

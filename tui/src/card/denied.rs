@@ -3,7 +3,6 @@
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
-use ipc::rights::Network;
 use protocol::approval::{DeniedCommandApprovalParams, SessionScope};
 use protocol::event::Recorded;
 
@@ -63,8 +62,8 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
         let within: &[u8] = if is_place(params, path) && path != project { b"in " } else { b"" };
         [b"write ", within, place].concat()
     });
-    let network = (params.grant.net == Network::On)
-        .then(|| places("reach the network", params.grant.reach).into_bytes());
+    let network =
+        params.grant.net.reaches_out().then(|| places("reach the network", params.grant.reach).into_bytes());
     let lines = write.chain(network).map(|access| [&access[..], b", for one more run"].concat());
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
@@ -80,7 +79,7 @@ fn is_place(params: &DeniedCommandApprovalParams, path: &WirePath) -> bool {
 /// The answer for the session, where there is one.
 pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<SessionScope> {
     let nothing_to_write = params.grant.write.is_empty();
-    let network = params.grant.net == Network::On && nothing_to_write;
+    let network = params.grant.net.reaches_out() && nothing_to_write;
     let scope = params.grant_root.as_ref().map(|_| SessionScope::GrantRoot);
     scope.or_else(|| network.then_some(SessionScope::Network))
 }

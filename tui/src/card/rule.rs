@@ -84,11 +84,11 @@ fn command(grant: &Grant, access: Access, network: Option<Network>, rules: InFor
         let rule = format!("mode {} asks for a command that declares to write in the project", rules.mode);
         return (rule, rules.mode_from(), MODE);
     }
-    if grant.net == Network::On {
+    if grant.net.reaches_out() {
         let rule = "the network is off, and the command declares to need it".to_owned();
         return (rule, rules.net_from(), NET);
     }
-    if access == Access::Read && network == Some(Network::On) {
+    if access == Access::Read && network.is_some_and(Network::reaches_out) {
         let rule = "a command that only reads and has the network could send out what it reads".to_owned();
         return (rule, "built in".to_owned(), "no setting");
     }

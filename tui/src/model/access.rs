@@ -2,7 +2,7 @@
 
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
-use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
+use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
 /// The sandbox in plain words, by its tier; nothing while no worker has started.
@@ -32,7 +32,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
         }
     };
     let roots: Vec<_> = rights.write.iter().filter_map(name).collect();
-    let net = if rights.net == NetworkState::Off { String::new() } else { format!(", net {}", rights.net) };
+    let net = if rights.net.is_off() { String::new() } else { format!(", net {}", rights.net) };
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
@@ -43,6 +43,7 @@ pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ipc::rights::NetworkState;
     use ipc::rights::{Execution, Reach};
 
     use super::*;

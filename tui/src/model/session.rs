@@ -1,7 +1,7 @@
 //! What is true of an agent now.
 
 use ipc::confinement::Tier;
-use ipc::rights::{Network, NetworkState, RightsSummary};
+use ipc::rights::{Network, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::event::{Activity, Recorded};
 
@@ -60,7 +60,7 @@ impl Session {
     /// Other rights are in force: a worker that was verified has them. A sentence of an older schema says nothing of now.
     pub(crate) fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
         let Some(rights) = rights.value() else { return };
-        self.net = if rights.net == NetworkState::Off { Network::Off } else { Network::On };
+        self.net = rights.net.covered_by();
         self.rights.clone_from(rights);
     }
 }

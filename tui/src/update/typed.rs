@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ipc::id::AgentId;
 use ipc::image::Image;
-use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
+use ipc::rights::{NamedRoot, Network, RightsChange, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::frontend::UserActionKind;
 
@@ -156,7 +156,7 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
 }
 
 fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
-    if net == Network::On || take_away(model) {
+    if net.reaches_out() || take_away(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Net(net));
     }
     let change = RightsChange::Network { net, reach: None };
@@ -270,7 +270,7 @@ pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGran
             NamedRoot::Temp | NamedRoot::Caches => {}
         }
     }
-    if rights.net != NetworkState::Off {
+    if !rights.net.is_off() {
         lines.push("network on · :disallow net".to_owned());
     }
     let of_grant = |grant: &SessionGrant| {

@@ -21,7 +21,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
     let (row, is_short) = row(model, asked, usize::from(pane.width()));
-    let net = if model.agents.shown().session.net == Network::On { theme.open() } else { Style::new() };
+    let net = if model.agents.shown().session.net.reaches_out() { theme.open() } else { Style::new() };
     let activity = if model.plans_now() { theme.planner() } else { Style::new() };
     let styles = [style, activity, theme.strong(), net, theme.dim(), theme.dim()];
     let between = if is_short { "·" } else { " · " };

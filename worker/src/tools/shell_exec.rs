@@ -203,7 +203,7 @@ impl Commands {
                     let net = exec.network.unwrap_or(Network::Off);
                     DomainAccess::Read { temp: temp.0.clone(), net }
                 }
-                None if exec.network == Some(Network::Off) => DomainAccess::Offline,
+                None if exec.network.is_some_and(Network::is_off) => DomainAccess::Offline,
                 None => DomainAccess::Standing,
             },
         };
@@ -234,7 +234,7 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
         _ if rights.exec == Execution::Denied => "Commands are not allowed here; use the other tools.",
-        Exec { network: Some(Network::On), .. } if rights.net == Network::Off => {
+        Exec { network: Some(net), .. } if net.reaches_out() && rights.net.is_off() => {
             "The network is off here; do without it."
         }
         Exec { access: Access::Write, .. } if !has_write_root(assignment) => {

@@ -229,7 +229,9 @@ impl Agent {
                 WRITE_HINT
             }
             Operation::Network
-                if lacks_network && denial.grant.is_some() && command.network != Some(Network::On) =>
+                if lacks_network
+                    && denial.grant.is_some()
+                    && !command.network.is_some_and(Network::reaches_out) =>
             {
                 NETWORK_HINT
             }

@@ -303,7 +303,7 @@ impl Agent {
             task: task_of_plan(&markdown, planning.finished.len()),
             writes: !child.rights.write.is_empty(),
             write: child.rights.write.clone(),
-            network: child.rights.net == Network::On,
+            network: child.rights.net.reaches_out(),
             role: None,
             model: None,
             max_steps: None,
@@ -373,7 +373,7 @@ impl Agent {
         let Some(planning) = &mut self.config.planning else { return };
         let ceiling = &mut planning.ceiling;
         match change {
-            Change::Rights(RightsChange::Network { net: Network::Off, .. }) => {
+            Change::Rights(RightsChange::Network { net, .. }) if net.is_off() => {
                 (ceiling.rights.net, ceiling.rights.reach) = (Network::Off, Reach::default());
             }
             Change::Rights(RightsChange::RemoveWrite { path }) => {

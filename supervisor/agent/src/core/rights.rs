@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use gate::modes::{Position, permits};
 use gate::tools::ServedCall;
 use gate::{Change, Unchanged};
-use ipc::rights::{Network, Rights, RightsChange};
+use ipc::rights::{Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, RightsChanged};
 
@@ -101,7 +101,12 @@ impl Agent {
     /// replaced by no other. Whether there was anything.
     fn withdraw_approved(&mut self, change: &Change) -> bool {
         let nothing = ends_approvals(change);
-        if !nothing && !matches!(change, Change::Rights(RightsChange::Network { net: Network::Off, .. })) {
+        let network_off = match change {
+            Change::Rights(RightsChange::Network { net, .. }) => net.is_off(),
+            Change::Rights(RightsChange::AddWrite { .. } | RightsChange::RemoveWrite { .. })
+            | Change::Mode(_) => false,
+        };
+        if !nothing && !network_off {
             return false;
         }
         let revoked = self.grants.revoke_network();
@@ -111,7 +116,7 @@ impl Agent {
         }
         let why = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
         withdrawn |= self.end_open(why, |open| match open {
-            Open::Committing(committing) => nothing || committing.grant.net == Network::On,
+            Open::Committing(committing) => nothing || committing.grant.net.reaches_out(),
             Open::Served(ServedCall::External(_)) => nothing,
             Open::Serving(_)
             | Open::Preparing(_)

@@ -98,7 +98,6 @@ fn rights(text: &mut String, standing: &StandingRights) {
 #[cfg(test)]
 mod tests {
     use ipc::rights::Rights;
-    use protocol::approval::ApprovalMode;
 
     use super::*;
     use gate::ApprovalMode;

@@ -116,7 +116,7 @@ impl Defaults {
 
     /// Adds them to an environment under this network.
     pub fn complete(&self, environment: &mut Environment, net: Network) {
-        let tries = TRIES.iter().filter(|_| net == Network::Off);
+        let tries = TRIES.iter().filter(|_| net.is_off());
         let tries = tries.filter(|(name, _)| !self.pass.contains(name));
         let mut set: Vec<_> =
             tries.map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();

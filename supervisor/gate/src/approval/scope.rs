@@ -92,7 +92,7 @@ impl Scope {
 fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
-        SessionScope::Network if grant.write.is_empty() && grant.net == Network::On => {
+        SessionScope::Network if grant.write.is_empty() && grant.net.reaches_out() => {
             Some(RightsChange::Network { net: Network::On, reach: None })
         }
         _ => None,
@@ -102,7 +102,7 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
 /// The write root that could be a standing right: the only thing that a command lacks.
 pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
     match grant.write.as_slice() {
-        [root] if grant.net == Network::Off => Some(root.clone()),
+        [root] if grant.net.is_off() => Some(root.clone()),
         _ => None,
     }
 }

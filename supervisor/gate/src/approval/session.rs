@@ -55,7 +55,7 @@ impl SessionGrants {
 
     /// Forgets every approval that gives the network; tells which.
     pub fn revoke_network(&mut self) -> Vec<GrantId> {
-        let gives = |remembered: &Remembered| remembered.approved.grant.net == Network::On;
+        let gives = |remembered: &Remembered| remembered.approved.grant.net.reaches_out();
         self.remembered
             .extract_if(.., |remembered| gives(remembered))
             .map(|remembered| remembered.id)
@@ -72,7 +72,7 @@ impl SessionGrants {
         preapproved: &[Vec<String>],
     ) -> Option<DecidedBy> {
         let enough = |approved: &SessionApprovals| {
-            let of_files = approved.covered.is_of_files() && ask.grant.net == Network::Off;
+            let of_files = approved.covered.is_of_files() && ask.grant.net.is_off();
             of_files || is_within(&ask.grant, &approved.grant)
         };
         let candidates: Vec<_> =
@@ -100,7 +100,7 @@ impl SessionGrants {
 /// every command has, and without the network. Where the agent may write without asking, `make` would be what the agent
 /// wrote there.
 fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
-    let offline = ask.grant.net == Network::Off && exec.network != Some(Network::On);
+    let offline = ask.grant.net.is_off() && !exec.network.is_some_and(Network::reaches_out);
     // Where nothing is granted beside the standing rights, whose text it runs makes no difference.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);
     offline && exec.environment.is_empty() && exec.cwd.is_within(&standing.project) && found

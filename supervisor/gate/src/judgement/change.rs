@@ -92,7 +92,7 @@ impl StandingRights {
 
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {
         match (change, activity) {
-            (RightsChange::Network { net: Network::On, .. }, Activity::Plan) => {
+            (RightsChange::Network { net, .. }, Activity::Plan) if net.reaches_out() => {
                 Some("the network stays off while a plan is made".to_owned())
             }
             (RightsChange::AddWrite { .. }, Activity::Plan) => {

@@ -4,7 +4,6 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
-use ipc::rights::Network;
 use ipc::tool::{FailedAccess, ToolError};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
@@ -57,7 +56,7 @@ impl StandingRights {
                 let missing_right = MissingRight::Execute { path: path.clone() }.into();
                 Some(Denial { operation: Operation::Execute, missing_right, ..denial })
             }
-            Operation::Network if self.rights.net == Network::Off => {
+            Operation::Network if self.rights.net.is_off() => {
                 Some(self.unreachable("the network", Grade::Proved))
             }
             _ => None,

@@ -1,6 +1,6 @@
 //! Flags with which a run has no question to ask.
 
-use ipc::rights::{Grant, Network};
+use ipc::rights::Grant;
 
 use super::StandingRights;
 
@@ -14,7 +14,7 @@ impl StandingRights {
             flags.push("--mode auto".to_owned());
         }
         let reach = [
-            (grant.net == Network::On, "--net on"),
+            (grant.net.reaches_out(), "--net on"),
             (grant.reach.host, "--reach host"),
             (grant.reach.lan, "--reach lan"),
             (grant.reach.link_local, "--reach link-local"),

@@ -129,10 +129,10 @@ impl StandingRights {
         if self.rights.exec == Execution::Denied {
             return Verdict::Deny(no_commands(call));
         }
-        let network = call.network == Some(Network::On);
+        let network = call.network.is_some_and(Network::reaches_out);
         let reads = call.access == Access::Read;
         let writes = call.access == Access::Write && !self.holds_a_write_root();
-        let lacks_network = network && self.rights.net == Network::Off;
+        let lacks_network = network && self.rights.net.is_off();
         let grant = Grant {
             write: writes.then(|| self.project.clone()).into_iter().collect(),
             ..self.lacked_network(call)
@@ -149,7 +149,7 @@ impl StandingRights {
 
     /// The network, where the command declares it and the standing rights lack it.
     pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
-        if call.network != Some(Network::On) || self.rights.net == Network::On {
+        if !call.network.is_some_and(Network::reaches_out) || self.rights.net.reaches_out() {
             return Grant::default();
         }
         Grant { net: Network::On, reach: self.reach, ..Grant::default() }
@@ -166,12 +166,12 @@ impl StandingRights {
         if self.rights.exec == Execution::Denied {
             return Some(no_commands(call));
         }
-        let network = call.network == Some(Network::On);
+        let network = call.network.is_some_and(Network::reaches_out);
         if network && call.access == Access::Read {
             // Nothing but another declaration helps: what may read everything must not be able to send it out.
             return Some(refused(Operation::Network, address(), MissingRight::NetworkInReadingCommand, None));
         }
-        if network && self.rights.net == Network::Off {
+        if network && self.rights.net.is_off() {
             return Some(refused(
                 Operation::Network,
                 address(),

@@ -9,7 +9,6 @@ use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade};
 use ipc::named::NamedPlace;
 use ipc::path::WirePath;
-use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, CommandResult, ShellExec};
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 
@@ -42,7 +41,7 @@ impl StandingRights {
         });
         // The network is off for every command that reads, whatever the rights: no right is missing. A command that succeeded
         // needed none.
-        let networked = !succeeded && call.access != Access::Read && self.rights.net == Network::Off;
+        let networked = !succeeded && call.access != Access::Read && self.rights.net.is_off();
         let addresses = lines().map(|line| line.text);
         let addresses =
             addresses.filter(|line| networked && self.denied_call(line).is_none()).filter_map(unreached);

@@ -60,7 +60,7 @@ impl StandingRights {
                 }
             }
             // What may read everything must not be able to send it out.
-            MissingRight::Network if !reads && command.network != Some(Network::Off) => {
+            MissingRight::Network if !reads && !command.network.is_some_and(Network::is_off) => {
                 self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
             }
             _ => None,

@@ -24,14 +24,14 @@ impl StandingRights {
     ) -> Result<(ChildRights, bool), PlanRefusal> {
         let roots: &[String] = asked.map_or(&[], |asked| &asked.write);
         let network = asked.is_some_and(|asked| asked.network);
-        let has_network = network && self.rights.net == Network::On;
+        let has_network = network && self.rights.net.reaches_out();
         let mut write =
             roots.iter().map(|root| self.plan_root(root, to_create)).collect::<Result<Vec<_>, _>>()?;
         if write.is_empty() {
             write.push(self.project.clone());
         }
         // An agent executes what is in the caches: only one with the session's own network has them.
-        if has_network == (self.rights.net == Network::On) && write.contains(&self.project) {
+        if has_network == self.rights.net.reaches_out() && write.contains(&self.project) {
             write.extend(self.caches.clone());
         }
         let net = if has_network { Network::On } else { Network::Off };
@@ -83,7 +83,7 @@ impl StandingRights {
         if !permits(Position::FIRST, self.mode).keeps_approvals() {
             return Err(format!("the mode is {} now", self.mode));
         }
-        if rights.net == Network::On && self.rights.net == Network::Off {
+        if rights.net.reaches_out() && self.rights.net.is_off() {
             return Err("the network is off now".to_owned());
         }
         let gone = |root: &&WirePath| !self.may_be_planned(root) && self.caches.as_ref() != Some(root);
@@ -94,7 +94,7 @@ impl StandingRights {
     pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);
-        let network = rights.net == Network::On && self.rights.net == Network::Off;
+        let network = rights.net.reaches_out() && self.rights.net.is_off();
         let flag =
             |root| self.write_grant(root).map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
         root.map(|root| format!("writing {root}{}", flag(root)))

@@ -67,7 +67,7 @@ impl StandingRights {
 
     fn refusals(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
         // A command that reads has no network, whatever the rights: no right is missing.
-        let is_offline = call.access == Access::Read && call.network != Some(Network::On);
+        let is_offline = call.access == Access::Read && !call.network.is_some_and(Network::reaches_out);
         let refused = refused.iter().filter(|refusal| !(is_offline && refusal.is_of_internet()));
         refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }
@@ -92,7 +92,7 @@ impl StandingRights {
     }
 
     fn of_address(&self, address: &str, place: Place) -> Option<Denial> {
-        let off = self.rights.net == Network::Off;
+        let off = self.rights.net.is_off();
         let reach = match place {
             Place::Elsewhere => None,
             Place::Host => Some("--reach host"),

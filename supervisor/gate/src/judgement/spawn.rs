@@ -65,7 +65,7 @@ impl StandingRights {
     /// All that the agent may write but its temp. The project's lasting caches are among it only for a child with the same
     /// network: an agent executes what is in them.
     fn whole_write_right(&self, network: bool) -> Vec<WirePath> {
-        let same_network = network == (self.rights.net == Network::On);
+        let same_network = network == self.rights.net.reaches_out();
         let passes = |root: &&WirePath| !self.is_in_temp(root) && (same_network || !self.is_in_caches(root));
         let mut roots: Vec<_> = self.rights.write.iter().filter(passes).cloned().collect();
         if !roots.iter().any(|root| self.project.is_within(root)) {
@@ -112,7 +112,7 @@ impl StandingRights {
 
     fn child_with(&self, write: Vec<WirePath>, network: bool) -> ChildRights {
         let lacks = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
-        let lacks_network = network && self.rights.net == Network::Off;
+        let lacks_network = network && self.rights.net.is_off();
         let grant = Grant {
             write: write.iter().filter(lacks).cloned().collect(),
             net: if lacks_network { Network::On } else { Network::Off },

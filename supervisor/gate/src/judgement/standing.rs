@@ -9,7 +9,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::refusal::{Refusal, Target};
-use ipc::rights::{Grant, NamedPlaces, Network, Reach, Rights, RightsSummary};
+use ipc::rights::{Grant, NamedPlaces, Reach, Rights, RightsSummary};
 use ipc::tool::{CommandExit, CommandResult};
 use libc::{EACCES, EBUSY, EPERM};
 use protocol::approval::ApprovalMode;
@@ -198,7 +198,7 @@ impl StandingRights {
         };
         let refused = result.exit != CommandExit::Code(0)
             && [&result.head, &result.tail].iter().flat_map(|text| text.lines()).any(is_refusal);
-        let own = self.tier != Tier::FloorUnmediated && self.rights.net == Network::Off;
+        let own = self.tier != Tier::FloorUnmediated && self.rights.net.is_off();
         // A program that was given a unix socket for the host speaks of the host all the same.
         let is_socket = |refusal: &Refusal| matches!(refusal.object, Target::Socket(_) | Target::Abstract(_));
         (own && refused && !result.refused.iter().any(is_socket)).then_some(

@@ -5,7 +5,7 @@ use std::path::Path;
 use agent::core::Input;
 use boundary::policy::{warning_of_home, write_root};
 use gate::modes;
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::RightsChange;
 use protocol::approval::ApprovalMode;
 use protocol::event::NoticeCode;
 use protocol::frontend::{Op, UserActionKind};
@@ -78,12 +78,11 @@ pub(super) const fn for_all(kind: &UserActionKind) -> Option<Op> {
 /// True of what takes a right away, in this mode: it is taken from every agent of the session, whichever of them is named.
 pub(super) const fn takes_away(kind: &UserActionKind, now: ApprovalMode) -> bool {
     match kind {
-        UserActionKind::SetRights { change } => {
-            matches!(
-                change,
-                RightsChange::Network { net: Network::Off, .. } | RightsChange::RemoveWrite { .. }
-            )
-        }
+        UserActionKind::SetRights { change } => match change {
+            RightsChange::Network { net, .. } => net.is_off(),
+            RightsChange::RemoveWrite { .. } => true,
+            RightsChange::AddWrite { .. } => false,
+        },
         UserActionKind::SetMode { mode } => modes::takes_away(now, *mode),
         _ => false,
     }

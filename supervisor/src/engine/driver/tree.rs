@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use gate::modes::{Position, permits};
 use gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::rights::{Grant, Network, RightsChange};
+use ipc::rights::{Grant, RightsChange};
 use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
 use protocol::frontend::{Op, UserActionKind};
 use tokio::time::Instant;
@@ -158,7 +158,7 @@ impl AgentTree {
     /// Takes back what an action of the user's withdraws from every sub-agent; true if anything of a grant went.
     fn withdraw(&mut self, action: &UserActionKind) -> bool {
         let without = |grant: &Grant| match action {
-            UserActionKind::SetRights { change: RightsChange::Network { net: Network::Off, .. } } => {
+            UserActionKind::SetRights { change: RightsChange::Network { net, .. } } if net.is_off() => {
                 narrowed_grant(grant, true, None)
             }
             UserActionKind::SetRights { change: RightsChange::RemoveWrite { path } } => {

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use boundary::policy::split_variable;
-use ipc::rights::Network;
 
 use crate::settings::config::{ConfigOrigin, Effective, Element};
 
@@ -15,7 +14,7 @@ pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     let mut notes: Vec<_> = by_flag(effective.hide()).filter_map(|path| absent(project, path)).collect();
     notes.extend(by_flag(effective.env()).filter_map(|setting| unset(setting, is_set)));
     let reaches = by_flag(effective.elements("rights.reach")).next().is_some();
-    if reaches && effective.net() == Network::Off {
+    if reaches && effective.net().is_off() {
         // Where somebody keeps it off, the flag may not help.
         let hint = if effective.is_set("rights.net") { "" } else { "\n  hint: --net on" };
         notes.push(format!("--reach has no effect while the network is off{hint}"));

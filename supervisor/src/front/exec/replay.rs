@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use clap::ValueEnum;
 use gate::activity::Activity;
 use gate::modes::{Position, permits};
+use ipc::rights::Network;
 use model::recording::{Mismatch, Places, Recording, RecordingComparison, Run, Task};
 use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use model::secrets::TakenKeys;
@@ -174,7 +175,10 @@ fn compare(
 }
 
 fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
-    let net = if run.net == ipc::rights::Network::On { NetArg::On } else { NetArg::Off };
+    let net = match run.net {
+        Network::On => NetArg::On,
+        Network::Off => NetArg::Off,
+    };
     let reach = [
         (run.reach.host, ReachArg::Host),
         (run.reach.lan, ReachArg::Lan),

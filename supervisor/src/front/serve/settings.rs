@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ipc::path::WirePath;
-use ipc::rights::{Network, Reach};
+use ipc::rights::Reach;
 use protocol::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
 use crate::settings::config::{ConfigOrigin, Layer, Value};
@@ -12,7 +12,7 @@ use crate::settings::config::{ConfigOrigin, Layer, Value};
 pub(super) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
     let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);
-    let net = params.net.and_then(|net| word(if net == Network::On { "on" } else { "off" }));
+    let net = params.net.and_then(|net| word(net.as_str()));
     let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
     let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];
     let reach = reach.into_iter().filter_map(|(within, name)| within.then_some(name));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use ipc::confinement::Tier;
 use ipc::place::{Place, is_resolver, resolvers};
-use ipc::rights::{Network, Reach};
+use ipc::rights::Reach;
 use serde::Serialize;
 
 use super::ExplainPolicy;
@@ -57,7 +57,7 @@ const fn word(place: Place) -> &'static str {
 
 fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
-    if rights.net == Network::Off {
+    if rights.net.is_off() {
         return off(place, policy);
     }
     let net = policy.origins.of_key("rights.net");
@@ -123,7 +123,7 @@ fn off(place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
 fn name_answer(name: &str, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");
-    if rights.net == Network::Off {
+    if rights.net.is_off() {
         // "Special-use": RFC 6761, 6.3.
         let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
         return off(place, policy);

@@ -44,7 +44,7 @@ impl Level {
         let digest =
             digest.finalize().iter().take(6).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         let approved = if *approved { "approved" } else { "unasked" };
-        let net = if *net == Network::On { "online" } else { "offline" };
+        let net = if net.reaches_out() { "online" } else { "offline" };
         format!("{approved}-{net}-{digest}")
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ipc::id::AgentId;
 use ipc::path::WirePath;
-use ipc::rights::{NamedRoot, Network, NetworkState, Rights, RightsSummary};
+use ipc::rights::{NamedRoot, Rights, RightsSummary};
 use protocol::event::{EventKind, SessionEvent, WorkerStarted};
 
 use super::{Finding, Rule, finding};
@@ -67,6 +67,6 @@ fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
         NamedRoot::Project => Some(project.clone()),
         NamedRoot::Path(path) => Some(path.clone()),
     });
-    let net = if summary.net == NetworkState::Off { Network::Off } else { Network::On };
+    let net = summary.net.covered_by();
     Rights { write: write.collect(), net, reach: summary.reach, ..Rights::default() }.normalised()
 }
