@@ -87,12 +87,8 @@ pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
 
 /// The vendor's answer to a request that breaks its rules.
 fn refusal(request: &RecordedRequest) -> Option<Reply> {
-    let body: Value = serde_json::from_slice(&request.body).ok()?;
-    // A body of a test's own, which no conversation is in.
-    if body["messages"].as_array().or_else(|| body["input"].as_array()).is_none_or(Vec::is_empty) {
-        return None;
-    }
-    let fault = strict::fault(&request.path, &body)?;
+    let RecordedRequest { method, path, headers, body, .. } = request;
+    let fault = strict::Sent { method, path, headers, body }.fault()?;
     Some(Reply::error(400, "invalid_request_error", &fault).header("x-should-retry", "false"))
 }
 

@@ -1,4 +1,4 @@
-//! The vendors' own rules for a request, as far as they are about the conversation in it: a server that holds to all of them.
+//! The vendors' own rules for a request: a server that holds to all of them. The numbers are those of the wire's rules.
 //!
 //! Messages: the documentation's pages on messages, tool use and extended thinking, and the texts of its errors. Chat completions and
 //! responses: the reference, the SDK's types, and the texts of errors of the servers that many people use.
@@ -7,26 +7,202 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Finds the first fault of a request that goes to this path: the text of the error that a vendor answers with.
-pub fn fault(path: &str, body: &Value) -> Option<String> {
-    let checked = if path.ends_with("/messages") {
-        of_messages(list(&body["messages"])).and_then(|()| around_messages(body))
-    } else if path.ends_with("/chat/completions") {
-        of_chat(list(&body["messages"])).and_then(|()| {
-            of_tools(list(&body["tools"]).iter().map(|tool| &tool["function"]), "parameters", 64)
+/// A request as a vendor gets it.
+pub struct Sent<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body: &'a [u8],
+}
+
+impl Sent<'_> {
+    /// Finds the first fault of the request: the text of the error that a vendor answers with.
+    pub fn fault(&self) -> Option<String> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        self.envelope(path).and_then(|()| self.content(path)).err()
+    }
+
+    fn content(&self, path: &str) -> Checked {
+        // R2: serde_json takes neither NaN nor half of a surrogate pair.
+        need(self.body.len() <= MAX_BODY, || "Request exceeds the maximum size".to_owned())?;
+        let body: Value = serde_json::from_slice(self.body)
+            .map_err(|error| format!("The request body is not valid JSON: {error}"))?;
+        need(body.is_object(), || "The request body is not a JSON object".to_owned())?;
+        fault(path, &body).map_or(Ok(()), Err)?;
+        self.of_version(path, &body)
+    }
+
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.headers.iter().filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    /// R1: the method, the path and the headers.
+    fn envelope(&self, path: &str) -> Checked {
+        need(self.method == "POST", || format!("{}: method not allowed", self.method))?;
+        let is_messages = is_of_messages(path);
+        need(is_messages || path.ends_with("/chat/completions") || path.ends_with("/responses"), || {
+            format!("{path}: not found")
+        })?;
+        let json = self.values("content-type").all(|value| value.starts_with("application/json"));
+        need(json && self.values("content-type").count() == 1, || {
+            "content-type: application/json is required".to_owned()
+        })?;
+        need(self.values("user-agent").any(|value| !is_blank(value)), || {
+            "user-agent: header is required".to_owned()
+        })?;
+        let [own, bearer] = ["x-api-key", "authorization"].map(|name| self.values(name).count());
+        need(own + bearer <= 1 && (is_messages || own == 0), || {
+            "the key stands in one of x-api-key and authorization".to_owned()
+        })?;
+        if !is_messages {
+            let strange = self.headers.iter().find(|(name, _)| name.starts_with("anthropic-"));
+            return strange.map_or(Ok(()), |(name, _)| Err(format!("{name}: unknown header")));
+        }
+        need(self.version().is_some(), || "anthropic-version: header is required".to_owned())?;
+        let betas = self.values("anthropic-beta").flat_map(|value| value.split(','));
+        need(betas.into_iter().all(|beta| is_word(beta.trim(), 128)), || {
+            "Unexpected value(s) for the `anthropic-beta` header".to_owned()
         })
-    } else if path.ends_with("/responses") {
-        of_responses(list(&body["input"]))
-            .and_then(|()| of_tools(list(&body["tools"]).iter(), "parameters", 64))
-    } else {
-        Ok(())
-    };
+    }
+
+    fn version(&self) -> Option<&str> {
+        let mut versions = self.values("anthropic-version");
+        let version = versions.next().filter(|version| matches!(*version, "2023-06-01" | NEW));
+        version.filter(|_| versions.next().is_none())
+    }
+
+    /// What depends on the version of the Messages API and on beta features.
+    fn of_version(&self, path: &str, body: &Value) -> Checked {
+        if !is_of_messages(path) {
+            return Ok(());
+        }
+        if self.version() == Some(NEW) {
+            let sampling = ["temperature", "top_p", "top_k"].iter().find(|name| !body[**name].is_null());
+            need(sampling.is_none(), || format!("{}: is not supported", sampling.unwrap_or(&"")))?;
+            for message in list(&body["messages"]) {
+                let of_user = message["role"] == "user";
+                let void = list(&message["content"]).iter().find(|block| {
+                    if of_user { !list(&block["citations"]).is_empty() } else { block["type"] == "document" }
+                });
+                need(void.is_none(), || "document and citations: not in a message of this role".to_owned())?;
+            }
+        }
+        of_context_management(list(&body["context_management"]["edits"]), |beta| {
+            self.values("anthropic-beta").any(|value| value.split(',').any(|part| part.trim() == beta))
+        })
+    }
+}
+
+/// R2.
+const MAX_BODY: usize = 32_000_000;
+
+/// The version that takes no sampling parameters.
+const NEW: &str = "2026-10-21";
+
+/// R13: edits of the context need their beta feature.
+fn of_context_management(edits: &[Value], has: impl Fn(&str) -> bool) -> Checked {
+    for edit in edits {
+        let kind = word(edit, "type");
+        let beta = match kind {
+            "clear_tool_uses_20250919" | "clear_thinking_20251015" => "context-management-2025-06-27",
+            "compact_20260112" => "compact-2026-01-12",
+            _ => return Err(format!("context_management.edits: unknown type {kind:?}")),
+        };
+        need(has(beta), || format!("context_management: {kind} needs the beta header {beta}"))?;
+        let trigger = edit["trigger"]["value"].as_u64();
+        need(kind != "compact_20260112" || trigger.is_none_or(|tokens| tokens >= 50_000), || {
+            "context_management: trigger must be at least 50000 tokens".to_owned()
+        })?;
+    }
+    Ok(())
+}
+
+fn is_of_messages(path: &str) -> bool {
+    path.ends_with("/messages") || path.ends_with("/messages/count_tokens")
+}
+
+/// Finds the first fault of a body that goes to this path: the text of the error that a vendor answers with.
+pub fn fault(path: &str, body: &Value) -> Option<String> {
+    let checked = of_options(path, body).and_then(|()| {
+        if is_of_messages(path) {
+            of_messages(list(&body["messages"])).and_then(|()| around_messages(body))
+        } else if path.ends_with("/chat/completions") {
+            let functions = list(&body["tools"]).iter().map(|tool| &tool["function"]);
+            of_chat(list(&body["messages"])).and_then(|()| of_tools(functions, "parameters", 64))
+        } else {
+            of_responses(list(&body["input"]))?;
+            of_stateless(body)?;
+            of_tools(list(&body["tools"]).iter(), "parameters", 64)
+        }
+    });
     checked.err()
+}
+
+/// R9, R12 and their like in the other dialects: the model, the length of the reply, streaming.
+fn of_options(path: &str, body: &Value) -> Checked {
+    need(!is_blank(word(body, "model")), || "model: Field required".to_owned())?;
+    let counts = path.ends_with("/count_tokens");
+    let limits: &[&str] = match path {
+        _ if is_of_messages(path) => &["max_tokens"],
+        _ if path.ends_with("/responses") => &["max_output_tokens"],
+        _ => &["max_tokens", "max_completion_tokens"],
+    };
+    let given: Vec<_> = limits.iter().filter(|name| !body[**name].is_null()).collect();
+    if counts {
+        let extra = !given.is_empty() || !body["stream"].is_null();
+        return need(!extra, || "max_tokens, stream: Extra inputs are not permitted".to_owned());
+    }
+    need(given.len() == 1, || format!("{}: one of them is required", limits.join(", ")))?;
+    let limit = body[*given[0]].as_u64().unwrap_or(0);
+    need(limit >= 1, || format!("{}: must be a positive number", given[0]))?;
+    let streams = body["stream"] == true;
+    need(streams || limit < 32_000, || "Streaming is required for long replies".to_owned())?;
+    need(streams || body["stream_options"].is_null(), || "stream_options: only with stream".to_owned())?;
+    let efforts = [
+        (&body["output_config"]["effort"], &["low", "medium", "high", "xhigh", "max"][..]),
+        (&body["reasoning_effort"], &["none", "minimal", "low", "medium", "high", "xhigh"]),
+        (&body["reasoning"]["effort"], &["none", "minimal", "low", "medium", "high", "xhigh"]),
+    ];
+    for (effort, known) in efforts {
+        need(effort.is_null() || effort.as_str().is_some_and(|effort| known.contains(&effort)), || {
+            format!("effort: unknown value {effort}")
+        })?;
+    }
+    of_thinking(&body["thinking"], limit, &body["temperature"])
+}
+
+/// A budget of thinking is below the length of the reply, and the temperature is not chosen beside it.
+fn of_thinking(thinking: &Value, limit: u64, temperature: &Value) -> Checked {
+    match (word(thinking, "type"), thinking["budget_tokens"].as_u64()) {
+        ("enabled", Some(budget)) => need(budget >= 1024 && budget < limit, || {
+            "thinking.enabled.budget_tokens: at least 1024, and below max_tokens".to_owned()
+        }),
+        ("disabled" | "adaptive", None) => Ok(()),
+        _ if thinking.is_null() => return Ok(()),
+        _ => Err(format!("thinking: {thinking}")),
+    }?;
+    need(thinking["type"] == "disabled" || temperature.is_null(), || {
+        "`temperature` may only be set to 1 when thinking is enabled".to_owned()
+    })
+}
+
+/// A server that keeps nothing finds only what the request brings: reasoning goes back with its encrypted content.
+fn of_stateless(body: &Value) -> Checked {
+    let reasoning = of_type(list(&body["input"]), "reasoning").filter(|item| !item["format"].is_string());
+    let kept = |item: &Value| item["encrypted_content"].is_string();
+    need(body["store"] != false || reasoning.into_iter().all(kept), || {
+        "Item with id 'rs_…' not found. Items are not persisted when `store` is set to false.".to_owned()
+    })
 }
 
 /// Checks the parts of a request of the Messages API around the conversation.
 fn around_messages(body: &Value) -> Checked {
     of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
+    let content = list(&body["messages"]).iter().flat_map(|message| list(&message["content"]));
+    need(
+        content.into_iter().all(|block| block["type"] != "tool_use") || !list(&body["tools"]).is_empty(),
+        || "tools: Requests which include `tool_use` or `tool_result` blocks must define tools".to_owned(),
+    )?;
     let last = list(&body["messages"]).last();
     // A turn that paused while a tool of the vendor's ran goes back as it is.
     let is_paused = |message: &Value| {
@@ -45,13 +221,34 @@ fn around_messages(body: &Value) -> Checked {
 /// R7: the names of tools, and the root of their schemas.
 fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: usize) -> Checked {
     let mut names = BTreeSet::new();
+    let [mut strict, mut optional, mut unions] = [0; 3];
     for (n, tool) in tools.enumerate() {
         let name = word(tool, "name");
         need(is_word(name, longest), || format!("tools.{n}.name: String should match pattern: {name:?}"))?;
         need(names.insert(name), || "tools: Tool names must be unique.".to_owned())?;
         need(tool[schema]["type"] == "object", || format!("tools.{n}.custom.{schema}.type: Field required"))?;
+        if tool["strict"] == true {
+            strict += 1;
+            count_strict(&tool[schema], &mut optional, &mut unions)?;
+        }
     }
-    Ok(())
+    need(strict <= 20 && optional <= 24 && unions <= 16, || {
+        format!("tools: Too many strict tools, optional parameters or unions: {strict}, {optional}, {unions}")
+    })
+}
+
+/// Counts what strict schemas may have only so many of; they do not refer to themselves.
+fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Checked {
+    need(schema["$ref"].is_null(), || "tools: Recursive schemas are not supported with strict".to_owned())?;
+    *unions += usize::from(schema["anyOf"].is_array() || schema["type"].is_array());
+    let properties = schema["properties"].as_object();
+    let required = list(&schema["required"]);
+    for (name, property) in properties.into_iter().flatten() {
+        *optional += usize::from(!required.iter().any(|it| it == name.as_str()));
+        count_strict(property, optional, unions)?;
+    }
+    let parts = list(&schema["anyOf"]).iter().chain(schema.get("items"));
+    parts.into_iter().try_for_each(|part| count_strict(part, optional, unions))
 }
 
 /// R8: at most four markers in the order of the prompt, none on thinking, the long ones first.
@@ -174,6 +371,13 @@ fn of_image(at: &str, source: &Value) -> Checked {
     })
 }
 
+/// The same of a picture as a URL of its bytes, in the other dialects.
+fn of_picture(at: &str, url: &Value) -> Checked {
+    let parts = url.as_str().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
+    let Some((kind, data)) = parts else { return Ok(()) };
+    of_image(at, &serde_json::json!({"type": "base64", "media_type": kind, "data": data}))
+}
+
 fn of_result(at: &str, block: &Value) -> Checked {
     let parts = list(&block["content"]);
     let says = match &block["content"] {
@@ -193,12 +397,16 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
 
 /// The roles that chat templates let stand in a row: results of one reply, and nothing else.
 fn of_chat(messages: &[Value]) -> Checked {
+    need(!messages.is_empty(), || "messages: empty array".to_owned())?;
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();
     let mut before = "";
     for (n, message) in messages.iter().enumerate() {
         let at = format!("messages[{n}]");
         let role = word(message, "role");
+        for part in list(&message["content"]) {
+            of_picture(&at, &part["image_url"]["url"])?;
+        }
         if role == "tool" {
             let id = word(message, "tool_call_id");
             need(!is_blank(word(message, "content")), || format!("{at}.content: an empty result"))?;
@@ -248,10 +456,14 @@ fn says_something(message: &Value) -> bool {
 }
 
 fn of_responses(items: &[Value]) -> Checked {
+    need(!items.is_empty(), || "Missing required parameter: 'input'".to_owned())?;
     let mut open = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for (n, item) in items.iter().enumerate() {
         let at = format!("input[{n}]");
+        for part in list(&item["content"]).iter().chain(list(&item["output"])) {
+            of_picture(&at, &part["image_url"])?;
+        }
         match word(item, "type") {
             "function_call" => {
                 let id = word(item, "call_id");

@@ -15,6 +15,7 @@ mod history;
 mod interrupted;
 mod interrupted_requests;
 mod plan;
+mod rules;
 mod sdk;
 #[path = "../../../../tests/src/strict.rs"]
 #[expect(unreachable_pub, reason = "the tests of the programs share it")]
