@@ -100,11 +100,32 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
 /// Tells that a request failed: one line, in which the next attempt replaces the one before.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     if let Some(part) = view.turn.retry.and_then(|at| view.transcript.block_mut(at)?.parts.first_mut()) {
-        part.replace(SafeText::prose(text), look);
+        part.replace(SafeText::prose(&in_commands(text)), look);
     } else {
-        view.say(look, text);
+        view.say(look, &in_commands(text));
         view.turn.retry = view.transcript.last();
     }
+}
+
+/// The flags of the command line in whose place there is a command to type.
+const COMMANDS: [(&str, &str); 4] =
+    [("--model", ":model"), ("--net on", ":net on"), ("--mode", ":mode"), ("--write", ":allow write")];
+
+/// A failure in whose hint a flag is the command that can be typed here.
+fn in_commands(text: &str) -> String {
+    let Some((cause, hint)) = text.split_once("\n  hint: ") else { return text.to_owned() };
+    let mut hint = hint.to_owned();
+    for (flag, command) in COMMANDS {
+        let mut said = String::new();
+        let mut rest = hint.as_str();
+        while let Some((before, after)) = rest.split_once(flag) {
+            let is_longer = after.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+            said.extend([before, if is_longer { flag } else { command }]);
+            rest = after;
+        }
+        hint = said + rest;
+    }
+    format!("{cause}\n  hint: {hint}")
 }
 
 /// What waited goes back to the prompt, before what is being written: nothing is sent that was meant for another moment.
@@ -123,4 +144,35 @@ fn give_back(model: &mut Model, agent: &AgentId) {
     }
     model.prompt = Editor::with(texts.join("\n"));
     model.agents.of(agent).say(Look::Notice, "queued messages moved back to the prompt");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_what_can_be_typed() {
+        for (hint, shown) in [
+            (
+                "check --model: the server does not have this model",
+                "check :model: the server does not have this model",
+            ),
+            (
+                "try again later, or choose another model with --model",
+                "try again later, or choose another model with :model",
+            ),
+            (
+                "check the permissions of this key, and --model",
+                "check the permissions of this key, and :model",
+            ),
+            ("--net on", ":net on"),
+            ("--mode auto", ":mode auto"),
+            ("--write /srv allows it", ":allow write /srv allows it"),
+            ("check --base-url and --provider", "check --base-url and --provider"),
+            ("--models, --model-of and --model", "--models, --model-of and :model"),
+        ] {
+            assert_eq!(in_commands(&format!("--model\n  hint: {hint}")), format!("--model\n  hint: {shown}"));
+        }
+        assert_eq!(in_commands("the server knows no --model"), "the server knows no --model");
+    }
 }
