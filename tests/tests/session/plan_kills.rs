@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -18,8 +18,14 @@ use tests::{Finished, User, World, wait_until};
 
 const WORDS: [&str; 3] = ["two", "three", "four"];
 
+/// What the commands write: those of the steps, and that of the sub-agent.
+const WRITTEN: [&str; 4] = ["two", "three", "four", "counted"];
+
 const PLAN: &str = "# Three words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\n\
     Acceptance:\n- `grep -q three a.txt`\n\n### 3. Write four\n\nAcceptance:\n- `grep -q four a.txt`\n";
+
+/// The command of the sub-agent.
+const COUNTS: &str = "wc -w a.txt; echo counted >> b.txt";
 
 /// The command of a step that says so and waits.
 const WAIT: &str = "touch waits; sleep 600";
@@ -32,7 +38,11 @@ fn executor(waits_in: Option<usize>) -> ReplayServer {
         let task = messages[0].to_string();
         let said = messages.iter().filter(|message| message["role"] == "assistant").count();
         let text = if task.contains("Count the words") {
-            if said == 0 { shell("wc -w a.txt") } else { done() }
+            if said == 0 {
+                calls(&[("shell_exec", json!({"command": COUNTS, "access": "write"}))])
+            } else {
+                done()
+            }
         } else {
             let begins =
                 task.rsplit_once("begin with step ").map_or(1, |(_, rest)| rest[..1].parse().unwrap());
@@ -47,7 +57,7 @@ fn executor(waits_in: Option<usize>) -> ReplayServer {
 fn step(number: usize, word: &str, waits: bool) -> String {
     let command = if waits { WAIT.to_owned() } else { format!("echo {word} >> a.txt; sleep 0.02") };
     let update = |status: &str| ("update_step", json!({"step": number, "status": status}));
-    let help = ("spawn_agent", json!({"task": "Count the words"}));
+    let help = ("spawn_agent", json!({"task": "Count the words", "access": "write"}));
     let command = ("shell_exec", json!({ "command": command }));
     let mut all = vec![update("in_progress"), command, update("completed")];
     if number == 2 && !waits {
@@ -63,6 +73,7 @@ impl PlannedWorld {
     fn new() -> Self {
         let world = World::new(User::Myself);
         world.file("a.txt", "one\n");
+        world.file("b.txt", "");
         let writes = model_of([calls(&[("write_plan", json!({ "markdown": PLAN }))]), done()]);
         let new = Self(world);
         let mut command = new.command(&writes, &["exec", "--activity", "plan", "--mode", "deny", "plan it"]);
@@ -98,26 +109,57 @@ impl PlannedWorld {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The times that each word was written.
-    fn written(&self) -> [usize; 3] {
-        let text = self.0.read("a.txt");
-        WORDS.map(|word| text.lines().filter(|line| *line == word).count())
+    /// The times that each word was written, and those that the sub-agent's command ran.
+    fn written(&self) -> [usize; 4] {
+        let text = [self.0.read("a.txt"), self.0.read("b.txt")].concat();
+        WRITTEN.map(|word| text.lines().filter(|line| *line == word).count())
+    }
+
+    /// The events of the logs that are not among these.
+    fn events(&self, old: &BTreeSet<std::ffi::OsString>) -> Vec<Value> {
+        let entries = fs::read_dir(self.0.own().join("state/sessions")).unwrap().map(Result::unwrap);
+        let new = entries.filter(|entry| {
+            !old.contains(&entry.file_name()) && entry.path().extension().is_some_and(|end| end == "jsonl")
+        });
+        let texts: Vec<_> = new.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect();
+        texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     /// The steps that a log says are finished, of the logs that are not among these.
     fn completed(&self, old: &BTreeSet<std::ffi::OsString>) -> BTreeSet<u64> {
-        let mut completed = BTreeSet::new();
-        for entry in fs::read_dir(self.0.own().join("state/sessions")).unwrap().map(Result::unwrap) {
-            if old.contains(&entry.file_name()) || entry.path().extension().is_none_or(|end| end != "jsonl") {
-                continue;
+        let events = self.events(old).into_iter();
+        let steps =
+            events.filter(|event| event["type"] == "plan_step_status" && event["data"]["to"] == "completed");
+        steps.map(|event| event["data"]["step"].as_u64().unwrap()).collect()
+    }
+
+    /// Fails unless each command ran at least as often as the logs say that it ended well, and at most as often as they say that it
+    /// began: a call with an end ran once, whoever's it is, and what it did is there.
+    fn hold_to_account(&self, written: [usize; 4]) {
+        let (mut began, mut ended) = ([0; 4], [0; 4]);
+        let mut open = BTreeMap::new();
+        for event in self.events(&BTreeSet::new()) {
+            let data = &event["data"];
+            let call = format!("{} {} {}", event["session"], event["agent"], data["call"]);
+            if event["type"] == "tool_call_started" {
+                let command = data["input"]["command"].as_str().unwrap_or_default();
+                let at = WRITTEN.iter().position(|word| command.contains(&format!("echo {word} >>")));
+                let Some(at) = at else { continue };
+                began[at] += 1;
+                assert!(open.insert(call, at).is_none(), "{event} began twice");
+            } else if event["type"] == "tool_call_finished" {
+                let Some(at) = open.remove(&call) else { continue };
+                ended[at] += usize::from(data["status"] == "completed");
             }
-            let text = fs::read_to_string(entry.path()).unwrap();
-            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            let steps = events
-                .filter(|event| event["type"] == "plan_step_status" && event["data"]["to"] == "completed");
-            completed.extend(steps.map(|event| event["data"]["step"].as_u64().unwrap()));
         }
-        completed
+        for at in 0..4 {
+            let (least, ran, most) = (ended[at], written[at], began[at]);
+            assert!(least <= ran && ran <= most, "{}: {least} ended, {ran} ran, {most} began", WRITTEN[at]);
+        }
     }
 
     fn logs(&self) -> BTreeSet<std::ffi::OsString> {
@@ -208,7 +250,7 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
 /// `just soak` kills five hundred times.
 #[test]
 fn no_step_that_a_log_calls_finished_is_done_again() {
-    let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(30);
+    let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50);
     let mut random = Random::new(43);
     let planned = PlannedWorld::new();
     let server = executor(None);
@@ -220,11 +262,15 @@ fn no_step_that_a_log_calls_finished_is_done_again() {
         sleep(Duration::from_millis(60 + random.below(900)));
         end(&mut child);
         let after = planned.written();
+        let listed = planned.listed();
         for step in completed {
             let at = usize::try_from(step - 1).unwrap();
             assert_eq!(before[at], after[at], "round {round}: step {step} was done again");
+            assert!(step != 2 || before[3] == after[3], "round {round}: its sub-agent's call ran again");
         }
-        let (listed, completed) = (planned.listed(), planned.completed(&old));
+        assert!(before.iter().zip(&after).all(|(before, after)| before <= after), "round {round}: lost");
+        planned.hold_to_account(after);
+        let completed = planned.completed(&old);
         let done = (1..=3).take_while(|step| completed.contains(step)).count();
         if listed["fate"] == "executed" {
             assert_eq!(done, 3, "round {round}: {listed}");
@@ -232,11 +278,15 @@ fn no_step_that_a_log_calls_finished_is_done_again() {
             old = planned.logs();
             planned.approve();
         } else {
-            let expected = if listed["record"]["execution"].is_null() { Value::Null } else { json!(done) };
-            assert_eq!(listed["done"], expected, "round {round}: {listed}");
+            let begun = !listed["record"]["execution"].is_null();
+            let (fate, told) = if begun { ("unfinished", json!(done)) } else { ("approved", Value::Null) };
+            assert_eq!((&listed["fate"], &listed["done"]), (&json!(fate), &told), "round {round}: {listed}");
         }
     }
     eprintln!("{kills} kills, {executed} executions came to their end");
     Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(0);
     assert_eq!(planned.listed()["fate"], "executed");
+    let written = planned.written();
+    assert!(written.iter().all(|times| *times > 0), "every command ran: {written:?}");
+    planned.hold_to_account(written);
 }

@@ -5,34 +5,64 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tests::replies::{done, model_of, shell};
+use serde_json::json;
+use tests::replies::{calls, done, model_of, shell};
 use tests::ui::Ui;
 
 use super::{SIZE, world};
 
-/// The commands that leave things as they are, and a text that the screen has after each.
+/// The commands, and a text that the screen has after each: whatever is changed by one is changed back by the next.
 const COMMANDS: &[(&str, &str)] = &[
     ("rights", "access of the agent"),
     ("grants", "allowed in this session"),
     ("allow", "allowed in this session"),
+    ("allow fly", "cannot use \"fly\""),
+    ("disallow fly", "cannot use \"fly\""),
     ("cost", "tokens and money"),
     ("copy", "no answer yet to copy"),
     ("copy-code", "has no code to copy"),
     ("log", " LOG "),
-    ("plan", "an agent beside this one"),
-    ("edit-plan", "no plan waits for your approval"),
     ("agents", " AGENTS "),
     ("agent 7", "no agent 7"),
     ("model", "answers; :model NAME"),
     ("image", "no picture is attached"),
+    ("image nosuch.png", "nosuch.png"),
+    ("revoke x", "cannot use \"x\""),
+    ("diff", "nothing"),
+    ("diff steps", "nothing"),
+    ("revert", "the command is :revert PATH"),
+    ("resume nosuch", "no session \"nosuch\""),
+    ("compact now", "takes nothing after it"),
+    ("clear now", "takes nothing after it"),
+    ("rewind now", "takes nothing after it"),
     ("help", "allow or block network access"),
-    ("mode ask", "nothing changed: the mode is ask"),
     ("mode plan", "choose ask, auto or deny"),
+    ("q now", "takes nothing after it"),
+    ("net fly", "choose on or off"),
     ("fly", "no command"),
 ];
 
+/// Those whose end depends on what waits.
+const AT_REST: &[(&str, &str)] = &[
+    ("plan", "an agent beside this one"),
+    ("edit-plan", "no plan waits for your approval"),
+    ("mode ask", "nothing changed: the mode is ask"),
+    ("net on", "net on "),
+    ("net off", "net off "),
+    ("mode deny", "deny ·"),
+    ("mode ask", "ask ·"),
+];
+
+/// On a card of a call these are as at rest.
+const ON_A_CARD: &[(&str, &str)] = &[
+    ("plan", "an agent beside this one"),
+    ("edit-plan", "no plan waits for your approval"),
+    ("mode ask", "nothing changed: the mode is ask"),
+];
+
 /// Those that open a view, or a page.
-const VIEWS: &[&str] = &["model", "rights", "grants", "allow", "cost", "log", "agents", "help"];
+const VIEWS: &[&str] =
+    &["model", "rights", "grants", "allow", "cost", "log", "agents", "help", "diff", "diff steps"];
 
 /// Numbers that look as if they were random (Numerical Recipes' generator), the same ones for a seed.
 struct Seeded(u64);
@@ -52,20 +82,62 @@ impl Seeded {
     }
 }
 
+/// Where commands are typed: the reply that leads there, a text of the place, flags, and the commands that end in their own way there.
+struct Place {
+    script: Option<fn() -> String>,
+    title: &'static str,
+    flags: &'static [&'static str],
+    commands: &'static [(&'static str, &'static str)],
+}
+
+/// At rest, and on each card: of a denial, of the network, of a command, of a plan.
+const PLACES: [Place; 5] = [
+    Place { script: None, title: "INSERT", flags: &[], commands: AT_REST },
+    Place {
+        script: Some(|| shell("touch /etc/probe-of-ours")),
+        title: "Blocked by",
+        flags: &[],
+        commands: ON_A_CARD,
+    },
+    Place {
+        script: Some(|| shell("exec 3<>/dev/tcp/192.0.2.1/443")),
+        title: "Blocked by",
+        flags: &[],
+        commands: ON_A_CARD,
+    },
+    Place {
+        script: Some(|| calls(&[("shell_exec", json!({"command": "touch made", "access": "write"}))])),
+        title: "Run this command?",
+        flags: &[],
+        commands: ON_A_CARD,
+    },
+    Place {
+        script: Some(|| calls(&[("write_plan", json!({ "markdown": PLAN }))])),
+        title: "Execute this plan?",
+        flags: &["--activity", "plan"],
+        commands: &[],
+    },
+];
+
+/// A plan of one step.
+const PLAN: &str = "# A word\n\n## Steps\n\n### 1. One\nWrite a word.\n";
+
 /// Types commands until the time is up, on what the first message leads to.
-fn types_on(script: Option<&str>, title: &str, seed: u64, patience: Duration) {
+fn types_on(place: &Place, seed: u64, patience: Duration) {
     let mut hand = Seeded(seed);
-    let replies = script.map(shell).into_iter().chain([done()]);
-    let (world, server) = (world(), model_of(replies));
-    let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
+    let title = place.title;
+    let script = place.script.map(|script| script());
+    let (world, server) = (world(), model_of(script.clone().into_iter().chain([done()])));
+    let mut ui = Ui::start(&world.ui(&server, place.flags), SIZE);
     ui.until_shown("INSERT");
     if script.is_some() {
         ui.types("go\r");
     }
     ui.until_shown(title);
     let asked = server.requests().len();
-    let (began, first) = (Instant::now(), hand.below(COMMANDS.len() as u64));
-    let mut commands = COMMANDS.iter().cycle().skip(usize::try_from(first).unwrap());
+    let known: Vec<_> = COMMANDS.iter().chain(place.commands).collect();
+    let (began, first) = (Instant::now(), hand.below(known.len() as u64));
+    let mut commands = known.iter().cycle().skip(usize::try_from(first).unwrap());
     while began.elapsed() < patience {
         let (command, shown) = commands.next().unwrap();
         // A key in the first moments of a card does not count.
@@ -97,15 +169,38 @@ fn is_view(screen: &str) -> bool {
 #[test]
 fn each_command_typed_by_hand_ends_as_help_says() {
     let wanted = std::env::var("BAILIWICK_TYPING").ok().and_then(|seconds| seconds.parse().ok());
-    let patience = Duration::from_secs(wanted.unwrap_or(15));
-    let places = [(None, "INSERT"), (Some("touch /etc/probe-of-ours"), "Blocked by")];
-    let hands: Vec<_> = (0..4u64)
-        .zip(places.into_iter().cycle())
-        .map(|(seed, (script, title))| {
-            thread::spawn(move || types_on(script, title, seed * 77 + 5, patience))
-        })
+    let patience = Duration::from_secs(wanted.unwrap_or(40));
+    let hands: Vec<_> = PLACES
+        .iter()
+        .enumerate()
+        .flat_map(|(at, place)| [(place, 5 + at as u64), (place, 82 + at as u64)])
+        .map(|(place, seed)| thread::spawn(move || types_on(place, seed, patience)))
         .collect();
     for hand in hands {
         hand.join().unwrap();
     }
+}
+
+/// What `:help` lists, each of these types.
+#[test]
+fn no_command_of_the_help_is_left_out() {
+    let (world, server) = (world(), model_of([done()]));
+    let mut ui = Ui::start(&world.ui(&server, &[]), (100, 120));
+    ui.until_shown("INSERT");
+    ui.types(":help\r");
+    ui.until_shown("end the session (by key");
+    let screen = ui.screen();
+    let listed = screen.lines().filter_map(|line| line.trim_start_matches(['│', '▎', ' ']).strip_prefix(':'));
+    let mut names: Vec<_> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert!(names.len() > 20, "{screen}");
+    let typed =
+        |name: &str| COMMANDS.iter().chain(AT_REST).any(|(line, _)| line.split(' ').next() == Some(name));
+    for name in names {
+        assert!(typed(name), ":{name} is never typed\n{screen}");
+    }
+    ui.types("\x1b");
+    ui.types(":q\r");
+    assert_eq!(ui.end().code, 0);
 }
