@@ -67,7 +67,7 @@ fn play_with(
     );
     loop {
         let told = front_end.read().unwrap();
-        if told["method"] == "execCommandApproval" {
+        if told["method"].as_str().is_some_and(|method| method.ends_with("Approval")) {
             let answer = json!({"jsonrpc": "2.0", "id": told["id"], "result": {"decision": "approved"}});
             front_end.line(&answer.to_string());
         }
@@ -257,6 +257,34 @@ fn levels_are_kept_apart_where_root_works_as_another_user() {
         assert_eq!(results[3].matches("by approved").count(), LED.len(), "{tier}: {}", results[3]);
         assert!(results[4].contains(&format!("{uid}\\n{uid}\\n")), "{tier}: {}", results[4]);
         assert!(places(&world, "projects").is_empty() && places(&world, "sessions").is_empty());
+    }
+}
+
+/// By a command that asks for it, by a file tool, and by a flag: what is left there would be executed with the place's rights.
+#[test]
+fn no_approval_and_no_flag_opens_the_place_of_another_level() {
+    for (user, tier) in tier::everywhere() {
+        let world = World::new(user);
+        sandbox(&world, word(tier), "on", &plant("online")).expect(0);
+        let [place] = &places(&world, "projects")[..] else { panic!("one place") };
+        let tool = place.join("planted").display().to_string();
+        let calls = [
+            ("write_file", json!({"path": tool, "content": "x"})),
+            approved(&format!("echo x > {tool}")),
+            approved(&format!("echo x > {tool}")),
+            ("write_file", json!({"path": "beside", "content": "x"})),
+        ];
+        let results = play(&world, &world.project(), word(tier), &calls);
+        for result in &results[..3] {
+            assert!(!Path::new(&tool).exists() && !result.contains("--write"), "{tier}, {user:?}: {result}");
+        }
+        assert!(results[0].contains("denied"), "{tier}, {user:?}: {}", results[0]);
+        assert_eq!(world.read("beside"), "x", "the control: what a person can approve");
+        let flag = place.display().to_string();
+        let mut bailiwick = world.bailiwick(["sandbox", "--tier", word(tier), "--write", &flag, "-C"]);
+        let refused = Finished::of(bailiwick.arg(world.project()).args(["--", "true"]));
+        assert!(refused.stderr.contains("lies in the package caches"), "{}", refused.stderr);
+        assert_eq!(refused.code, 2, "{tier}, {user:?}");
     }
 }
 

@@ -111,7 +111,7 @@ impl StandingRights {
         let holds = |tree: &str| WirePath::from(tree).is_within(path);
         if self.hidden_root(path).is_some() {
             Some(format!("{path} is hidden"))
-        } else if within(&self.rights.protected) {
+        } else if within(&self.rights.protected) || self.is_in_levels(path) {
             Some(format!("{path} is protected by the settings or by Bailiwick"))
         } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
             || is_kernel_tree(path) && !path.is_within(&"/dev".into())

@@ -106,7 +106,7 @@ impl StandingRights {
             ClosedBy::Wide
         } else if self.is_git_config(path) && place.grant.is_some() {
             return None;
-        } else if within(&self.rights.protected) || later() {
+        } else if within(&self.rights.protected) || self.is_in_levels(path) || later() {
             ClosedBy::Protected
         } else if is_kernel_tree(path) {
             ClosedBy::Kernel

@@ -37,6 +37,8 @@ pub struct StandingRights {
     pub temp: Option<WirePath>,
     /// The private caches, where they outlive the session.
     pub caches: Option<WirePath>,
+    /// The directory that holds the places of all levels of rights: each worker writes its own one alone, and nothing opens another's.
+    pub levels: Option<WirePath>,
     /// The user's home, which no hint opens.
     pub home: Option<WirePath>,
     /// What becomes of a call beyond the rights.
@@ -67,6 +69,7 @@ impl StandingRights {
             project,
             temp,
             caches: None,
+            levels: None,
             home: None,
             mode,
             tier: Tier::Floor,
@@ -128,6 +131,11 @@ impl StandingRights {
     /// The hidden place that `path` is, or lies in. The private temp directory lies in one, and is not hidden.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
+    }
+
+    /// True of a path in the place of a level: what lies there is executed under that level's rights.
+    pub(super) fn is_in_levels(&self, path: &WirePath) -> bool {
+        self.levels.as_ref().is_some_and(|levels| path.is_within(levels))
     }
 
     /// A flag that would allow something, to whom flags give anything.
@@ -299,7 +307,7 @@ impl StandingRights {
     pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
         let closed_by = match () {
-            () if is_protected => Some(ClosedBy::Protected),
+            () if is_protected || self.is_in_levels(path) => Some(ClosedBy::Protected),
             () if self.is_closed_by_mode(path) => Some(ClosedBy::Mode),
             () => self.wide_place(path),
         };
@@ -372,7 +380,8 @@ impl StandingRights {
             return self.setting_grant(path);
         }
         let is_memory = path.is_within(&MEMORY.into());
-        if self.hidden_root(path).is_some() || is_protected || (is_kernel_tree(path) && !is_memory) {
+        let is_closed = self.hidden_root(path).is_some() || is_protected || self.is_in_levels(path);
+        if is_closed || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
         // The kernel's word for what has no path: `anon_inode:[eventfd]`, `pipe:[17]`.

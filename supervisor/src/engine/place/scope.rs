@@ -105,7 +105,7 @@ impl PlaceScope {
         let in_cache = |path: &&Path| cache.as_ref().is_ok_and(|cache| path.starts_with(cache));
         // Each worker is given its own temp back.
         let hidden = hidden.around_own(caches.as_ref().map(CachesRoot::path).filter(in_cache), temps.path());
-        let given = write_roots(&project, &wanted.write)?;
+        let given = write_roots(&project, &wanted.write, caches.as_ref().map(CachesRoot::path))?;
         let elsewhere = elsewhere(mode, &project, &hidden);
         let lasting = caches.as_ref().and_then(CachesRoot::lasting);
         let auto = elsewhere.directory.as_deref().into_iter().chain(lasting).map(WirePath::from).collect();
@@ -295,19 +295,36 @@ fn is_solid(path: &Path) -> bool {
     std::fs::canonicalize(path).is_ok_and(|found| found == path)
 }
 
-/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
-fn write_roots(project: &Path, named: &[NamedPath]) -> Result<Vec<WirePath>, SetupError> {
+/// The reason why a place of our own is no write root.
+const IN_LEVELS: &str =
+    "lies in the package caches of this project, where commands with other rights execute what they find";
+
+/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project. Nothing in the
+/// directory of the `levels` can be granted.
+fn write_roots(
+    project: &Path,
+    named: &[NamedPath],
+    levels: Option<&Path>,
+) -> Result<Vec<WirePath>, SetupError> {
+    let is_of_levels = |root: &WirePath| levels.is_some_and(|levels| root.as_path().starts_with(levels));
     let mut roots = Vec::new();
     for NamedPath { path, origin } in named {
         match origin {
             ConfigOrigin::Flag(flag) => {
-                let root = write_root(project, path);
-                roots.push(root.map_err(|error| {
-                    let why = error.hinted();
-                    SetupError::Path { flag, path: path.clone(), why }
-                })?);
+                let refused = |why| SetupError::Path { flag, path: path.clone(), why };
+                let root = write_root(project, path).map_err(|error| refused(error.hinted()))?;
+                if is_of_levels(&root) {
+                    return Err(refused(IN_LEVELS.to_owned()));
+                }
+                roots.push(root);
             }
             _ => match configured_write_root(project, path) {
+                Ok(root) if is_of_levels(&root) => {
+                    say(&format!(
+                        "note: {origin}: {:?} is not made writable: it {IN_LEVELS}",
+                        path.display()
+                    ));
+                }
                 Ok(root) => roots.push(root),
                 Err(why) => {
                     say(&format!("note: {origin}: {:?} is not made writable: it {why}", path.display()));

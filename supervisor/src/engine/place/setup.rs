@@ -140,6 +140,7 @@ impl ProjectSandbox {
         let machine = User::of(self.identity).machine(&self.policy.hidden).into();
         StandingRights {
             caches: self.caches.as_ref().and_then(CachesRoot::lasting).map(WirePath::from),
+            levels: self.caches.as_ref().map(CachesRoot::path).map(WirePath::from),
             home: users_home().map(Into::into),
             reach: self.policy.reach,
             modes,

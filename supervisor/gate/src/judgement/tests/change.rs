@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{auto, deny};
 use crate::activity::Activity;
-use crate::judgement::StandingRights;
+use crate::judgement::{Place, StandingRights, Verdict};
 
 fn net(net: Network) -> RightsChange {
     RightsChange::Network { net, reach: None }
@@ -61,6 +61,21 @@ fn what_becomes_of_each_change() {
     ];
     for (standing, change, expected) in table {
         assert_eq!(after(&standing, &change, Activity::Execute), expected, "{change:?}");
+    }
+}
+
+#[test]
+fn nothing_opens_the_place_of_a_level() {
+    let levels: WirePath = "/home/me/.cache/bailiwick/projects/p".into();
+    for standing in [auto(), deny()] {
+        let standing = StandingRights { levels: Some(levels.clone()), ..standing };
+        let place = "/home/me/.cache/bailiwick/projects/p/approved-online-1/npm";
+        let said = after(&standing, &add(place), Activity::Execute);
+        assert!(said.ends_with(" is protected by the settings or by Bailiwick"), "{said}");
+        let change = Place { path: place.into(), grant: Some(place.into()) };
+        assert!(matches!(standing.judge_change(&[change]), Verdict::Deny(_)));
+        assert_eq!(standing.write_grant(&place.into()), None);
+        assert!(standing.write_grant(&"/home/me/.cache/other".into()).is_some());
     }
 }
 
