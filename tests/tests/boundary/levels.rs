@@ -284,7 +284,7 @@ fn no_approval_and_no_flag_opens_the_place_of_another_level() {
         let mut bailiwick = world.bailiwick(["sandbox", "--tier", word(tier), "--write", &flag, "-C"]);
         let refused = Finished::of(bailiwick.arg(world.project()).args(["--", "true"]));
         assert!(refused.stderr.contains("lies in the package caches"), "{}", refused.stderr);
-        assert_eq!(refused.code, 2, "{tier}, {user:?}");
+        assert_eq!(refused.code, 5, "{tier}, {user:?}");
     }
 }
 
