@@ -40,10 +40,10 @@ impl Position {
 
 /// Standing right to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Project {
+enum ProjectRight {
     /// Read and written, with the places that git and caches need beside it.
     Write,
-    /// Read.
+    /// Read, and no more.
     Read,
     /// As the call gave it that started the agent.
     Given,
@@ -60,7 +60,7 @@ enum Beyond {
 
 /// Approvals beyond the standing rights, of calls and of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Approvals {
+enum ModeApprovals {
     /// They hold.
     Hold,
     /// Nothing is approved, and a change to the mode ends what was.
@@ -79,9 +79,9 @@ enum NetworkAfter {
 /// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permits {
-    project: Project,
+    project: ProjectRight,
     beyond: Beyond,
-    approvals: Approvals,
+    approvals: ModeApprovals,
     network: NetworkAfter,
 }
 
@@ -92,13 +92,17 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
     use ApprovalMode::{Ask, Auto, Deny};
     use Rank::{Sub, Top};
     let (project, beyond, approvals, network) = match (position.activity, position.rank, mode) {
-        (Execute, Top, Ask) => (Project::Read, Beyond::Ask, Approvals::Hold, NetworkAfter::Kept),
-        (Execute, Top, Auto) => (Project::Write, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
-        (Execute, Top, Deny) => (Project::Read, Beyond::Deny, Approvals::End, NetworkAfter::Off),
-        (Execute, Sub, Ask | Auto) => (Project::Given, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
-        (Execute, Sub, Deny) => (Project::Given, Beyond::Deny, Approvals::End, NetworkAfter::Off),
-        (Plan, Top | Sub, Ask | Auto) => (Project::Read, Beyond::Deny, Approvals::Hold, NetworkAfter::Kept),
-        (Plan, Top | Sub, Deny) => (Project::Read, Beyond::Deny, Approvals::End, NetworkAfter::Off),
+        (Execute, Top, Ask) => (ProjectRight::Read, Beyond::Ask, ModeApprovals::Hold, NetworkAfter::Kept),
+        (Execute, Top, Auto) => (ProjectRight::Write, Beyond::Deny, ModeApprovals::Hold, NetworkAfter::Kept),
+        (Execute, Top, Deny) => (ProjectRight::Read, Beyond::Deny, ModeApprovals::End, NetworkAfter::Off),
+        (Execute, Sub, Ask | Auto) => {
+            (ProjectRight::Given, Beyond::Deny, ModeApprovals::Hold, NetworkAfter::Kept)
+        }
+        (Execute, Sub, Deny) => (ProjectRight::Given, Beyond::Deny, ModeApprovals::End, NetworkAfter::Off),
+        (Plan, Top | Sub, Ask | Auto) => {
+            (ProjectRight::Read, Beyond::Deny, ModeApprovals::Hold, NetworkAfter::Kept)
+        }
+        (Plan, Top | Sub, Deny) => (ProjectRight::Read, Beyond::Deny, ModeApprovals::End, NetworkAfter::Off),
     };
     Permits { project, beyond, approvals, network }
 }
@@ -107,8 +111,8 @@ impl Permits {
     /// True if the project is writable without an approval, by the mode alone.
     pub const fn writes_project(self) -> bool {
         match self.project {
-            Project::Write => true,
-            Project::Read | Project::Given => false,
+            ProjectRight::Write => true,
+            ProjectRight::Read | ProjectRight::Given => false,
         }
     }
 
@@ -123,8 +127,8 @@ impl Permits {
     /// True if approvals beyond the standing rights hold.
     pub const fn keeps_approvals(self) -> bool {
         match self.approvals {
-            Approvals::Hold => true,
-            Approvals::End => false,
+            ModeApprovals::Hold => true,
+            ModeApprovals::End => false,
         }
     }
 
@@ -179,17 +183,17 @@ mod tests {
         let row = |((name, position), mode): ((&str, Position), ApprovalMode)| {
             let Permits { project, beyond, approvals, network } = permits(position, mode);
             let project = match project {
-                Project::Write => "write",
-                Project::Read => "read",
-                Project::Given => "as its task was given it",
+                ProjectRight::Write => "write",
+                ProjectRight::Read => "read",
+                ProjectRight::Given => "as its task was given it",
             };
             let beyond = match beyond {
                 Beyond::Ask => "a person is asked",
                 Beyond::Deny => "denied",
             };
             let approvals = match approvals {
-                Approvals::Hold => "hold",
-                Approvals::End => "none",
+                ModeApprovals::Hold => "hold",
+                ModeApprovals::End => "none",
             };
             let network = match network {
                 NetworkAfter::Kept => "as it was",
