@@ -4,11 +4,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
 use model::replay::{Block, ReplayServer, Reply, Usage, chat, responses};
+use protocol::error_code::ErrorCode;
+use serde_json::{Value, json};
 use tests::replies::{done, model_of, serve};
 use tests::world::KEY;
 use tests::{Finished, User, World};
@@ -31,7 +34,7 @@ fn failure(reply: &Reply, flags: &[&str]) -> String {
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     assert_eq!(server.requests().len(), 1);
     let result = run.result();
-    assert_eq!(result["reason"], "provider_error");
+    assert_eq!((&result["reason"], &result["error"]), (&json!("provider_error"), &json!("provider-failed")));
     result["message"].as_str().unwrap().replace(&server.base_url(), "[server]")
 }
 
@@ -47,15 +50,15 @@ fn words(provider: &str) -> Reply {
 #[test]
 fn a_server_of_another_api_is_named_at_once_with_the_flag_that_mends_it() {
     insta::assert_snapshot!(failure(&words("anthropic"), &["--provider", "openai"]), @r"
-    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages [provider-failed]
       hint: try --provider anthropic
     ");
     insta::assert_snapshot!(failure(&words("openai"), &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai
     ");
     insta::assert_snapshot!(failure(&words("openai"), &["--provider", "responses"]), @r"
-    the server at [server]/v1/responses does not speak OpenAI responses: it answers in OpenAI chat completions
+    the server at [server]/v1/responses does not speak OpenAI responses: it answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai
     ");
 }
@@ -74,11 +77,11 @@ fn the_hint_of_a_mismatch_works_whichever_api_the_server_speaks() {
 #[test]
 fn an_api_that_nobody_named_is_said_to_follow_from_the_models_name() {
     insta::assert_snapshot!(failure(&words("anthropic"), &["--model", "gpt-9"]), @r#"
-    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages [provider-failed]
       hint: try --provider anthropic (openai follows from the model's name "gpt-9")
     "#);
     insta::assert_snapshot!(failure(&words("openai"), &["--model", "local"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai (anthropic is the default)
     ");
 }
@@ -87,21 +90,21 @@ fn an_api_that_nobody_named_is_said_to_follow_from_the_models_name() {
 fn an_address_where_something_else_answers_is_told_at_once() {
     let html = Reply::new(200, "<!doctype html><title>Log in</title>").header("content-type", "text/html");
     insta::assert_snapshot!(failure(&html, &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it sent a page of HTML
+    the server at [server]/v1/messages does not speak Anthropic messages: it sent a page of HTML [provider-failed]
       hint: check --base-url and any proxy
     ");
     let json = Reply::new(200, r#"{"status":"ok"}"#).header("content-type", "application/json");
     insta::assert_snapshot!(failure(&json, &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in JSON of another kind
+    the server at [server]/v1/messages does not speak Anthropic messages: it answers in JSON of another kind [provider-failed]
       hint: check --base-url and any proxy
     ");
     insta::assert_snapshot!(failure(&Reply::new(404, "404 page not found"), &["--provider", "openai"]), @r"
-    the API answered 404 (not_found_error): Not Found: 404 page not found
+    the API answered 404 (not_found_error): Not Found: 404 page not found [provider-failed]
       hint: check --base-url and --provider: nothing is at [server]/v1/chat/completions
     ");
     let static_files = Reply::new(501, "<html>Unsupported method ('POST')</html>");
     insta::assert_snapshot!(failure(&static_files, &["--provider", "openai"]), @r"
-    the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered
+    the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered [provider-failed]
       hint: check --base-url and --provider: nothing is at [server]/v1/chat/completions
     ");
 }
@@ -120,7 +123,12 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
     let run = Finished::of(&mut world().task(&format!("http://{address}"), ["do it"])).expect(6);
     server.join().unwrap();
     let said = run.stderr.replace(&address.to_string(), "[server]");
-    assert!(said.contains("bailiwick: [server] does not speak HTTP\n  hint: check --base-url\n"), "{said}");
+    assert!(
+        said.contains(
+            "bailiwick: [server] does not speak HTTP [provider-failed]\n  hint: check --base-url\n"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -135,7 +143,7 @@ fn a_proxy_that_refuses_is_named_and_one_on_this_machine_is_asked_once() {
     assert_eq!(
         said,
         [
-            "bailiwick: cannot reach api.example: the proxy in HTTPS_PROXY refused the connection",
+            "bailiwick: cannot reach api.example: the proxy in HTTPS_PROXY refused the connection [proxy-failed]",
             "  hint: start the proxy, or unset HTTPS_PROXY"
         ]
     );
@@ -146,7 +154,7 @@ fn a_server_without_tls_is_told_as_such() {
     let server = serve([]);
     let url = server.base_url().replace("http:", "https:");
     let run = Finished::of(&mut world().task(&url, ["do it"])).expect(6);
-    let said = "the server answers without TLS\n  hint: check the port, or write http:// in --base-url\n";
+    let said = "the server answers without TLS [tls-failed]\n  hint: check the port, or write http:// in --base-url\n";
     assert!(run.stderr.contains(said), "{}", run.stderr);
 }
 
@@ -270,4 +278,67 @@ fn a_word_that_is_no_command_is_refused_with_the_way_to_send_it() {
         said,
         ["error: no command \"exce\"", "  hint: bailiwick exec; to send it as a task: bailiwick -- exce"]
     );
+}
+
+/// The code at the end of the first line, and the status.
+fn coded(run: &Finished) -> (Option<ErrorCode>, i32) {
+    let code = run.stderr.lines().find_map(ErrorCode::of);
+    (code, run.code)
+}
+
+#[test]
+fn errors_of_the_first_minutes_have_the_codes_and_statuses_of_the_table() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = format!("http://{free}");
+    let api = |status: u16, kind: &str, message: &str| {
+        let body = json!({"type": "error", "error": {"type": kind, "message": message}}).to_string();
+        serve((0..10).map(|_| Reply::new(status, &body)))
+    };
+    let bad_key = api(401, "authentication_error", "invalid x-api-key");
+    let no_model = api(404, "not_found_error", "model: nonsense-9");
+    let too_long = api(400, "invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum");
+    let told = |code: ErrorCode, prepare: &dyn Fn(&World) -> Command| {
+        let world = world();
+        let run = Finished::of(&mut prepare(&world));
+        assert_eq!(coded(&run), (Some(code), i32::from(code.exit().unwrap())), "{}", run.stderr);
+        let hinted = run.stderr.lines().skip_while(|line| ErrorCode::of(line).is_none()).nth(1);
+        assert!(hinted.is_some_and(|line| line.starts_with("  hint: ")), "{}", run.stderr);
+        if let Some(result) =
+            run.stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok())
+        {
+            assert_eq!(result["error"], code.as_str(), "{result}");
+        }
+    };
+    told(ErrorCode::NoKey, &|world| {
+        let mut command = world.task(&nobody, ["do it"]);
+        command.env_remove("ANTHROPIC_API_KEY");
+        command
+    });
+    told(ErrorCode::UnusableKey, &|world| {
+        let mut command = world.task(&nobody, ["do it"]);
+        command.env("ANTHROPIC_API_KEY", "sk ant");
+        command
+    });
+    told(ErrorCode::ConnectionRefused, &|world| world.task(&nobody, ["do it"]));
+    told(ErrorCode::LookupFailed, &|world| {
+        world.configure("retries.attempts = 1\n");
+        world.task("http://no-such-host.invalid", ["do it"])
+    });
+    told(ErrorCode::BadKey, &|world| world.exec(&bad_key, &[]));
+    told(ErrorCode::UnknownModel, &|world| world.exec(&no_model, &[]));
+    told(ErrorCode::ContextTooLong, &|world| world.exec(&too_long, &[]));
+    told(ErrorCode::NoTerminal, &|world| {
+        let mut command = world.bailiwick(["-C"]);
+        command.arg(world.project()).env("ANTHROPIC_API_KEY", KEY).stdin(Stdio::null());
+        command
+    });
+}
+
+#[test]
+fn a_project_that_is_read_only_is_told_with_its_code_and_worked_in() {
+    let (world, server) = (world(), model_of([done()]));
+    fs::set_permissions(world.project(), fs::Permissions::from_mode(0o555)).unwrap();
+    let run = Finished::of(&mut world.exec(&server, &["--mode", "auto"])).expect(0);
+    fs::set_permissions(world.project(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(coded(&run).0, Some(ErrorCode::ProjectReadOnly), "{}", run.stderr);
 }

@@ -88,12 +88,13 @@ const LANDLOCK: [libc::c_long; 3] =
 
 #[test]
 fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_model_is_asked() {
-    for (errno, why) in [
+    for (errno, code, why) in [
         (
             Errno::ENOSYS,
+            "no-landlock",
             "ENOSYS: the kernel, or a container's profile, does not know it; needs Linux 5.13 with CONFIG_SECURITY_LANDLOCK",
         ),
-        (Errno::EPERM, "EPERM: a seccomp profile denies it; it has to allow landlock_*"),
+        (Errno::EPERM, "landlock-blocked", "EPERM: a seccomp profile denies it; it has to allow landlock_*"),
     ] {
         for user in User::all() {
             let world = World::new(user);
@@ -103,8 +104,9 @@ fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_m
             let run = Finished::of(&mut command).expect(5);
             assert_eq!(server.connections(), 0);
             let complaint = complaint(&said(&world, &run)).replace(why, "[why]");
+            let complaint = complaint.replace(code, "code");
             insta::allow_duplicates! { insta::assert_snapshot!(complaint, @r"
-            bailiwick: sandbox-exec stopped at stage platform (105): Landlock is not available: what is hidden later, and a command from its own worker, are not held ([why]); --allow-degraded starts all the same
+            bailiwick: sandbox-exec stopped at stage platform (105): Landlock is not available: what is hidden later, and a command from its own worker, are not held ([why]); --allow-degraded starts all the same [code]
               hint: bailiwick doctor shows what is missing on this machine
             "); }
             let mut doctor = world.bailiwick(["doctor"]);
@@ -145,7 +147,7 @@ fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
     let said = complaint(&said(&world, &run));
     let (before, after) = said.split_once("/own/state/sessions/").unwrap();
     let (_, after) = after.split_once(".jsonl").unwrap();
-    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 5 was not written to [world]…: No space left on device (os error 28); everything up to event 4 is safe: free some space there, and start again");
+    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 5 was not written to [world]…: No space left on device (os error 28); everything up to event 4 is safe: free some space there, and start again [disk-full]");
 }
 
 #[test]

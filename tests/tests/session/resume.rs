@@ -371,7 +371,7 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     wait_until("the command runs", || world.project().join("began").exists());
     let nobody = model_of([]);
     let refused = run(&world, &nobody, &["-c"]).expect(2);
-    let holder = format!("is open in another process ({})", child.id());
+    let holder = format!("is open in another process ({}) [session-open]", child.id());
     assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
     assert!(
         refused.stderr.contains("hint: end it there, or go on in a copy with --fork"),

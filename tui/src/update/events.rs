@@ -5,6 +5,7 @@ use std::time::Duration;
 use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
 use ipc::image::Image;
 use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
+use protocol::error_code::ErrorCode;
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
     RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
@@ -447,7 +448,8 @@ fn worker_started(view: &mut AgentView, started: &WorkerStarted) {
     if started.generation == Generation(1)
         && let Some(why) = &started.no_full_tier
     {
-        view.say(Look::Notice, &format!("the {} tier: {why}; hint: bailiwick doctor", started.tier));
+        let text = format!("the {} tier: {why}; hint: bailiwick doctor", started.tier);
+        view.say(Look::Notice, &ErrorCode::PartialSandbox.mark(&text));
     }
 }
 

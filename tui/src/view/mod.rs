@@ -17,6 +17,7 @@ mod status;
 mod theme;
 mod tree;
 
+use protocol::error_code::ErrorCode;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -114,7 +115,8 @@ fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let screen = frame.area();
     let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });
     let Some(card) = model.cards.front() else {
-        pane.put(0, 0, "needs 40x10", Style::new());
+        let text = SafeText::line(&ErrorCode::TinyTerminal.mark("needs 40x10"));
+        pane.put(0, 0, text.all(), Style::new());
         return Shown::default();
     };
     let key = model.start.keymap.hint(KeyMode::Approval, Command::Deny);

@@ -1,5 +1,6 @@
 //! How a session begins, what a turn brings, and how both end.
 
+use crate::error_code::ErrorCode;
 use ipc::path::WirePath;
 use ipc::rights::RightsSummary;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,9 @@ pub struct RunResult {
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The stable code of the error, where the message has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorCode>,
     /// Why the first worker's tier is not the full one, where the best was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,

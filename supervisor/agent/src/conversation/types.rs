@@ -6,6 +6,7 @@ use std::time::Duration;
 use gate::tools::ToolDefinition;
 use ipc::id::ToolUseId;
 use ipc::image::Image;
+use protocol::error_code::ErrorCode;
 use protocol::event::{LeftOut, TokenUsage};
 use serde_json::value::RawValue;
 
@@ -181,6 +182,8 @@ pub struct ProviderError {
     pub message: String,
     /// One line for people: a step that helps, where one is known.
     pub hint: Option<String>,
+    /// The stable code, where the kind and the status do not tell it.
+    pub code: Option<ErrorCode>,
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// The provider's id of the request, where it sent one.
@@ -222,12 +225,37 @@ impl ProviderError {
             kind: kind.into(),
             message: message.into(),
             hint: None,
+            code: None,
             status: None,
             request_id: None,
             retryable: false,
             retry_after: None,
             blames: None,
         }
+    }
+
+    /// The same error with its stable code.
+    #[must_use]
+    pub fn coded(self, code: ErrorCode) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    /// The stable code.
+    pub fn error_code(&self) -> ErrorCode {
+        self.code.unwrap_or(match self.status {
+            Some(401) => ErrorCode::BadKey,
+            Some(407) => ErrorCode::ProxyFailed,
+            Some(404) if self.lacks_model() => ErrorCode::UnknownModel,
+            _ => match self.kind.as_str() {
+                "connection" | "timeout" | "truncated_stream" => ErrorCode::ConnectionFailed,
+                _ => ErrorCode::ProviderFailed,
+            },
+        })
+    }
+
+    /// True if the server has another model than the one that was asked for; told by the words beside a status 404.
+    pub fn lacks_model(&self) -> bool {
+        self.message.to_lowercase().contains("model")
     }
 
     /// The same error with a step that helps.

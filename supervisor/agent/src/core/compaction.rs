@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use protocol::error_code::ErrorCode;
 use protocol::event::{
     CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode, SummaryFrom, TokenUsage,
 };
@@ -311,6 +312,6 @@ impl Agent {
 
     /// Ends the run, since no context could hold what is to be said.
     pub(super) fn finish_full(&mut self, message: String) {
-        self.finish(EndReason::ContextFull, Some(message));
+        self.finish(EndReason::ContextFull, Some(ErrorCode::ContextTooLong.mark_anew(&message)));
     }
 }

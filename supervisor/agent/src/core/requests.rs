@@ -187,6 +187,7 @@ impl Agent {
             let remedy = "give a smaller task, or choose a model with a larger window";
             return self.finish_full(hinted(message, Some(remedy)));
         }
+        let message = error.error_code().mark_anew(&message);
         self.finish(EndReason::Provider, Some(hinted(message, error.hint.as_deref())));
     }
 

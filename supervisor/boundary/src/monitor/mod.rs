@@ -25,4 +25,4 @@ pub use status::StatusPipe;
 pub use temp::{PrivateTemp, TempError, remove_stale};
 pub use temps::Temps;
 pub use verify::{VerifyError, verify_confined};
-pub use worker::{CallSender, StartError, Started, Worker, WorkerEvent, WorkerSpec};
+pub use worker::{CallSender, StartError, Started, Worker, WorkerEvent, WorkerSpec, sandbox_code};

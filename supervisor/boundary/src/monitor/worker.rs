@@ -20,7 +20,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
 
 pub use calls::CallSender;
-pub use start::StartError;
+pub use start::{StartError, sandbox_code};
 
 use self::start::Start;
 use super::process::BrokerProcess;

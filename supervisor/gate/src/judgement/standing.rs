@@ -17,7 +17,7 @@ use protocol::approval::ApprovalMode;
 use super::Machine;
 use super::unreached::unreached;
 use crate::modes::{Modes, Position, permits};
-use crate::protected::is_acted_on;
+use crate::protected::{GIT, is_acted_on};
 use crate::shell_word::shell_word;
 
 /// Git's own configuration, as most projects have it.
@@ -226,8 +226,8 @@ impl StandingRights {
     /// The form in which a setting of another program is given: as a whole, by the name under which it is protected. Git's hooks and our own settings are
     /// nothing to be given away because a command ran into them.
     fn setting_grant(&self, path: &WirePath) -> Option<String> {
-        let place = self.rights.protected.iter().find(|place| path.is_within(place))?;
-        let inside = place.as_path().strip_prefix(&self.project).ok()?;
+        let place = self.rights.protected.iter().find(|place| path.is_within(place));
+        let inside = place.unwrap_or(path).as_path().strip_prefix(&self.project).ok()?;
         let is_closed = |name: &OsStr| name == ".git" || name.as_encoded_bytes().starts_with(b".bailiwick");
         (is_acted_on(inside) && !inside.iter().any(is_closed))
             .then(|| format!("--write {}", shell_word(inside)))
@@ -273,6 +273,18 @@ impl StandingRights {
         is_users && path.is_within(&self.project) && !is_writable
     }
 
+    /// True if mode `auto` would protect this place of the project. In the other modes nobody looks for what is protected, since nothing
+    /// around it is writable, so that its name has to tell.
+    fn is_kept_in_every_mode(&self, path: &WirePath) -> bool {
+        const IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "modules", "worktrees"];
+        let Ok(inside) = path.as_path().strip_prefix(&self.project) else { return false };
+        let mut names = inside.iter().skip_while(|name| *name != GIT);
+        match names.next() {
+            Some(_) => names.next().is_some_and(|name| IN_GIT.iter().any(|kept| name == *kept)),
+            None => is_acted_on(inside),
+        }
+    }
+
     /// The rule that keeps a place from being opened by a hint: whoever may write the user's home may write what runs for the user
     /// later, and what holds the project holds more than anybody asked for.
     fn wide_place(&self, place: &WirePath) -> Option<ClosedBy> {
@@ -307,7 +319,12 @@ impl StandingRights {
     pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
         let closed_by = match () {
-            () if is_protected || self.is_in_levels(path) => Some(ClosedBy::Protected),
+            () if is_protected
+                || self.is_in_levels(path)
+                || self.is_closed_by_mode(path) && self.is_kept_in_every_mode(path) =>
+            {
+                Some(ClosedBy::Protected)
+            }
             () if self.is_closed_by_mode(path) => Some(ClosedBy::Mode),
             () => self.wide_place(path),
         };
@@ -372,7 +389,8 @@ impl StandingRights {
         if self.is_fixed {
             return None;
         }
-        if self.rights.protected.contains(path) && is_git_config(path) {
+        let is_config = self.rights.protected.contains(path) || self.is_closed_by_mode(path);
+        if is_config && is_git_config(path) {
             return Some(self.git_config_grant(path));
         }
         let is_protected = self.rights.protected.iter().any(|root| path.is_within(root));
@@ -390,7 +408,8 @@ impl StandingRights {
             return None;
         }
         if self.is_closed_by_mode(path) {
-            return Some("--mode auto".to_owned());
+            let is_kept = self.is_kept_in_every_mode(path);
+            return if is_kept { self.setting_grant(path) } else { Some("--mode auto".to_owned()) };
         }
         Some(format!("--write {}", shell_word(path.as_path())))
     }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use protocol::error_code::ErrorCode;
+
 use super::http::{Way, host, is_loopback};
 use super::proxy::Proxy;
 use super::tls_fault::TlsFault;
@@ -25,24 +27,29 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
         HttpFault::Lookup => {
             let name = way.proxy.as_ref().map(|proxy| format!("of the proxy in {}", proxy.variable));
             connection(format!("cannot look up the name {}", name.unwrap_or(host)))
+                .coded(ErrorCode::LookupFailed)
                 .hint(check_network(way))
                 .retryable()
         }
         HttpFault::Refused => refused(way),
         HttpFault::NoTls => {
             connection(format!("no TLS connection to {host}: the server answers without TLS"))
+                .coded(ErrorCode::TlsFailed)
                 .hint("check the port, or write http:// in --base-url")
         }
         // Another attempt would meet the same certificate.
-        HttpFault::Tls(fault) => {
-            connection(format!("no TLS connection to {host}: {}", fault.words)).hint(fault.hint)
-        }
+        HttpFault::Tls(fault) => connection(format!("no TLS connection to {host}: {}", fault.words))
+            .coded(ErrorCode::TlsFailed)
+            .hint(fault.hint),
         HttpFault::NoTunnel => match &way.proxy {
             Some(proxy) => wants_user(proxy),
-            None => connection(format!("no connection to {host}: a proxy wants a user (407)")),
+            None => connection(format!("no connection to {host}: a proxy wants a user (407)"))
+                .coded(ErrorCode::ProxyFailed),
         },
         // Another attempt would meet the same program.
-        HttpFault::NotHttp => connection(format!("{host} does not speak HTTP")).hint("check --base-url"),
+        HttpFault::NotHttp => connection(format!("{host} does not speak HTTP"))
+            .coded(ErrorCode::ProviderFailed)
+            .hint("check --base-url"),
         HttpFault::Other(fault) if !error.is_connect() => {
             connection(format!("the connection to {host} broke before the reply began: {fault}"))
                 .hint(check_network(way))
@@ -71,19 +78,25 @@ fn refused(way: &Way) -> ProviderError {
             let variable = proxy.variable;
             let error =
                 connection(format!("cannot reach {host}: the proxy in {variable} refused the connection"));
-            let error = error.hint(format!("start the proxy, or unset {variable}"));
+            let error =
+                error.coded(ErrorCode::ProxyFailed).hint(format!("start the proxy, or unset {variable}"));
             if proxy.is_local() { error } else { error.retryable() }
         }
         None if connection::socket_path(base).is_some() => {
             connection(format!("{host} refused the connection: no relay listens there"))
+                .coded(ErrorCode::ConnectionRefused)
                 .hint(START_RELAY)
                 .retryable()
         }
         None if is_loopback(base) => {
             connection(format!("{host} refused the connection: no server listens there"))
+                .coded(ErrorCode::ConnectionRefused)
                 .hint("start the server, or check --base-url")
         }
-        None => connection(format!("{host} refused the connection")).hint(check_network(way)).retryable(),
+        None => connection(format!("{host} refused the connection"))
+            .coded(ErrorCode::ConnectionRefused)
+            .hint(check_network(way))
+            .retryable(),
     }
 }
 
@@ -96,6 +109,7 @@ pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
         ("wants a user and a password", "write them into it")
     };
     connection(format!("the proxy in {variable} {fault} (407)"))
+        .coded(ErrorCode::ProxyFailed)
         .hint(format!("{step}: {variable}=http://USER:PASSWORD@HOST:PORT"))
 }
 

@@ -115,9 +115,7 @@ pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -
         }
         402 => "check the account's billing".to_owned(),
         403 => "check the permissions of this key, and --model".to_owned(),
-        404 if error.message.to_lowercase().contains("model") => {
-            "check --model: the server does not have this model".to_owned()
-        }
+        404 if error.lacks_model() => "check --model: the server does not have this model".to_owned(),
         404 | 405 | 501 => peer.not_found(),
         413 => "start a new conversation, or read less at once".to_owned(),
         408 | 409 | 429 | 500.. => "try again later, or choose another model with --model".to_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use protocol::error_code::ErrorCode;
 use reqwest::Url;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -46,7 +47,7 @@ fn plain_words(base: &Url) -> ProviderError {
     let host = host(base);
     let message =
         format!("no connection to {host}: the server speaks TLS, and the address begins with http://");
-    ProviderError::new("connection", message).hint("write https:// in --base-url")
+    ProviderError::new("connection", message).coded(ErrorCode::TlsFailed).hint("write https:// in --base-url")
 }
 
 /// A proxy that refuses a tunnel for good: what it says of servers behind it may be otherwise another time.
@@ -55,9 +56,11 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
     let message = format!("the proxy in {variable} does not let {} through ({status})", host(base));
     match status {
         407 => Some(wants_user(proxy)),
-        400..500 => Some(ProviderError::new("connection", message).hint(format!(
-            "ask who runs the proxy, or name the host in NO_PROXY if it can be reached without {variable}"
-        ))),
+        400..500 => {
+            Some(ProviderError::new("connection", message).coded(ErrorCode::ProxyFailed).hint(format!(
+                "ask who runs the proxy, or name the host in NO_PROXY if it can be reached without {variable}"
+            )))
+        }
         _ => None,
     }
 }

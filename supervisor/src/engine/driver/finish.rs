@@ -3,6 +3,7 @@
 use agent::core::{EndReason, Input, RunEnd};
 use boundary::monitor::WorkerEvent;
 use ipc::id::Generation;
+use protocol::error_code::ErrorCode;
 use protocol::event::{Account, EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
 use tokio::time::Instant;
 
@@ -140,6 +141,7 @@ impl Session {
         let result = RunResult {
             exit_code: end.reason.exit_code(),
             reason: end.reason,
+            error: end.message.as_deref().and_then(ErrorCode::of),
             message: end.message.clone(),
             no_full_tier: first.no_full_tier.clone(),
             not_enforced: first.missing.clone(),

@@ -4,6 +4,7 @@ use agent::core::Input;
 use boundary::monitor::WorkerEvent;
 use ipc::id::{CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
+use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use tracing::info_span;
 
@@ -146,12 +147,13 @@ impl AgentRun {
 
 /// The reason for which the calls of a worker are lost.
 fn lost_with(end: &WorkerEnd) -> String {
-    match end {
+    let words = match end {
         WorkerEnd::BrokerSignalled { signal } => {
             format!("the broker of its worker was ended by signal {signal}")
         }
         end => format!("its worker {end}"),
-    }
+    };
+    if *end == WorkerEnd::RunOver { words } else { ErrorCode::WorkerDied.mark(&words) }
 }
 
 #[cfg(test)]
@@ -160,8 +162,11 @@ mod tests {
 
     #[test]
     fn a_lost_call_names_the_process_that_ended() {
-        assert_eq!(lost_with(&WorkerEnd::Signalled { signal: 9 }), "its worker ended by signal 9");
+        assert_eq!(
+            lost_with(&WorkerEnd::Signalled { signal: 9 }),
+            "its worker ended by signal 9 [worker-died]"
+        );
         let broker = WorkerEnd::BrokerSignalled { signal: 9 };
-        assert_eq!(lost_with(&broker), "the broker of its worker was ended by signal 9");
+        assert_eq!(lost_with(&broker), "the broker of its worker was ended by signal 9 [worker-died]");
     }
 }

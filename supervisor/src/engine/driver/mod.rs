@@ -54,6 +54,8 @@ use std::any::Any;
 use std::io;
 use std::time::Duration;
 
+use protocol::error_code::ErrorCode;
+
 use crate::journal::session::LogError;
 
 pub(crate) use boundary::read_down;
@@ -103,6 +105,19 @@ pub enum SessionError {
     /// The core ended without saying how.
     #[error("the agent stopped without a result")]
     NoEnd,
+}
+
+impl SessionError {
+    /// The error in words, with its stable code where it has one.
+    pub(crate) fn told(&self) -> String {
+        let code = match self {
+            Self::Log(error) => error.code(),
+            Self::Tripwire(_) => Some(ErrorCode::NoSandbox),
+            Self::Changes(_) | Self::Panicked(_) | Self::NoEnd => None,
+        };
+        let words = self.to_string();
+        code.map_or_else(|| words.clone(), |code| code.mark(&words))
+    }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> SessionError {

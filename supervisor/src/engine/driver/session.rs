@@ -371,7 +371,7 @@ impl AgentRun {
             SessionError::Tripwire(_) => EndReason::NoSandbox,
             _ => EndReason::Internal,
         };
-        let message = error.to_string();
+        let message = error.told();
         let told = || self.feed(shared, Input::Broken { reason, message: message.clone() });
         // The agent may be what panicked, and may do so again.
         let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));

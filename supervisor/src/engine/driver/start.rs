@@ -74,7 +74,10 @@ impl AgentRun {
         error: &StartError,
     ) -> Result<(), SessionError> {
         self.startup = Startup::Done;
-        self.feed(shared, Input::Broken { reason: EndReason::NoSandbox, message: error.to_string() })
+        self.feed(
+            shared,
+            Input::Broken { reason: EndReason::NoSandbox, message: error.code().mark(&error.to_string()) },
+        )
     }
 
     /// Has the worker look for them by calls of our own, once: the supervisor opens nothing in a project.

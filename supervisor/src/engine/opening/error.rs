@@ -5,6 +5,7 @@ use ipc::path::WirePath;
 use model::provider::ConfigError;
 use model::recording::DirectoryError;
 use model::secrets::KeyError;
+use protocol::error_code::ErrorCode;
 
 use super::model::ModelError;
 use super::relay_socket::RelaySocketError;
@@ -81,11 +82,26 @@ impl From<OpenError> for Refusal {
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
         let other_way = if error.is_open_elsewhere() { ", or go on in a copy with --fork" } else { "" };
-        Self(exit, format!("{error}{other_way}"))
+        let message = format!("{error}{other_way}");
+        Self(exit, error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
     }
 }
 
 impl OpenError {
+    /// The stable code, where it has one.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Key(KeyError::Missing { .. }) => Some(ErrorCode::NoKey),
+            Self::Key(_) => Some(ErrorCode::UnusableKey),
+            Self::Log(error) => error.code(),
+            Self::Setup(error) if error.exit() == Exit::NoSandbox => Some(ErrorCode::NoSandbox),
+            Self::RelaySocket(RelaySocketError::Untried(_) | RelaySocketError::Reached(_)) => {
+                Some(ErrorCode::NoSandbox)
+            }
+            _ => None,
+        }
+    }
+
     /// True of a session that another process has open: a copy of it can go on.
     pub(crate) const fn is_open_elsewhere(&self) -> bool {
         matches!(self, Self::Log(LogError::Held { .. }))

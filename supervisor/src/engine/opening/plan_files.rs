@@ -26,11 +26,17 @@ use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
 
+/// What is said of every plan where there may be no sub-agent.
+const NO_EXECUTOR: &str =
+    "agents.depth is 0 in the settings, and a plan is executed by a sub-agent: it takes agents.depth = 1";
+
 /// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
 pub(super) struct PlanFiles {
     store: Store,
     project: WirePath,
     session: ConversationId,
+    /// The levels of sub-agents that the settings allow.
+    depth: u32,
     known: Arc<Mutex<KnownPlan>>,
 }
 
@@ -52,6 +58,7 @@ impl PlanFiles {
         setup: &ProjectSandbox,
         session: &ConversationId,
         (earlier, goes_on): (Option<&EarlierPlan>, Option<&CutOffPlan>),
+        depth: u32,
     ) -> (Arc<dyn ToolServer>, Arc<dyn PlanRecords>) {
         let store = Store::at(&setup.directories);
         let kept = goes_on.and_then(|plan| kept(&store, plan));
@@ -72,6 +79,7 @@ impl PlanFiles {
             store,
             project: setup.policy.project.clone(),
             session: session.clone(),
+            depth,
             known: Arc::new(Mutex::new(known)),
         });
         (Arc::clone(&shared) as _, shared)
@@ -185,11 +193,14 @@ impl ToolServer for PlanFiles {
                 return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
             }
         };
+        // Nobody is asked about what could not begin.
+        if self.depth == 0 {
+            return std::future::ready(Err(NO_EXECUTOR.to_owned())).boxed();
+        }
         let (store, known, project) = (self.store.clone(), Arc::clone(&self.known), self.project.clone());
         let agent = agent.clone();
         let write = move || {
             let mut known = lock(&known);
-            // Nobody is asked about what could not begin.
             let to_create = known.places_of(&text, &project).map_err(|fault| format!("Rights: {fault}"))?;
             let path = match known.files.get(&agent) {
                 Some(path) => store.replace(path, &text).map(|()| path.clone()),

@@ -6,16 +6,18 @@ use std::path::Path;
 use ipc::confinement::Identity;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{getegid, geteuid};
+use protocol::error_code::ErrorCode;
 
 use crate::process::messages::say;
 
 /// Says when modes or mounts of the machine refuse what an agent may be allowed here: no right of ours would help.
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
-        say(&format!(
+        let text = format!(
             "note: {} {why}: nothing can be changed there, whatever the mode\n  hint: work in a copy that you can write",
             project.display()
-        ));
+        );
+        say(&ErrorCode::ProjectReadOnly.mark(&text));
     }
 }
 

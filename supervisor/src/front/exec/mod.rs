@@ -233,7 +233,7 @@ impl PreparedRun {
         match ended {
             Ok(end) => printed(written, Exit::from(end.reason)),
             Err(error) => {
-                complain(&error);
+                complain(&error.told());
                 Exit::Internal
             }
         }

@@ -6,7 +6,7 @@ use complaint::{named_in, start};
 use gate::StandingRights;
 use gate::modes::{Position, permits};
 use ipc::confinement::Tier;
-use ipc::denial::{Denial, Object, Operation};
+use ipc::denial::{Denial, Grade, Object, Operation};
 use ipc::named::NamedPlace;
 use ipc::refusal::Refusal;
 use ipc::rights::Rights;
@@ -27,8 +27,8 @@ pub(super) struct Finished<'a> {
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Says which rights a command seems to have lacked: one that succeeded, nothing but those of refused writes, since it did
-/// without the others.
+/// Says which rights a command seems to have lacked: one that succeeded, those of refused writes, and the network where the broker proved
+/// that a program was refused it.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
     // Most commands lacked nothing: the machine is not looked at for them.
@@ -56,8 +56,9 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
         say(advice.trim_matches(['(', ')']));
     }
     let mut denials = standing.denials(&call, &result);
-    denials.retain(|denial| status != 0 || denial.operation == Operation::Write);
-    for mut denial in denials.iter().cloned() {
+    denials.retain(|denial| status != 0 || is_told_of_success(denial));
+    let shown = if status == 0 { one_of_each(&denials) } else { denials.clone() };
+    for mut denial in shown {
         denial.grant = grant(&denial, &standing);
         say(&PlainDenial(&denial).to_string());
     }
@@ -69,6 +70,22 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     {
         say(hint.trim_matches(['(', ')']));
     }
+}
+
+/// True if it is told of a command that ended with 0, which did without: a write, or the network by the word of the broker. A program that only
+/// looks for an access meets it by other calls than a connection.
+fn is_told_of_success(denial: &Denial) -> bool {
+    let is_network = denial.operation == Operation::Network && denial.grade == Grade::Proved;
+    denial.operation == Operation::Write || is_network
+}
+
+/// The denials without a second one that lacks the same right: one line tells of all addresses of a network that is off.
+fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
+    let is_first = |(at, denial): &(usize, &Denial)| {
+        let is_network = denial.operation == Operation::Network;
+        !is_network || !denials[..*at].iter().any(|other| other.missing_right == denial.missing_right)
+    };
+    denials.iter().enumerate().filter(is_first).map(|(_, denial)| denial.clone()).collect()
 }
 
 /// A command as a line of a shell: for one that is run by a shell, the line that it was given.

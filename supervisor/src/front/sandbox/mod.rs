@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use boundary::monitor::{
     BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
+    sandbox_code,
 };
 use boundary::tripwire::{Tripwire, Watch};
 use gate::modes::ApprovalMode;
 use ipc::confinement::{BrokerReport, Confinement, Tier};
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
+use protocol::error_code::ErrorCode;
 use tokio::time::timeout;
 
 use self::explain::{Finished, explain};
@@ -48,7 +50,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
         Ok(started) => started,
         Err(SandboxStartError::Signal(signal)) => return Exit::by_signal(signal),
         Err(error) => {
-            complain(&error);
+            complain(&error.told());
             return Exit::NoSandbox;
         }
     };
@@ -60,8 +62,9 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
         }
         Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::by_signal(signal),
         // sandbox-exec has said on standard error at which stage it stopped.
-        Ok(SandboxReport { held: Err(stopped), .. }) => {
-            say(&format!("the command was not started\n  hint: {}", stopped.hint(&asked)));
+        Ok(SandboxReport { held: Err(stopped), errors, .. }) => {
+            let text = format!("the command was not started\n  hint: {}", stopped.hint(&asked));
+            say(&sandbox_code(&String::from_utf8_lossy(&errors)).mark(&text));
             Exit::NoSandbox
         }
         Err(error) => {
@@ -88,6 +91,19 @@ enum SandboxStartError {
     Spawn(#[from] SpawnError),
     #[error("ended by signal {0}")]
     Signal(i32),
+}
+
+impl SandboxStartError {
+    /// The error in words, with its stable code where it has one.
+    fn told(&self) -> String {
+        let is_asked_wrong = match self {
+            Self::Settings(_) => true,
+            Self::Setup(error) => error.exit() != Exit::NoSandbox,
+            _ => false,
+        };
+        let words = self.to_string();
+        if is_asked_wrong { words } else { ErrorCode::NoSandbox.mark(&words) }
+    }
 }
 
 /// A command that runs, and what is to be done when it does no longer.

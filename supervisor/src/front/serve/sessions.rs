@@ -98,7 +98,8 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::System(_) => ErrorWord::InternalError,
     };
     let other_way = if error.is_open_elsewhere() { ", or go on in a copy with fork" } else { "" };
-    word.because(in_request(&error.to_string()) + other_way)
+    let message = in_request(&error.to_string()) + other_way;
+    word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
 
 /// An error whose hint may be a flag of the command line, in the words of a request, which names the project in `cwd`.

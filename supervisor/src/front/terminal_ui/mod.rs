@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use agent::core::{EndReason, Window};
 use gate::activity::Activity;
 use model::recording::FrontEnd;
+use protocol::error_code::ErrorCode;
 
 use self::pick::{UiChoice, choose};
 use self::remembered::UiMemory;
@@ -268,22 +269,20 @@ fn some_terminal() -> Result<(), Refusal> {
     if stdin().is_terminal() && stdout().is_terminal() {
         return Ok(());
     }
-    Err(Refusal::usage(format!("the UI needs a terminal as its standard input and output{HEADLESS}")))
+    let text = format!("the UI needs a terminal as its standard input and output{HEADLESS}");
+    Err(Refusal::usage(ErrorCode::NoTerminal.mark(&text)))
 }
 
 /// A terminal on which the UI can draw.
 fn usable_terminal() -> Result<(), Refusal> {
     const LINES: &str = "\n  hint: bailiwick --plain prints lines, and needs no more than that";
     some_terminal()?;
-    match std::env::var("TERM").as_deref() {
-        Ok("dumb") => {
-            Err(Refusal::usage(format!("TERM=dumb: the UI needs a terminal that moves its cursor{LINES}")))
-        }
-        Ok("") | Err(_) => Err(Refusal::usage(format!(
-            "TERM is not set: nothing says what this terminal understands{LINES}"
-        ))),
-        Ok(_) => Ok(()),
-    }
+    let cause = match std::env::var("TERM").as_deref() {
+        Ok("dumb") => "TERM=dumb: the UI needs a terminal that moves its cursor",
+        Ok("") | Err(_) => "TERM is not set: nothing says what this terminal understands",
+        Ok(_) => return Ok(()),
+    };
+    Err(Refusal::usage(ErrorCode::DumbTerminal.mark(&format!("{cause}{LINES}"))))
 }
 
 fn options(args: &TuiArgs, effective: &Effective) -> SessionOptions {
@@ -360,7 +359,7 @@ fn of_session(ended: UiEnded) -> UiFinished {
         }
         Ok(Err(error)) => UiFinished {
             exit: Exit::Internal,
-            message: Some(error.to_string()),
+            message: Some(error.told()),
             log: None,
             answer: String::new(),
             then: AfterUi::Nothing,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ipc::id::EventId;
+use protocol::error_code::ErrorCode;
 
 use super::parts::LONGEST_LINE;
 
@@ -105,6 +106,22 @@ pub enum LogError {
         path: PathBuf,
         source: io::Error,
     },
+}
+
+impl LogError {
+    /// The stable code, where it has one.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        let source = match self {
+            Self::Held { .. } => return Some(ErrorCode::SessionOpen),
+            Self::Directory { source, .. }
+            | Self::Create { source, .. }
+            | Self::Append { source, .. }
+            | Self::Sync { source, .. } => source,
+            _ => return None,
+        };
+        let is_full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        is_full.then_some(ErrorCode::DiskFull)
+    }
 }
 
 /// What to do about it, where that can be told.

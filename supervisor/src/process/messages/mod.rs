@@ -1,6 +1,8 @@
 //! Words to the person at standard error: what is said, and how it is made harmless first.
 
 mod denied;
+#[cfg(test)]
+mod errors_page;
 pub(crate) mod notes;
 mod progress;
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error_code::ErrorCode;
 use crate::rpc::transport::Refused;
 
 /// The error of a response.
@@ -24,6 +25,9 @@ pub struct ErrorObject {
 pub struct ErrorData {
     /// The stable word.
     pub word: ErrorWord,
+    /// The stable code of the error, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorCode>,
 }
 
 /// The kinds of errors, by stable words.
@@ -93,7 +97,9 @@ impl ErrorWord {
 
     /// An error of this kind.
     pub fn because(self, message: impl ToString) -> ErrorObject {
-        ErrorObject { code: self.code(), message: message.to_string(), data: ErrorData { word: self } }
+        let message = message.to_string();
+        let data = ErrorData { word: self, error: ErrorCode::of(&message) };
+        ErrorObject { code: self.code(), message, data }
     }
 }
 

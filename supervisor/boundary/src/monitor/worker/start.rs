@@ -11,6 +11,7 @@ use ipc::frame::FrameError;
 use ipc::message::{Hello, ToWorker};
 use ipc::phase::{OpenCalls, Phase, Violation};
 use ipc::pipe::async_pair;
+use protocol::error_code::ErrorCode;
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
@@ -77,6 +78,25 @@ pub enum StartError {
     /// A descriptor or a pipe failed.
     #[error("cannot talk to the worker: {0}")]
     Io(#[from] io::Error),
+}
+
+impl StartError {
+    /// The stable code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Sandbox { detail, .. } => sandbox_code(detail),
+            _ => ErrorCode::NoSandbox,
+        }
+    }
+}
+
+/// The stable code of a start that sandbox-exec gave up with these words.
+pub fn sandbox_code(words: &str) -> ErrorCode {
+    match words.split_once("Landlock is not available") {
+        Some((_, why)) if why.contains("a seccomp profile denies it") => ErrorCode::LandlockBlocked,
+        Some(_) => ErrorCode::NoLandlock,
+        None => ErrorCode::NoSandbox,
+    }
 }
 
 /// The start of a worker.

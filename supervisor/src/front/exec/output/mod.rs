@@ -13,6 +13,7 @@ use std::thread;
 use ipc::confinement::Tier;
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
+use protocol::error_code::ErrorCode;
 use protocol::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
 use protocol::frontend::{UiEvent, UiEventKind};
 use tokio::sync::{mpsc, oneshot};
@@ -262,11 +263,13 @@ impl Page {
             EventKind::WorkerStarted(started)
                 if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated =>
             {
-                format!("sandbox degraded: {}", started.not_enforced.join("; "))
+                let text = format!("sandbox degraded: {}", started.not_enforced.join("; "));
+                ErrorCode::PartialSandbox.mark(&text)
             }
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
                 match &started.no_full_tier {
-                    Some(why) => format!("the {} tier: {why}; hint: bailiwick doctor", started.tier),
+                    Some(why) => ErrorCode::PartialSandbox
+                        .mark(&format!("the {} tier: {why}; hint: bailiwick doctor", started.tier)),
                     None => return,
                 }
             }

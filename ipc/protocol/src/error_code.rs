@@ -1,0 +1,221 @@
+//! Stable codes of the errors that people meet, in one table. The page docs/errors.md is held to it.
+
+use std::fmt::{self, Display, Formatter};
+
+use serde::{Deserialize, Serialize};
+
+/// An enum with one block per error: its code, its cause, the next step, and the status that a command ends with.
+macro_rules! errors {
+    ($($variant:ident { code: $code:literal, cause: $cause:literal, next: $next:literal, exit: $exit:expr })+) => {
+        /// The stable code of an error.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+        pub enum ErrorCode {
+            $(#[doc = $cause] #[serde(rename = $code)] $variant,)+
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The code as it is shown.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The cause, in one line.
+            pub const fn cause(self) -> &'static str {
+                match self { $(Self::$variant => $cause),+ }
+            }
+
+            /// The next step, in one line.
+            pub const fn next(self) -> &'static str {
+                match self { $(Self::$variant => $next),+ }
+            }
+
+            /// The status of a command that ends with it; none if the command goes on.
+            pub const fn exit(self) -> Option<u8> {
+                match self { $(Self::$variant => $exit),+ }
+            }
+        }
+    };
+}
+
+errors! {
+    NoKey {
+        code: "no-key",
+        cause: "No API key was found.",
+        next: "Set the variable that is named, or put the key into the key file. Without a key, try `bailiwick demo`.",
+        exit: Some(2)
+    }
+    UnusableKey {
+        code: "unusable-key",
+        cause: "The API key cannot be used: it is empty, malformed, or in a file that others can read.",
+        next: "Do what the hint says, such as `chmod 600` on the key file.",
+        exit: Some(2)
+    }
+    BadKey {
+        code: "bad-key",
+        cause: "The provider does not accept the API key.",
+        next: "Check the key in the place that is named; its last characters are shown.",
+        exit: Some(6)
+    }
+    LookupFailed {
+        code: "lookup-failed",
+        cause: "The name of the server or of the proxy cannot be looked up.",
+        next: "Check the network and `--base-url`.",
+        exit: Some(6)
+    }
+    ConnectionRefused {
+        code: "connection-refused",
+        cause: "No program listens at the address of the server.",
+        next: "Start the server, or check `--base-url`.",
+        exit: Some(6)
+    }
+    ConnectionFailed {
+        code: "connection-failed",
+        cause: "The server was not reached, or the connection to it broke.",
+        next: "Check the network and `--base-url`.",
+        exit: Some(6)
+    }
+    ProxyFailed {
+        code: "proxy-failed",
+        cause: "The proxy in a variable of the environment refused the connection, or does not accept its user.",
+        next: "Start the proxy, correct the variable that is named, or unset it.",
+        exit: Some(6)
+    }
+    TlsFailed {
+        code: "tls-failed",
+        cause: "The certificate of the server is not accepted, or the server answers without TLS. A wrong clock has the same effect.",
+        next: "Check the clock, the certificates and `--base-url` with `bailiwick doctor --api`.",
+        exit: Some(6)
+    }
+    ProviderFailed {
+        code: "provider-failed",
+        cause: "The provider answered with another error, or with something that is no answer.",
+        next: "Do what the hint says, or try again later.",
+        exit: Some(6)
+    }
+    UnknownModel {
+        code: "unknown-model",
+        cause: "The provider does not have the model.",
+        next: "Check `--model`.",
+        exit: Some(6)
+    }
+    ContextTooLong {
+        code: "context-too-long",
+        cause: "The conversation is longer than the context of the model, and cannot be made shorter.",
+        next: "Give a smaller task, or choose a model with a larger window.",
+        exit: Some(3)
+    }
+    NoLandlock {
+        code: "no-landlock",
+        cause: "The kernel has no Landlock, or Landlock is switched off. A container's seccomp profile that answers ENOSYS looks the same.",
+        next: "Use Linux 5.13 or later with `landlock` in `lsm=`; in a container, allow the calls `landlock_*`.",
+        exit: Some(5)
+    }
+    LandlockBlocked {
+        code: "landlock-blocked",
+        cause: "A seccomp profile, such as a container's, denies Landlock (EPERM).",
+        next: "Allow the calls `landlock_*` in the profile of the container.",
+        exit: Some(5)
+    }
+    NoSandbox {
+        code: "no-sandbox",
+        cause: "The sandbox did not start for another reason.",
+        next: "Run `bailiwick doctor`, which shows what is missing on this machine.",
+        exit: Some(5)
+    }
+    PartialSandbox {
+        code: "partial-sandbox",
+        cause: "The sandbox started, and this machine enforces less than all of it, such as an older Landlock ABI.",
+        next: "Run `bailiwick doctor`, which shows what is missing on this machine.",
+        exit: None
+    }
+    WorkerDied {
+        code: "worker-died",
+        cause: "The worker of an agent ended in the middle of a call. The next call has a new worker.",
+        next: "Nothing, or free some memory if it is told to be ended by signal 9.",
+        exit: None
+    }
+    ProjectReadOnly {
+        code: "project-read-only",
+        cause: "Modes or mounts of the machine make the project read-only, whatever the access.",
+        next: "Work in a copy that you can write.",
+        exit: None
+    }
+    NoTerminal {
+        code: "no-terminal",
+        cause: "Standard input or standard output is no terminal, and the terminal UI needs both.",
+        next: "Use `bailiwick exec`.",
+        exit: Some(2)
+    }
+    DumbTerminal {
+        code: "dumb-terminal",
+        cause: "`TERM` is `dumb` or not set, and the terminal UI moves the cursor.",
+        next: "Set `TERM`, or use `bailiwick --plain`.",
+        exit: Some(2)
+    }
+    TinyTerminal {
+        code: "tiny-terminal",
+        cause: "The terminal has fewer than 40 columns or 10 rows.",
+        next: "Make the terminal larger. The session goes on meanwhile.",
+        exit: None
+    }
+    SessionOpen {
+        code: "session-open",
+        cause: "Another process has the session open.",
+        next: "End the session there, or go on in a copy with `--fork`.",
+        exit: Some(2)
+    }
+    DiskFull {
+        code: "disk-full",
+        cause: "The disk, or your quota on it, is full. Events up to the one that is named are in the session's log.",
+        next: "Free some space, and resume the session.",
+        exit: Some(1)
+    }
+}
+
+impl ErrorCode {
+    /// An error in words, with the code at the end of its first line; unchanged if it has one.
+    pub fn mark(self, text: &str) -> String {
+        if Self::of(text).is_some() { text.to_owned() } else { self.mark_anew(text) }
+    }
+
+    /// The same for words of others, whose own end is no code of ours.
+    pub fn mark_anew(self, text: &str) -> String {
+        let (cause, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+        format!("{cause} [{self}]{rest}")
+    }
+
+    /// The code at the end of the first line of an error.
+    pub fn of(text: &str) -> Option<Self> {
+        let (_, word) = text.lines().next()?.strip_suffix(']')?.rsplit_once(" [")?;
+        Self::ALL.iter().copied().find(|code| code.as_str() == word)
+    }
+}
+
+impl Display for ErrorCode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_is_one_word_of_its_own_and_is_read_where_it_was_written() {
+        for (at, code) in ErrorCode::ALL.iter().enumerate() {
+            let word = code.as_str();
+            assert!(word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{word}");
+            assert!(!ErrorCode::ALL[..at].iter().any(|other| other.as_str() == word), "{word}");
+            let marked = code.mark("cannot do it: no\n  hint: do it");
+            assert_eq!(marked, format!("cannot do it: no [{word}]\n  hint: do it"));
+            assert_eq!((ErrorCode::of(&marked), code.mark(&marked)), (Some(*code), marked.clone()));
+        }
+        for text in ["", "no", "no [no-code]", "no\n  hint: x [no-key]"] {
+            assert_eq!(ErrorCode::of(text), None, "{text}");
+        }
+    }
+}
