@@ -246,13 +246,13 @@ fn three_is_a_full_context_in_both_of_its_forms() {
     // The summary that is asked for does not help.
     let full = || says("I was", "model_context_window_exceeded");
     let server = model_of([full(), says("A summary.", "end_turn"), full()]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new one has about 120 tokens, and the model's window holds 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new one has about 120 tokens, and the model's window holds 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
     let message = "prompt is too long: 200001 tokens > 200000 maximum";
     let server = serve([Reply::error(400, "invalid_request_error", message)]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum [context-too-long]
   hint: give a smaller task, or choose a model with a larger window");
     let server = serve([Reply::error(413, "request_too_large", "too large")]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 413 (request_too_large): too large
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 413 (request_too_large): too large [context-too-long]
   hint: give a smaller task, or choose a model with a larger window");
 }
 
@@ -330,11 +330,11 @@ fn five_is_a_sandbox_that_is_missing_or_fails_and_no_model_is_asked() {
         complaint(&said(&world, &run))
     };
     insta::assert_snapshot!(of(None), @r"
-    bailiwick: cannot execute [world]/own/programs/sandbox-exec: No such file or directory (os error 2)
+    bailiwick: cannot execute [world]/own/programs/sandbox-exec: No such file or directory (os error 2) [no-sandbox]
       hint: bailiwick doctor shows what is missing on this machine
     ");
     insta::assert_snapshot!(of(Some("#!/bin/sh\necho no such luck >&2\nexit 1\n")), @r"
-    bailiwick: sandbox-exec ended before it was ready: no such luck
+    bailiwick: sandbox-exec ended before it was ready: no such luck [no-sandbox]
       hint: bailiwick doctor shows what is missing on this machine
     ");
 }
@@ -357,12 +357,12 @@ fn six_is_an_answer_that_no_other_attempt_makes_better() {
         assert_eq!(server.requests().len(), 1);
         said.replace(&server.base_url(), "[server]")
     };
-    insta::assert_snapshot!(of(400, "invalid_request_error", "messages: must not be empty"), @"bailiwick: the API answered 400 (invalid_request_error): messages: must not be empty");
-    insta::assert_snapshot!(of(401, "authentication_error", "invalid x-api-key"), @"bailiwick: the API answered 401 (authentication_error): invalid x-api-key
+    insta::assert_snapshot!(of(400, "invalid_request_error", "messages: must not be empty"), @"bailiwick: the API answered 400 (invalid_request_error): messages: must not be empty [provider-failed]");
+    insta::assert_snapshot!(of(401, "authentication_error", "invalid x-api-key"), @"bailiwick: the API answered 401 (authentication_error): invalid x-api-key [bad-key]
   hint: check ANTHROPIC_API_KEY, whose key ends in …cdef");
-    insta::assert_snapshot!(of(403, "permission_error", "not for you"), @"bailiwick: the API answered 403 (permission_error): not for you
+    insta::assert_snapshot!(of(403, "permission_error", "not for you"), @"bailiwick: the API answered 403 (permission_error): not for you [provider-failed]
   hint: check the permissions of this key, and --model");
-    insta::assert_snapshot!(of(404, "not_found_error", "model: nope"), @"bailiwick: the API answered 404 (not_found_error): model: nope
+    insta::assert_snapshot!(of(404, "not_found_error", "model: nope"), @"bailiwick: the API answered 404 (not_found_error): model: nope [unknown-model]
   hint: check --model: the server does not have this model");
 }
 
@@ -375,7 +375,7 @@ fn overloaded() -> Reply {
 fn six_is_an_overload_that_does_not_end() {
     let world = world();
     let server = serve((0..20).map(|_| overloaded()));
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded; given up after 8 attempts
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 6)), @"bailiwick: the API answered 529 (overloaded_error): Overloaded; given up after 8 attempts [provider-failed]
   hint: try again later, or choose another model with --model");
     assert_eq!(server.requests().len(), 8);
 }
@@ -384,7 +384,7 @@ fn six_is_an_overload_that_does_not_end() {
 fn six_is_a_wait_that_is_too_long() {
     let world = world();
     let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
-    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s) [provider-failed]
   hint: try again later, or choose another model with --model");
 }
 
@@ -394,7 +394,7 @@ fn six_is_time_that_is_spent_on_attempts() {
     let whole = says("a reply that does not come to its end", "end_turn");
     let server = serve((0..20).map(|_| Reply::sse(whole.clone()).cut_after(whole.len() / 2)));
     let said = complaint(&text(&world, &server, &["--timeout", "4"], 6));
-    insta::assert_snapshot!(said.replace(&server.base_url()["http://".len()..], "[server]"), @"bailiwick: the connection to [server] broke in the middle of the reply; the time of this run is spent before another attempt");
+    insta::assert_snapshot!(said.replace(&server.base_url()["http://".len()..], "[server]"), @"bailiwick: the connection to [server] broke in the middle of the reply; the time of this run is spent before another attempt [connection-failed]");
     assert!(server.requests().len() > 1);
 }
 
@@ -458,7 +458,7 @@ fn six_is_a_host_that_nobody_answers_for() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let run =
         Finished::of(world.task(&format!("http://127.0.0.1:{port}"), ["do it"]).args(["--output", "json"]));
-    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: no server listens there
+    insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: no server listens there [connection-refused]
   hint: start the server, or check --base-url");
     assert_eq!(run.expect(6).result()["reason"], "provider_error");
 }

@@ -292,7 +292,7 @@ fn errors_of_the_first_minutes_have_the_codes_and_statuses_of_the_table() {
     let nobody = format!("http://{free}");
     let api = |status: u16, kind: &str, message: &str| {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}}).to_string();
-        serve((0..10).map(|_| Reply::new(status, &body)))
+        serve((0..10).map(|_| Reply::new(status, body.clone())))
     };
     let bad_key = api(401, "authentication_error", "invalid x-api-key");
     let no_model = api(404, "not_found_error", "model: nonsense-9");
@@ -306,7 +306,7 @@ fn errors_of_the_first_minutes_have_the_codes_and_statuses_of_the_table() {
         if let Some(result) =
             run.stdout.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok())
         {
-            assert_eq!(result["error"], code.as_str(), "{result}");
+            assert_eq!(result["data"]["error"], code.as_str(), "{result}");
         }
     };
     told(ErrorCode::NoKey, &|world| {

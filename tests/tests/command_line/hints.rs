@@ -195,3 +195,15 @@ fn a_wrong_session_has_a_hint_that_finds_the_right_one() {
     let refused = shell.types("bailiwick audit 0199").expect(2);
     assert!(shell.types(hint(&refused)).expect(0).stdout.contains("do it"));
 }
+
+#[test]
+fn a_refused_network_is_told_in_one_line_where_the_command_ends_with_0() {
+    let shell = Shell::new(None);
+    let connect = "for i in 1 2; do exec 3<>/dev/tcp/192.0.2.$i/80; done 2>/dev/null";
+    let run = shell.types(&format!("bailiwick sandbox -- bash -c '{connect}; true'")).expect(0);
+    assert_eq!(run.stderr.matches("tried to use the network").count(), 1, "{}", run.stderr);
+    assert_eq!(hint(&run), "--net on");
+    // A program that looks for an access and does without is no matter for the person.
+    let probing = shell.types("bailiwick sandbox -- bash -c 'cat ~/.ssh/id 2>/dev/null; test -w /etc; true'");
+    assert_eq!((probing.code, probing.stderr.as_str()), (0, ""));
+}

@@ -50,7 +50,7 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     bailiwick: the API key goes to api.example without encryption
     read-only but for $TMPDIR · network off · secrets hidden · claude-opus-5-5
     note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it
-    bailiwick: cannot look up the name api.example
+    bailiwick: cannot look up the name api.example [lookup-failed]
       hint: check the network and --base-url
     ");
 }
@@ -73,7 +73,7 @@ fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
             note.lines().filter(|line| line.contains("read-only file") || line.contains("hint:")).collect();
         if is_told {
             insta::allow_duplicates! { insta::assert_snapshot!(told.join("\n"), @r"
-            bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever the mode
+            bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever the mode [project-read-only]
               hint: work in a copy that you can write
             ");  }
         } else {

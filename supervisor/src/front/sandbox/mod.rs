@@ -64,7 +64,8 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
         // sandbox-exec has said on standard error at which stage it stopped.
         Ok(SandboxReport { held: Err(stopped), errors, .. }) => {
             let text = format!("the command was not started\n  hint: {}", stopped.hint(&asked));
-            say(&sandbox_code(&String::from_utf8_lossy(&errors)).mark(&text));
+            let code = sandbox_code(&String::from_utf8_lossy(&errors));
+            say(&if stopped.is_of_the_machine() { code.mark(&text) } else { text });
             Exit::NoSandbox
         }
         Err(error) => {

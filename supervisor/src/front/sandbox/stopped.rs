@@ -32,6 +32,11 @@ impl Stopped {
         Self { stage: String::new(), signal: Some(signal) }
     }
 
+    /// True if the machine lacks something, and the command line is not at fault.
+    pub(super) fn is_of_the_machine(&self) -> bool {
+        !matches!(self.stage.as_str(), "execute" | "directory" | "rules")
+    }
+
     /// A remedy. Most stages need something of the machine; some need something of the one who gave the command.
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {

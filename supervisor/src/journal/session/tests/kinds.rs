@@ -322,6 +322,7 @@ fn ends() -> Vec<EventKind> {
         not_enforced: vec!["a layer".to_owned()],
         exit_code: 0,
         reason: EndReason::Done,
+        error: None,
         message: None,
         text: "ok\n".to_owned(),
         steps: 2,
