@@ -18,11 +18,11 @@ use super::socket::{self, SocketKind};
 use super::waiting::Stop;
 use std::os::fd::OwnedFd;
 
-/// The most bytes of a stream that are copied at once.
+/// Maximum number of bytes of a stream that are copied at once.
 const PIECE: usize = 128 << 10;
-/// The most bytes of an internet datagram.
+/// Maximum size of an internet datagram in bytes.
 const DATAGRAM: usize = 0xffff;
-/// The most messages of one `sendmmsg` (`UIO_MAXIOV`).
+/// Maximum number of messages of one `sendmmsg` (`UIO_MAXIOV`).
 const MAX_MESSAGES: u64 = 1024;
 
 /// A call that is being mediated.
@@ -31,12 +31,11 @@ pub(super) struct MediatedCall<'a, 'b> {
     pub(super) caller: Caller<'a>,
     pub(super) arguments: [u64; 6],
     pub(super) turn: &'a Turn<'b>,
-    /// What the first argument stands for, if that is known already.
+    /// Open file behind the first argument, if it is known already.
     pub(super) held: Option<OwnedFd>,
 }
 
 impl MediatedCall<'_, '_> {
-    /// Performs it.
     pub(super) fn act(&mut self, notification: &Notification) -> NotificationAnswer {
         if let Some(made) = &self.shared.made {
             match self.act_on_made(made, notification.call) {
@@ -105,12 +104,12 @@ impl MediatedCall<'_, '_> {
         connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, kind, &target, stop))
     }
 
-    /// Tells of what the rules do not allow; what the caller is told.
+    /// Reports a call that the rules deny; returns the error for the caller.
     pub(super) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }
 
-    /// The same of a call that was made and led nowhere.
+    /// Reports a call that was made and led nowhere.
     fn unreached(&self, act: Act, kind: SocketKind, target: &Target, stop: Stop) -> Stop {
         match stop {
             Stop::Failed(errno) => {
@@ -120,7 +119,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Undoes a connection that did not lead where it was to lead, since somebody else took the port in between.
+    /// Undoes a connection that led elsewhere, because another process took the port in between.
     fn confirm(&self, socket: &OwnedFd, kind: SocketKind, target: &Target) -> Result<(), Errno> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
@@ -150,7 +149,8 @@ impl MediatedCall<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// `sendmmsg(2)`: what follows the first that fails is not tried, and the failure is told only if it is the first.
+    /// `sendmmsg(2)`: stops at the first message that fails, and returns its error only if no message was
+    /// sent.
     fn send_messages(&mut self) -> Result<i64, Stop> {
         let [number, start, count, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -180,7 +180,7 @@ impl MediatedCall<'_, '_> {
         Ok(self.caller.memory().write(header.wrapping_add(HEADER), &sent.to_ne_bytes())?)
     }
 
-    /// Sends a message; how many bytes of it were sent.
+    /// Sends a message and returns the number of bytes sent.
     fn send(
         &mut self,
         socket: &OwnedFd,
@@ -209,7 +209,7 @@ impl MediatedCall<'_, '_> {
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
     }
 
-    /// Where a message goes.
+    /// Returns the destination of a message.
     fn name(
         &self,
         socket: &OwnedFd,
@@ -223,28 +223,28 @@ impl MediatedCall<'_, '_> {
         let mut address = Address::read(self.caller.memory(), start, length)?;
         if kind.is_internet() && address.meaning() == Meaning::Unspecified {
             if kind.family == libc::AF_INET6 {
-                // For udpv6_sendmsg of the kernel the same as none. Passed on, it would be an IPv4 address to a socket that
-                // became one of IPv4 meanwhile (IPV6_ADDRFORM).
+                // For udpv6_sendmsg of the kernel this equals no address. Passed on, it would be an IPv4
+                // address to a socket that became one of IPv4 meanwhile (IPV6_ADDRFORM).
                 return Ok(None);
             }
-            // udp_sendmsg takes it for one of its own family.
+            // udp_sendmsg takes this address for one of its own family.
             address = address.in_family(libc::AF_INET);
         }
         if kind.is_internet() && kind.is_stream() && flags & libc::MSG_FASTOPEN == 0 {
-            // TCP sends to whom it is connected to, whatever the address says.
+            // TCP sends to its peer, whatever the address says.
             return Ok(None);
         }
         self.shared.let_go_of_closed(&address);
         let target = self.shared.rules.target(&self.caller, socket, kind, address);
         let target = target.map_err(|hindrance| self.refused(Act::Send, hindrance))?;
         if target.inside.is_some() && flags & libc::MSG_FASTOPEN != 0 {
-            // The first bytes would be there before it is known where; callers fall back to connect(2).
+            // The first bytes would arrive before the destination is known; callers fall back to connect(2).
             return Err(Errno::EOPNOTSUPP);
         }
         Ok(Some(target))
     }
 
-    /// A stream takes its bytes piece by piece, and what it passes along with the first.
+    /// Sends the bytes of a stream piece by piece, and the control data with the first piece.
     fn send_stream(
         &mut self,
         socket: &OwnedFd,
@@ -276,7 +276,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// A datagram is sent whole. None is larger than the buffer that it has to fit in.
+    /// Sends a datagram whole: the buffer of the socket bounds its size.
     fn send_datagram(
         &mut self,
         socket: &OwnedFd,
@@ -293,7 +293,7 @@ impl MediatedCall<'_, '_> {
         self.send_bytes(socket, target, &bytes, &control.bytes, flags)
     }
 
-    /// Sends at once what can be sent at once; only what would wait is left to wait.
+    /// Sends without waiting if possible, and waits otherwise.
     fn send_bytes(
         &mut self,
         socket: &OwnedFd,
@@ -324,7 +324,8 @@ impl MediatedCall<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs what may wait, for as long as the option `timeout` of the socket says; `soon` if it is not expected to.
+    /// Performs a call that may wait, for as long as the option `timeout` of the socket says; `soon` if it is
+    /// not expected to wait.
     pub(super) fn wait<T>(
         &self,
         socket: &OwnedFd,
@@ -344,8 +345,9 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Without copying, the kernel would go on reading this process's memory, and tell the caller when it is done with it. It may
-/// always refuse (`MSG_ZEROCOPY` in the documentation of the kernel).
+/// Removes `MSG_ZEROCOPY`: without copying, the kernel would go on reading this process's memory, and notify
+/// the caller when it is done with it. The kernel may always refuse the flag (`MSG_ZEROCOPY` in the
+/// documentation of the kernel).
 fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
     let wanted = flags & libc::MSG_ZEROCOPY != 0;
     if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {

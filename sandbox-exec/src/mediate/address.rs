@@ -10,35 +10,33 @@ use nix::libc::{self, c_int};
 
 use super::memory::Memory;
 
-/// The most bytes of an address (`sizeof(struct sockaddr_storage)`).
+/// Maximum size of an address in bytes (`sizeof(struct sockaddr_storage)`).
 const MAX: usize = 128;
-/// Where the name begins in a `sockaddr_un`, and the most bytes of one.
+/// Offset of the name in a `sockaddr_un`, and its maximum length in bytes.
 const NAME: usize = 2;
 const MAX_UNIX: usize = NAME + 108;
 
-/// An address: the bytes that the kernel gets, which are the bytes that were looked at.
+/// Socket address: the kernel gets exactly the bytes that were judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address(Vec<u8>);
 
-/// What an address says.
+/// Parsed address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning<'a> {
     /// No family: `connect` dissolves an association, `sendto` means the socket's own family.
     Unspecified,
-    /// A unix socket at a path.
     Path(&'a Path),
-    /// A unix socket of the network namespace, by its name.
+    /// Abstract unix socket of the network namespace.
     Abstract(&'a [u8]),
-    /// A unix socket without a name: `bind` chooses an abstract one.
+    /// Unix socket without a name: `bind` chooses an abstract one.
     Unnamed,
-    /// An internet address.
     Internet(SocketAddr),
-    /// What the kernel will refuse, or a family without addresses outside.
+    /// Address that the kernel will deny, or of a family without addresses outside.
     Other,
 }
 
 impl Address {
-    /// Copies the address of a call: a pointer and an `int`.
+    /// Copies the address of a call, which is a pointer and an `int`.
     pub(super) fn read(memory: Memory, start: u64, length: u64) -> Result<Self, Errno> {
         let length = integer(length);
         // move_addr_to_kernel of net/socket.c.
@@ -46,7 +44,6 @@ impl Address {
         if length == 0 { Ok(Self(vec![])) } else { memory.read_vec(start, length).map(Self) }
     }
 
-    /// The address of a unix socket by path.
     pub(super) fn of_path(path: impl AsRef<OsStr>) -> Self {
         let mut bytes = family_bytes(libc::AF_UNIX).to_vec();
         bytes.extend(path.as_ref().as_bytes());
@@ -54,12 +51,11 @@ impl Address {
         Self(bytes)
     }
 
-    /// The address of a unix socket without a name: `bind` chooses an abstract one.
+    /// Returns the address of a unix socket without a name: `bind` chooses an abstract one.
     pub(super) fn unnamed() -> Self {
         Self(family_bytes(libc::AF_UNIX).to_vec())
     }
 
-    /// An internet address.
     pub(super) fn of_internet(address: SocketAddr) -> Self {
         let port = address.port().to_be_bytes();
         let bytes = match address.ip() {
@@ -76,17 +72,15 @@ impl Address {
         Self(bytes.to_vec())
     }
 
-    /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The family, `AF_UNSPEC` if it is too short for one.
+    /// Returns the family, `AF_UNSPEC` if the address is too short for one.
     fn family(&self) -> c_int {
         self.0.first_chunk().map_or(libc::AF_UNSPEC, |&family| u16::from_ne_bytes(family).into())
     }
 
-    /// The same with another family.
     pub(super) fn in_family(mut self, family: c_int) -> Self {
         if let Some(first) = self.0.first_chunk_mut() {
             *first = family_bytes(family);
@@ -94,12 +88,12 @@ impl Address {
         self
     }
 
-    /// The port of an internet address, 0 of any other.
+    /// Returns the port of an internet address, 0 of any other.
     pub(super) fn port(&self) -> u16 {
         if let Meaning::Internet(address) = self.meaning() { address.port() } else { 0 }
     }
 
-    /// What it says. What is shorter than its family wants is left to the kernel to refuse.
+    /// Parses the address. The kernel denies an address that is shorter than its family needs.
     pub(super) fn meaning(&self) -> Meaning<'_> {
         match self.family() {
             libc::AF_UNSPEC => Meaning::Unspecified,
@@ -111,7 +105,8 @@ impl Address {
     }
 }
 
-/// As `unix_mkname` of the kernel does: a path ends at the first null byte; an abstract name has them all.
+/// Parses a unix address as `unix_mkname` of the kernel does: a path ends at the first null byte; an abstract
+/// name includes them all.
 fn unix(bytes: &[u8]) -> Meaning<'_> {
     match bytes.get(NAME..).unwrap_or_default() {
         [] => Meaning::Unnamed,
@@ -130,7 +125,8 @@ fn v4(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddrV4::new(Ipv4Addr::from(address), port(bytes)?).into())
 }
 
-/// `struct sockaddr_in6`: family, port, flow, address, scope. The kernel takes it without the scope (RFC 2133).
+/// `struct sockaddr_in6`: family, port, flow, address, scope. The kernel accepts it without the scope (RFC
+/// 2133).
 fn v6(bytes: &[u8]) -> Option<SocketAddr> {
     let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
     let scope =

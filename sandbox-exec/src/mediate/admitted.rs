@@ -1,7 +1,9 @@
-//! Whom a datagram socket hears: a classic socket filter (`SO_ATTACH_FILTER`, socket(7)) that passes the datagrams of some ports.
+//! Filter of the senders that a datagram socket hears: a classic socket filter (`SO_ATTACH_FILTER`,
+//! socket(7)) that passes the datagrams of some ports.
 //!
-//! The kernel runs it on a datagram from its UDP header on, before it is put into the queue (`udp_queue_rcv_one_skb`,
-//! `udpv6_queue_rcv_one_skb` of the kernel). What is attached takes the place of what was, in one step.
+//! The kernel runs the filter on a datagram from its UDP header on, before it queues the datagram
+//! (`udp_queue_rcv_one_skb`, `udpv6_queue_rcv_one_skb` of the kernel). A new filter replaces the old one in
+//! one step.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -12,24 +14,25 @@ use nix::libc::{self, sock_filter};
 use super::filter::{answer, equal, jump, statement};
 use super::socket;
 
-/// The most ports of one socket. What a filter takes counts against `net.core.optmem_max` (20 KiB before Linux 6.9), twice while
-/// it is replaced.
+/// Maximum number of ports of one socket. A filter's memory counts against `net.core.optmem_max` (20 KiB
+/// before Linux 6.9), twice while it is replaced.
 pub(super) const MOST: usize = 1024;
 
-/// Which protocol a packet has (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h), and where its UDP header has the source.
+/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and of the source port in
+/// its UDP header.
 #[expect(clippy::cast_sign_loss, reason = "the kernel takes it for an offset that is negative")]
 const PROTOCOL: u32 = libc::SKF_AD_OFF as u32;
 const SOURCE_PORT: u32 = 0;
 /// Protocols (`linux/if_ether.h`).
 const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
-/// How many comparisons reach one answer: a jump skips at most 255 instructions.
+/// Maximum number of comparisons that share one answer: a jump skips at most 255 instructions.
 const REACH: usize = 255;
-/// The part of a datagram that is kept.
+/// Return value of a filter that keeps the whole datagram.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 
-/// Lets a socket hear these senders alone: each by its port, and by the family of its address.
+/// Restricts a socket to these senders, each given by its port and the family of its address.
 pub(super) fn hear_only(socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
     socket::filter(socket, &program(senders))
 }
@@ -58,7 +61,7 @@ fn program(senders: &[SocketAddr]) -> Vec<sock_filter> {
 fn comparisons(ports: &[u32]) -> Vec<sock_filter> {
     let mut program = vec![load(libc::BPF_H, SOURCE_PORT)];
     for some in ports.chunks(REACH) {
-        // Over the comparisons that are left, and over what skips the answer.
+        // Skips the remaining comparisons and the negative answer.
         let left = (1..=some.len()).rev().map(|left| u8::try_from(left).unwrap_or(u8::MAX));
         program.extend(some.iter().zip(left).map(|(&port, left)| equal(port, left, 0)));
         program.extend([jump(1), answer(ALL)]);
@@ -77,7 +80,6 @@ mod tests {
 
     use super::*;
 
-    /// A socket that hears some, and one that sends to it.
     struct Pair {
         receiver: OwnedFd,
         sender: UdpSocket,

@@ -1,4 +1,4 @@
-//! A process or thread that is held, so that a signal reaches it and nobody who has its number later.
+//! Pins a process or thread, so that a signal reaches it and no later owner of its number.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,44 +19,41 @@ pub(super) const MAX_SIGNAL: c_int = 64;
 const OWNER_THREAD: c_int = 0;
 const F_SETSIG: c_int = 10;
 
-/// What comes with a signal: `siginfo_t`, as the kernel takes it.
+/// Data that comes with a signal: `siginfo_t`, as the kernel takes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub(super) struct Info([u8; 128]);
 
 impl Info {
-    /// Copies one of a caller's.
     pub(super) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
         memory.read(start).map(Self)
     }
 
-    /// The same, of this signal.
+    /// Replaces the signal number.
     pub(super) fn of_signal(mut self, number: c_int) -> Self {
         self.0[..4].copy_from_slice(&number.to_ne_bytes());
         self
     }
 
-    /// Its signal.
     pub(super) fn signal(&self) -> c_int {
         self.0.first_chunk().map_or(0, |&number| c_int::from_ne_bytes(number))
     }
 }
 
-/// A target.
 #[derive(Debug)]
 pub(super) struct Aim(Held);
 
 #[derive(Debug)]
 enum Held {
-    /// By a pidfd, of the process or the thread.
+    /// Pidfd of the process or the thread.
     Descriptor(OwnedFd),
-    /// A thread, before there were pidfds of threads: the end of a pipe that belongs to it, and the other one.
+    /// Thread, before pidfds of threads existed: the end of a pipe that the thread owns, and the other end.
     Owner(OwnedFd, OwnedFd),
 }
 
 impl Aim {
-    /// Takes hold of what has this number now. What is found out about the number after this is about the same one, if it can
-    /// still be signalled after that.
+    /// Pins the process or thread that has this number now. Facts looked up by the number afterwards are
+    /// about this target, if it can still be signalled after the lookup.
     pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
         let held = match thread {
             None => Held::Descriptor(pidfd_open(process, 0)?),
@@ -74,25 +71,25 @@ impl Aim {
         Ok(Self(held))
     }
 
-    /// Whether it has not been reaped.
+    /// True if the target has not been reaped.
     pub(super) fn is_there(&self) -> bool {
         self.fire(0, None) != Err(Errno::ESRCH)
     }
 
-    /// Sends it a signal.
     pub(super) fn fire(&self, number: c_int, info: Option<Info>) -> Result<(), Errno> {
         match &self.0 {
             Held::Descriptor(descriptor) => {
                 process::signal_by(descriptor.as_fd(), number, info.as_ref().map(|info| &info.0))
             }
-            // Nothing is sent by zero.
+            // Signal 0 only checks for existence.
             Held::Owner(..) if number == 0 => Ok(()),
             Held::Owner(read, write) => raise(read, write, number),
         }
     }
 }
 
-/// Makes a thread the owner of a pipe: the kernel then notes the thread itself, not its number (fcntl(2), `F_SETOWN_EX`).
+/// Makes a thread the owner of a pipe: the kernel then notes the thread itself, not its number (fcntl(2),
+/// `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
@@ -100,7 +97,7 @@ fn own(thread: pid_t) -> Result<Held, Errno> {
     Ok(Held::Owner(read, write))
 }
 
-/// Has the kernel send the owner of a pipe the signal that says there is something to read.
+/// Makes the kernel signal the owner of a pipe that the pipe has data to read.
 fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
     process::control(read.as_fd(), F_SETSIG, number)?;
     process::control(read.as_fd(), libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
@@ -116,7 +113,8 @@ mod tests {
 
     use super::*;
 
-    /// A thread that waits for a signal that all others of this process block; what it got.
+    /// Starts a thread that waits for a signal that all other threads of this process block; returns the
+    /// signal that it got.
     fn reached(aim: impl Fn(pid_t, pid_t) -> Aim) -> Signal {
         let awaited = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGUSR2]);
         awaited.thread_block().unwrap();

@@ -1,8 +1,8 @@
-//! Which sockets from inside are open somewhere.
+//! Sockets from inside that are open in some process.
 //!
-//! To hold a duplicate of each would keep its port taken and its queue listening after its last close. An epoll instance
-//! holds nothing: the kernel drops a socket from it when its last duplicate is closed, in whichever process, and lists what
-//! is left (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
+//! A duplicate of each socket would keep its port taken and its queue listening after its last close. An
+//! epoll instance holds nothing: the kernel drops a socket from it when the last duplicate is closed, in
+//! whichever process, and lists the rest (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,22 +11,21 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Sockets by numbers of ours.
+/// Open sockets by numbers of ours.
 #[derive(Debug)]
 pub(super) struct Alive(Epoll);
 
 impl Alive {
-    /// Of none.
     pub(super) fn new() -> Result<Self, Errno> {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Adds a socket, which must not be there yet, by a number that no other has.
+    /// Adds a socket, which must not be registered yet, by a number that no other socket has.
     pub(super) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
-    /// The same of one that may be there already, by the same number.
+    /// Adds a socket that may be registered already by the same number.
     pub(super) fn add_again(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         match self.add(socket, number) {
             Err(Errno::EEXIST) => Ok(()),
@@ -34,15 +33,16 @@ impl Alive {
         }
     }
 
-    /// The numbers of the sockets that are open somewhere, also those that are only in a message underway. `None` when the kernel
-    /// does not say, for example because this process has too many descriptors open: that does not mean that they are closed.
+    /// Returns the numbers of the sockets that are open somewhere, also of those that are only in a message
+    /// underway. `None` when the kernel does not say, for example because this process has too many
+    /// descriptors open: the sockets may be open nevertheless.
     pub(super) fn numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
         fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())
     }
 }
 
-/// `tfd: N events: E data: NUMBER …`, in hexadecimal.
+/// Parses a line `tfd: N events: E data: NUMBER …`, in hexadecimal.
 fn number(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace().skip_while(|&word| word != "data:");
     words.nth(1).and_then(|number| u64::from_str_radix(number, 16).ok())

@@ -19,55 +19,54 @@ use super::status::Status;
 use crate::system;
 pub(super) use crate::system::pidfd_open;
 
-/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): of one thread, not of its group.
+/// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): a pidfd of one thread, not of its group.
 pub(super) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// A caller, for as long as its call waits. What is opened through it is its own only if [`Caller::still_waits`] says so
-/// afterwards.
+/// Caller, for as long as its call waits. A file that is opened through the caller is the caller's own only
+/// if [`Caller::still_waits`] succeeds afterwards.
 pub(super) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    /// The table of its sockets, unless they can be duplicated.
+    /// Table of its sockets, unless they can be duplicated.
     made: Option<&'a Made>,
 }
 
 impl<'a> Caller<'a> {
-    /// The caller of a notification. `made` is where its sockets are, unless they can be duplicated.
+    /// Returns the caller of a notification. `made` holds its sockets, unless they can be duplicated.
     pub(super) fn of(listener: &'a Listener, notification: &Notification, made: Option<&'a Made>) -> Self {
         Self { listener, id: notification.id, thread: notification.thread, made }
     }
 
-    /// Its number among all notifications.
     pub(super) fn id(&self) -> u64 {
         self.id
     }
 
-    /// The calling thread.
     pub(super) fn thread(&self) -> pid_t {
         self.thread
     }
 
-    /// Its memory.
     pub(super) fn memory(&self) -> Memory {
         Memory(self.thread)
     }
 
-    /// A duplicate of one of its descriptors. The one place where acting on the caller's own socket begins.
+    /// Returns a duplicate of one of the caller's descriptors. All acts on the caller's own sockets start
+    /// here.
     pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
         if let Some(made) = self.made {
             return made.duplicate(self.place(number));
         }
         let opened = match pidfd_open(self.thread, PIDFD_THREAD) {
-            // Threads share their descriptors, unless they asked not to; then a kernel before 6.9 looks at the wrong ones,
-            // where the call fails or acts on what the first thread has: also the caller's.
+            // Threads share their descriptors, unless they asked not to. A kernel before 6.9 then looks at
+            // the first thread's table, where the call fails or acts on a file of that thread, which belongs
+            // to the caller's process too.
             Err(Errno::EINVAL) => pidfd_open(Status::of(self.thread)?.process, 0),
             opened => opened,
         };
         duplicate(&opened?, number)
     }
 
-    /// A socket from inside, by its inode and cookie: whoever has it.
+    /// Finds a socket from inside, whichever process has it, by its inode and cookie.
     pub(super) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         match self.made {
             None => holding::duplicate(inode, cookie, self.thread),
@@ -75,7 +74,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Where one of its descriptors is.
+    /// Returns the location of one of its descriptors.
     pub(super) fn place(&self, number: RawFd) -> HoldingPlace {
         HoldingPlace { thread: self.thread, number }
     }
@@ -85,7 +84,8 @@ impl<'a> Caller<'a> {
         if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// A path as the caller means it, in words of this process: its working directory, and what it calls itself.
+    /// Returns a path as the caller means it, as seen by this process: relative to the caller's working
+    /// directory, with the caller's `/proc/self`.
     pub(super) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
         let own = PathBuf::from(format!("/proc/{}", self.thread));
         let bytes = path.as_os_str().as_bytes();
@@ -101,7 +101,7 @@ impl<'a> Caller<'a> {
         Ok(join(&own.join("cwd"), bytes))
     }
 
-    /// Has the signal arrive that an act of its own would have sent it.
+    /// Sends the signal that the caller's own call would have sent.
     pub(super) fn signal(&self, signal: c_int) {
         if let (Ok(status), true) = (Status::of(self.thread), self.listener.waits(self.id)) {
             system::signal_thread(status.process, self.thread, signal);
@@ -109,7 +109,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// `chroot(2)` and `pivot_root(2)` are denied: another root than ours, which stays what it is, is none that a program could have.
+/// Fails if the caller has another root. `chroot(2)` and `pivot_root(2)` are denied, and our root stays the
+/// same: no confined program can change its root.
 fn has_our_root(own: &Path) -> Result<(), Errno> {
     static OURS: OnceLock<Option<(u64, u64)>> = OnceLock::new();
     let identity = |path: &Path| fs::metadata(path).ok().map(|root| (root.dev(), root.ino()));
@@ -117,7 +118,7 @@ fn has_our_root(own: &Path) -> Result<(), Errno> {
     if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-/// Joins bytes: `Path::join` would start anew at a slash, which the kernel does not do here.
+/// Joins bytes: `Path::join` would restart at a slash, which the kernel does not do here.
 fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push("/");
@@ -128,7 +129,7 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
 /// `pidfd_getfd(2)`, Linux 5.6.
 pub(super) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     match system::pidfd_getfd(process, number) {
-        // Of ours there are too many, which is no fault of the caller's table.
+        // The table of this process is full, not the caller's.
         Err(Errno::EMFILE | Errno::ENFILE) => Err(Errno::ENOBUFS),
         descriptor => descriptor,
     }
@@ -140,7 +141,6 @@ pub(in crate::mediate) mod tests {
 
     use super::*;
 
-    /// Acts as for calls of this thread, none of which waits.
     pub(in crate::mediate) fn with_own_calls<T>(act: impl FnOnce(&Caller<'_>) -> T) -> T {
         let listener = Listener::new(File::open("/dev/null").unwrap().into());
         let thread = nix::unistd::gettid().as_raw();

@@ -1,20 +1,21 @@
-//! Connections from inside to inside that were begun and not yet accepted.
+//! Connections from inside to inside that were started and not yet accepted.
 //!
-//! A client may be gone before its connection is accepted, and forgotten with all that are dead.
+//! A client may be gone before its connection is accepted, and is then no longer in the table of open
+//! sockets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// The most that are remembered: what the longest queue holds (`net.core.somaxconn`). Who began before as many others, and was not
-/// accepted since, is not let in. Those that a server closed without accepting are never asked for.
+/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). A client that started
+/// before that many others, and was not accepted since, is not let in. Connections that a server closed
+/// without accepting are never looked up.
 const MOST: usize = 4096;
 
-/// The cookies of the clients.
 #[derive(Debug, Default)]
 pub(super) struct Connections(Mutex<VecDeque<u64>>);
 
 impl Connections {
-    /// Remembers that a client begins a connection.
+    /// Records that a client starts a connection.
     pub(super) fn begin(&self, client: u64) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !begun.contains(&client) {
@@ -25,7 +26,7 @@ impl Connections {
         }
     }
 
-    /// Whether one was begun; now it is accepted.
+    /// Returns true if the client started a connection, and removes it: it is accepted now.
     pub(super) fn accept(&self, client: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = begun.iter().position(|&cookie| cookie == client);

@@ -1,4 +1,5 @@
-//! Control data of a message (`cmsg(3)`): what it passes along is carried over, not its numbers.
+//! Control data of a message (`cmsg(3)`): the open files that it passes are translated from the caller's
+//! numbers to ours.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,24 +9,24 @@ use nix::libc::{self, c_int};
 use super::caller::Caller;
 use super::status::Status;
 
-/// `struct cmsghdr` of 64-bit architectures: length, level, type. Items begin at multiples of eight.
+/// Size of `struct cmsghdr` on 64-bit architectures: length, level, type. Items start at multiples of eight.
 const ITEM: usize = 16;
-/// The most descriptors of one message, in all its items (`SCM_MAX_FD`, net/scm.h).
+/// Maximum number of descriptors of one message, in all its items (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
 /// Control data with the numbers of this process.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// As `sendmsg` takes it.
+    /// Bytes as `sendmsg` takes them.
     pub(super) bytes: Vec<u8>,
-    /// What the numbers in it stand for.
+    /// Open files behind the numbers in the bytes.
     held: Vec<OwnedFd>,
 }
 
 impl Control {
-    /// Carries over what a caller wrote.
+    /// Translates a caller's control data.
     ///
-    /// `allows` says, by level and name, what may go along.
+    /// `allows` decides, by level and name, on each item.
     pub(super) fn carry(
         caller: &Caller<'_>,
         bytes: Vec<u8>,
@@ -92,8 +93,8 @@ fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>)
     Ok(())
 }
 
-/// `struct ucred`. The kernel lets a process speak for itself only; so this process, which is the one that sends, lets it name
-/// what is its own, and puts its own pid in place of the caller's.
+/// Translates `struct ucred`. The kernel lets a process speak for itself only; so the caller may name its own
+/// ids, and the pid of this process, which sends the message, replaces the caller's.
 fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
         return Err(Errno::EINVAL);
@@ -114,7 +115,6 @@ mod tests {
     use super::*;
     use crate::mediate::caller::tests::with_own_calls;
 
-    /// One item with so many descriptors.
     fn item(count: usize) -> Vec<u8> {
         let numbers = [0; 4].repeat(count);
         let length = ITEM + numbers.len();

@@ -1,7 +1,8 @@
-//! The threads: one leads, that is, receives calls, and performs what does not wait. Before a call that will wait it has another
-//! lead; where it took one for one that will not, and it waits all the same, another is made to lead soon (`waiting`).
+//! Thread pool: one thread leads, that is, receives calls and performs those that do not wait. Before a call
+//! that will wait, the leader makes another thread lead; if a call waits unexpectedly, `waiting` makes
+//! another thread lead soon.
 //!
-//! So no call is handed from thread to thread, and none that waits holds up another for long.
+//! So no call is handed from thread to thread, and no waiting call holds up another for long.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,14 +11,13 @@ use std::thread;
 use super::Shared;
 use crate::privilege::clear_capabilities;
 
-/// The most threads. When all of them wait, further calls wait for the first that is free.
+/// Maximum number of threads. When all of them wait, further calls wait for the first free thread.
 const MOST: usize = 512;
-/// How many stay when there is nothing to do.
+/// Number of threads that stay while there is nothing to do.
 const SPARE: usize = 2;
-/// Enough for what they do, none of which recurses.
+/// Stack size in bytes: no function of these threads recurses.
 const STACK: usize = 128 << 10;
 
-/// Who is there.
 #[derive(Debug, Default)]
 pub(super) struct WorkerPool {
     count: Mutex<Count>,
@@ -28,15 +28,15 @@ pub(super) struct WorkerPool {
 #[derive(Debug, Default)]
 struct Count {
     all: usize,
-    /// Who will lead next, those included that have not run yet: who steps aside before a new thread had its turn must not add
-    /// another.
+    /// Threads that will lead next, including those that have not run yet: a leader that steps aside before a
+    /// new thread had its turn must not add another.
     standing_by: usize,
     leader: Option<Lead>,
-    /// How often somebody began to lead.
+    /// Number of times that a thread started to lead.
     leads: u64,
 }
 
-/// Leading, from when a thread begins to until it steps aside, or is made to: no other time has the same number.
+/// One lead, from its start until the thread steps aside or is relieved; its number is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lead(u64);
 
@@ -47,7 +47,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Lets another lead: what comes next will wait.
+    /// Lets another thread lead, since the next call will wait.
     pub(super) fn step_aside(&self) {
         relieve(self.shared, self.lead);
     }
@@ -66,7 +66,7 @@ impl Turn<'_> {
 }
 
 impl WorkerPool {
-    /// Waits until nobody is left.
+    /// Waits until all threads have ended.
     pub(super) fn wait(&self) {
         let mut count = self.count();
         while count.all > 0 {
@@ -78,7 +78,7 @@ impl WorkerPool {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits to lead, as one of those who stand by.
+    /// Waits to lead, as a standby thread.
     fn lead(&self) -> Lead {
         let mut count = self.count();
         while count.leader.is_some() {
@@ -91,7 +91,7 @@ impl WorkerPool {
         lead
     }
 
-    /// Joins those who wait to lead, unless there are enough.
+    /// Joins the standby threads, unless there are enough.
     fn stands_by(&self) -> bool {
         let mut count = self.count();
         let needed = count.standing_by < SPARE;
@@ -99,7 +99,7 @@ impl WorkerPool {
         needed
     }
 
-    /// There are no more calls: the next to lead sees it, too.
+    /// Records that there are no more calls, so that the next leader sees it, too.
     fn ends(&self, lead: Lead) {
         self.count().leader.take_if(|leader| *leader == lead);
         self.next.notify_one();
@@ -111,14 +111,14 @@ impl WorkerPool {
     }
 }
 
-/// Has another lead, if this lead lasts still.
+/// Makes another thread lead, if this lead still lasts.
 pub(super) fn relieve(shared: &Arc<Shared>, lead: Lead) {
     let mut count = shared.crew.count();
     if count.leader != Some(lead) {
         return;
     }
     if count.standing_by == 0 {
-        // Without another thread the calls wait until this one is back.
+        // Without another thread, calls wait until this thread returns.
         drop(add_to(&mut count, shared));
     }
     count.leader = None;
@@ -133,7 +133,7 @@ impl Count {
     }
 }
 
-/// Makes the first thread.
+/// Starts the first thread.
 pub(super) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
     add_to(&mut shared.crew.count(), shared)
 }
@@ -148,10 +148,11 @@ fn add_to(count: &mut Count, shared: &Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-/// A thread's life, which begins as one that stands by.
+/// Main function of a thread, which starts on standby.
 fn work(shared: &Arc<Shared>) {
     let crew = &shared.crew;
-    // Without the first, calls that wait would not end with their callers; the second is no caller's. Better one thread less.
+    // Without the first, waiting calls would not end with their callers; the second is not a caller's right.
+    // Better one thread less.
     if super::waiting::allow_interruption().is_err() || clear_capabilities().is_err() {
         crew.count().standing_by -= 1;
         return crew.leaves();

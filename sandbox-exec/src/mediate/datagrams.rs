@@ -1,10 +1,13 @@
-//! The datagram sockets of the mediated programs, and the calls that go on by themselves while there is none.
+//! Datagram sockets of the mediated programs, and the calls that the kernel continues while there is no such
+//! socket.
 //!
-//! `sendmsg` on a connection whose duplicate was let go can only be left to the kernel, which reads the caller's memory anew, and
-//! the number of the descriptor too. On whatever is not a datagram socket the kernel ignores the address or refuses it, so that
-//! nothing depends on what the caller writes there meanwhile. What must not happen is that the number is given to a datagram
-//! socket before the kernel looks at it. That cannot happen while no process has a datagram socket (which the kernel says
-//! exactly, see [`Alive`]) and none is given out before every call that was left to the kernel is known to be past that look.
+//! `sendmsg` on a connection whose duplicate was dropped can only be left to the kernel, which reads the
+//! caller's memory again, and the number of the descriptor too. On any socket but a datagram socket the
+//! kernel ignores the address or denies it, so that nothing depends on what the caller writes there
+//! meanwhile. The number must not become that of a datagram socket before the kernel looks it up. That cannot
+//! happen while no process has a datagram socket (which the kernel says exactly, see [`Alive`]) and no such
+//! socket is given to a program before every call that was left to the kernel is known to be past that
+//! lookup.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -16,13 +19,13 @@ use nix::libc::pid_t;
 use super::alive::Alive;
 use super::text;
 
-/// How much processor time a thread may need from its answer to the look, in ticks of `times(2)`, which have 10 ms: of two the
-/// second is whole, a thousand times what it takes.
+/// Processor time that a thread needs at most from its answer to the lookup, in ticks of `times(2)` of 10 ms:
+/// the second of two ticks is whole, a thousand times the real need.
 const ENOUGH: u64 = 2;
-/// How many calls may be remembered before those that are past are dropped.
+/// Maximum number of remembered calls before those that are past are dropped.
 const SLACK: usize = 64;
 
-/// The datagram sockets that are open somewhere, and the calls.
+/// Datagram sockets that are open somewhere, and the calls left to the kernel.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     sockets: Alive,
@@ -31,17 +34,17 @@ pub(super) struct Datagrams {
 
 #[derive(Debug, Default)]
 struct DatagramState {
-    /// By inode, some of them closed.
+    /// Inodes, also of some closed sockets.
     known: HashSet<u64>,
     passing: Vec<Passing>,
 }
 
-/// A call that was left to the kernel.
+/// Call that was left to the kernel.
 #[derive(Debug)]
 struct Passing {
     thread: pid_t,
     answered: bool,
-    /// The processor time that its thread had when it was first looked at.
+    /// Processor time of its thread at the first look.
     since: Option<u64>,
 }
 
@@ -62,14 +65,15 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Whether it is one of those that are open.
+    /// True if a datagram socket with this inode is open.
     pub(super) fn has(&self, inode: u64) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
         state.known.contains(&inode)
     }
 
-    /// Whether a call of a thread may be left to the kernel, whatever its process does meanwhile; then it is remembered.
+    /// Returns true if a call of a thread may be left to the kernel, whatever its process does meanwhile, and
+    /// then records the call.
     pub(super) fn pass(&self, thread: pid_t) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
@@ -83,19 +87,19 @@ impl Datagrams {
         true
     }
 
-    /// The thread's call was answered.
+    /// Records that the thread's call was answered.
     pub(super) fn answered(&self, thread: pid_t) {
         for call in self.lock().passing.iter_mut().filter(|call| call.thread == thread) {
             call.answered = true;
         }
     }
 
-    /// The thread makes another call: what it did before is over.
+    /// Records that the thread makes another call: its previous call is over.
     pub(super) fn is_back(&self, thread: pid_t) {
         self.lock().passing.retain(|call| call.thread != thread);
     }
 
-    /// Where the kernel does not say, none is taken to be closed.
+    /// Forgets closed sockets. If the kernel does not say, all sockets count as open.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.numbers()
@@ -110,9 +114,9 @@ impl Datagrams {
 }
 
 impl Passing {
-    /// Whether the kernel has looked at the descriptor. From its answer to there a thread runs, or waits for the lock of the
-    /// listener (`seccomp_do_user_notification`), which nothing interrupts. So it is past if it is asleep for anything else, or
-    /// gone, or has run for longer.
+    /// True if the kernel has looked up the descriptor. From the answer to the lookup a thread runs, or waits
+    /// for the lock of the listener (`seccomp_do_user_notification`), which nothing interrupts. So the thread
+    /// is past the lookup if it sleeps for anything else, is gone, or has run for longer.
     fn is_past(&mut self) -> bool {
         if !self.answered {
             return false;
@@ -120,7 +124,7 @@ impl Passing {
         match Run::of(self.thread) {
             Some(Run { state: b'R' | b'D', time }) => {
                 let since = *self.since.get_or_insert(time);
-                // Less than before, and the number is another thread's.
+                // Less time than before: the number belongs to another thread.
                 time < since || time - since >= ENOUGH
             }
             _ => true,
@@ -128,7 +132,7 @@ impl Passing {
     }
 }
 
-/// What a thread does (`proc_pid_stat(5)`).
+/// State of a thread (`proc_pid_stat(5)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     state: u8,
@@ -141,7 +145,8 @@ impl Run {
         Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
-    /// After the name, which may hold anything: state (the third field), and time in user (14) and system mode (15).
+    /// Parses the fields after the name, which may contain anything: state (the third field), and time in
+    /// user (14) and system mode (15).
     fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let mut fields = fields.split(' ');
@@ -183,7 +188,7 @@ mod tests {
     fn no_datagram_socket_is_given_out_before_a_call_is_known_to_be_past() {
         let datagrams = Datagrams::new().unwrap();
         let (socket, inode) = socket();
-        // This thread runs, and so is never asleep when it is looked at.
+        // This thread runs, and so never sleeps while it looks at itself.
         let thread = nix::unistd::gettid().as_raw();
         assert!(datagrams.pass(thread));
         assert_eq!(datagrams.enter(&socket, inode), Err(Errno::EAGAIN), "not answered");
@@ -199,7 +204,7 @@ mod tests {
     fn who_sleeps_or_is_gone_or_calls_again_is_past() {
         let datagrams = Datagrams::new().unwrap();
         let gone = std::thread::spawn(|| nix::unistd::gettid().as_raw()).join().unwrap();
-        // Joined is earlier than gone.
+        // The join can return before the thread is gone.
         while Run::of(gone).is_some() {
             std::thread::yield_now();
         }

@@ -1,8 +1,8 @@
-//! Which sockets have a port: all of the network namespace, from inside and not, as the kernel lists them
-//! (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
+//! Sockets that have a port: all of the network namespace, from inside and from outside, as the kernel lists
+//! them (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
 //!
-//! A name is no proof of whose a socket is: a port can have several, by address, by family, by `SO_REUSEADDR`. A cookie
-//! (`SO_COOKIE`) is: no two sockets of a running kernel have the same.
+//! A name does not identify a socket: several sockets can share a port, by address, by family, by
+//! `SO_REUSEADDR`. A cookie (`SO_COOKIE`) does: no two sockets of a running kernel have the same.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,11 +13,11 @@ use nix::libc::{self, c_int};
 use super::sock_diag::{Question, attributes};
 use super::socket;
 
-/// The states in which a TCP socket takes connections, and all states (`enum` of `net/tcp_states.h`).
+/// Listening state of a TCP socket, and all states (`enum` of `net/tcp_states.h`).
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
-/// `sizeof(struct inet_diag_msg)`, and where it has what is read here.
+/// `sizeof(struct inet_diag_msg)`, and offsets of the fields that are read here.
 const ENTRY: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
@@ -28,38 +28,38 @@ const INODE: usize = 68;
 /// `INET_DIAG_SKV6ONLY` (`linux/inet_diag.h`).
 const V6_ONLY: u16 = 11;
 
-/// A socket that has a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
-    /// Which it is.
     pub(super) cookie: u64,
-    /// Its inode, by which processes show it among their descriptors; 0 if no process has it.
+    /// Inode, by which `/proc` shows the socket among a process's descriptors; 0 if no process has it.
     pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
 }
 
 impl Holder {
-    /// Whether what goes to an address arrives here, if it arrives nowhere else.
+    /// True if packets to an address arrive here, unless another socket receives them first.
     pub(super) fn receives(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         let all = own.is_unspecified() && (own.is_ipv4() == to.is_ipv4() || own.is_ipv6() && !self.v6_only);
         own == to || all
     }
 
-    /// Whether that is possible at all, whatever the kernel prefers.
+    /// True if packets to an address can arrive here at all, whatever the kernel prefers.
     pub(super) fn might_receive(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
-    /// Whether it has its port at an address of this family: then nobody has it at all of them, unless both allow that.
+    /// True if the socket has its port at an address of this family: then no other socket has the port at all
+    /// of them, unless both allow that.
     pub(super) fn is_in_family(&self, v4: bool) -> bool {
         let own = plain(self.address);
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
-    /// True if the kernel would let another have the port at an address, with `IPV6_V6ONLY` or without, only where both allow that.
+    /// True if the kernel would let another socket have the port at an address, with `IPV6_V6ONLY` or
+    /// without, only if both allow that.
     pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
         let other = Self { address: at, v6_only, ..*self };
         let share_family =
@@ -82,7 +82,6 @@ impl Holder {
     }
 }
 
-/// An address of an entry.
 fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     let bytes = entry.get(at..)?;
     Some(if c_int::from(*entry.first()?) == libc::AF_INET {
@@ -92,12 +91,12 @@ fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     })
 }
 
-/// One end of a connection, from where an entry has its address and its port.
+/// Returns one end of a connection, from the offsets of its address and its port in an entry.
 fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
     Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
 
-/// The sockets that a connection to a port can reach, or a datagram.
+/// Returns the sockets that a connection or a datagram to a port can reach.
 pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     let is_stream = style == libc::SOCK_STREAM;
     let states = if is_stream { LISTENING } else { ANY_STATE };
@@ -111,24 +110,27 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     Ok(all)
 }
 
-/// The cookie of the TCP socket that is at this end of a connection; none if there is no such socket any more.
+/// Returns the cookie of the TCP socket that is at this end of a connection; `None` if the socket no longer
+/// exists.
 ///
-/// While a closed socket gives way to what is left of it, the kernel finds neither for a moment (`inet_twsk_hashdance_schedule`
-/// of `net/ipv4/inet_timewait_sock.c`). Its list, which takes longer, waits for that; before Linux 6.10 not to the very end.
+/// While a closed socket gives way to its remainder, the kernel finds neither for a moment
+/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). The kernel's list, which takes
+/// longer, waits for that; before Linux 6.10 not to the very end.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     [false, true, false].into_iter().find_map(|all| at_this_end(local, remote, all))
 }
 
 fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> {
     let (own, other) = (plain(local.ip()), plain(remote.ip()));
-    // A socket of IPv6 can be at an end that has an address of IPv4; a list has it under IPv6 alone.
+    // A socket of IPv6 can be at an end that has an IPv4 address; the kernel lists it under IPv6 alone.
     let family = (!all).then_some(if own.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 });
     let wanted = sockets(local.port(), remote.port(), Some((own, other)));
     let style = libc::SOCK_STREAM;
     let question = Question { style, family, states: ANY_STATE, sockets: &wanted, all };
     let mut found = None;
     let asked = question.ask(|entry| {
-        // Where there is no such connection, a listener of the port is an answer too; and a list looks at ports alone.
+        // Without such a connection the kernel may answer with a listener of the port; and a list filters by
+        // ports alone.
         let is_at = |address, port, end: SocketAddr| {
             end_at(entry, address, port) == Some((plain(end.ip()), end.port()))
         };
@@ -139,7 +141,8 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device, and may be tied to it.
+/// Builds `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device,
+/// and may be tied to it.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),
@@ -291,7 +294,8 @@ mod tests {
         }
     }
 
-    /// For less than a microsecond neither a socket that closes nor what is left of it is found by its addresses.
+    /// For less than a microsecond the kernel finds neither a closing socket nor its remainder by the
+    /// addresses.
     #[test]
     fn a_connection_is_found_while_it_closes() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();

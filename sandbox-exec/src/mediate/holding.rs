@@ -1,4 +1,4 @@
-//! Which processes have which sockets open (`proc_pid_fd(5)`).
+//! Finds the processes that have a socket open (`proc_pid_fd(5)`).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,38 +13,36 @@ use nix::libc::pid_t;
 use super::caller::{self, pidfd_open};
 use super::socket;
 
-/// A descriptor of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HoldingPlace {
-    /// The thread.
     pub(super) thread: pid_t,
-    /// The number.
     pub(super) number: RawFd,
 }
 
 impl HoldingPlace {
-    /// The inode of the socket that is there: `ENOTSOCK` if something else is, `EBADF` if nothing is.
+    /// Returns the inode of the socket at this place: `ENOTSOCK` if the descriptor is no socket, `EBADF` if
+    /// it is not open.
     pub(super) fn socket(self) -> Result<u64, Errno> {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
         let link = link.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
             // The thread is gone, or has no such descriptor.
             Some(Errno::ENOENT | Errno::ESRCH) | None => Errno::EBADF,
-            // It hides itself (prctl(2), PR_SET_DUMPABLE).
+            // The process hides itself (prctl(2), PR_SET_DUMPABLE).
             Some(Errno::EACCES) => Errno::EPERM,
             Some(other) => other,
         })?;
         inode(&link).ok_or(Errno::ENOTSOCK)
     }
 
-    /// A duplicate of what is there, of a process by its first thread.
+    /// Returns a duplicate of the descriptor at this place, of a process by its first thread.
     fn duplicate(self) -> Result<OwnedFd, Errno> {
         caller::duplicate(&pidfd_open(self.thread, 0)?, self.number)
     }
 }
 
-/// Looks for sockets among what the processes that this one may look at have open, but for itself: a process that has several
-/// is found by one of them. What moves from place to place meanwhile may be missed, and so is what only a thread with a table of its
-/// own has.
+/// Looks for sockets among the open files of all processes that this process may look at, except its own: a
+/// process that has several of the sockets is found by one of them. A socket that moves from place to place
+/// meanwhile may be missed, and so is a socket that only a thread with a table of its own has.
 pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
@@ -66,26 +64,27 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
-/// A duplicate of the socket of an inode and a cookie: first of what a thread has, then of what any process has that may be
-/// looked at. Those of others are never found: outside of the domain that ours is nested in nobody may be.
+/// Returns a duplicate of the socket with an inode and a cookie: looks first at one thread, then at all
+/// processes that this process may look at. Sockets of strangers are never found: no process outside the
+/// domain that ours is nested in may be looked at.
 pub(super) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
     once(first).chain(numbers("/proc")).find_map(|process| {
         let places =
             numbers(&format!("/proc/{process}/fd")).map(|number| HoldingPlace { thread: process, number });
         let mut named = places.filter(|place| place.socket() == Ok(inode.into()));
-        // What has the number by now can be another.
+        // The descriptor may be another socket by now.
         let is_it = |found: &OwnedFd| socket::cookie(found) == Ok(cookie);
         named.find_map(|place| place.duplicate().ok().filter(is_it))
     })
 }
 
-/// The numbers among the names in a directory.
+/// Returns the numbers among the names in a directory.
 pub(super) fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The inode that a link to a socket names: `socket:[INODE]`.
+/// Returns the inode that a link to a socket names: `socket:[INODE]`.
 pub(super) fn inode(link: &Path) -> Option<u64> {
     let name = link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(name).ok()?.parse().ok()

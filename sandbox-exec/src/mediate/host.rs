@@ -1,4 +1,5 @@
-//! The host's network: whom a socket from inside may reach on it, and who may reach one.
+//! The host's network: destinations that a socket from inside may reach on it, and peers that may reach a
+//! socket inside.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,32 +26,30 @@ use super::refusals::Denied;
 use super::reservations::Reservations;
 use super::socket::{self, SocketKind, port};
 
-/// The rules of the host's network.
 #[derive(Debug)]
 pub(super) struct HostNetwork {
-    /// Where sockets lead that are not from inside; nowhere, while the network is off.
+    /// Rules for destinations outside; `None` while the network is off.
     pub(super) outside: Option<Outside>,
-    /// Whether the kernel keeps this process from abstract names that are not from inside.
+    /// True if the kernel keeps this process from abstract names that are not from inside.
     scoped: bool,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
-    /// What a receiver hears is changed by one at a time.
+    /// Serializes changes of the filters of receivers.
     pub(super) introducing: Mutex<()>,
-    /// One at a time is bound: until it is known for one from inside, others would take it for a stranger.
+    /// Serializes `bind`: until a new socket is known to be from inside, other calls would take it for a
+    /// stranger.
     binding: Mutex<()>,
 }
 
-/// An address on this machine where only sockets from inside receive.
+/// Address on this machine where only sockets from inside receive.
 #[derive(Debug)]
 pub(super) struct Inside {
-    /// The address.
     pub(super) at: SocketAddr,
-    /// The sockets.
     pub(super) receivers: Vec<Holder>,
 }
 
-/// What may be reached that is not from inside.
+/// Destinations outside that may be reached.
 #[derive(Debug)]
 pub(super) struct Outside {
     reach: Reach,
@@ -58,7 +57,7 @@ pub(super) struct Outside {
 }
 
 impl HostNetwork {
-    /// With the resolvers that the machine has now.
+    /// Returns the rules, with the resolvers that the machine has now.
     pub(super) fn new(net: Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
         let outside = net.is_the_machines().then(|| Outside {
             reach,
@@ -76,7 +75,8 @@ impl HostNetwork {
         })
     }
 
-    /// Judges an internet address; the address to act on, if it may be reached only as one from inside.
+    /// Judges an internet address; returns the address to act on, if it may be reached only as one from
+    /// inside.
     pub(super) fn admit(
         &self,
         caller: &Caller<'_>,
@@ -98,7 +98,7 @@ impl HostNetwork {
         Ok(own)
     }
 
-    /// An address on this machine where a socket from inside receives, and no other might.
+    /// Returns an address on this machine where a socket from inside receives, and no other socket might.
     fn admit_own(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
@@ -109,14 +109,15 @@ impl HostNetwork {
         (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers })
     }
 
-    /// Who has a port, but for ourselves.
+    /// Returns the sockets that have a port, except our own reservations.
     pub(super) fn holders(&self, kind: SocketKind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
         Ok(holders)
     }
 
-    /// Keeps the address that a datagram socket is to be connected to from passing to others.
+    /// Reserves the address that a datagram socket is to be connected to, so that it does not pass to another
+    /// socket.
     pub(super) fn reserve(
         &self,
         sender: &OwnedFd,
@@ -137,11 +138,12 @@ impl HostNetwork {
         }
     }
 
-    /// With the network on `EACCES`, as where a local firewall says no (connect(2)): to programs that fall back to another address
-    /// the same as unreachable, and to people unlike it. With the network off what a machine without one answers, on whose
-    /// loopback nobody else is.
+    /// Returns the denial. With the network on it is `EACCES`, as from a local firewall (connect(2)):
+    /// programs that fall back to another address treat it as unreachable, and people can tell it from
+    /// unreachable. With the network off it is the error of a machine without a network, whose loopback has
+    /// no other users.
     ///
-    /// Where nobody answers on this machine, the rules refuse nothing.
+    /// If no process answers at the address on this machine, the failure is not a denial by the rules.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
@@ -154,13 +156,13 @@ impl HostNetwork {
         Denied::Rules { target: Target::Internet(to, place), errno }
     }
 
-    /// Whether somebody outside answers at an address of this machine.
+    /// True if a process outside answers at an address of this machine.
     fn is_anothers(&self, kind: SocketKind, to: SocketAddr) -> bool {
         let holders = self.holders(kind, to.port()).unwrap_or_default();
         holders.iter().any(|holder| holder.might_receive(to.ip()) && !self.own.made(holder.cookie))
     }
 
-    /// Why an address could not be taken: with the network off, loopback is all there is.
+    /// Explains a failed `bind`: with the network off, loopback is the only device.
     pub(super) fn hindrance_of_bind(&self, own: SocketAddr, errno: Errno) -> Denied {
         let refused = self.outside.is_none() && stays_on_loopback(own.ip()) == Err(errno);
         if refused && is_local(own.ip()) {
@@ -169,13 +171,13 @@ impl HostNetwork {
         errno.into()
     }
 
-    /// Whether these are all from inside.
+    /// True if all these sockets are from inside.
     pub(super) fn are_own(&self, holders: &[Holder]) -> bool {
         holders.iter().all(|holder| self.own.made(holder.cookie))
     }
 
-    /// Whether what was begun with an address from inside has led there: nobody else has taken the port meanwhile. Whoever was
-    /// there may be gone, having accepted.
+    /// True if a call to an address from inside has reached it: no other process has taken the port
+    /// meanwhile. The receiver may be gone, having accepted.
     pub(super) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
         self.holders(kind, to.port()).is_ok_and(|mut holders| {
             holders.retain(|holder| holder.might_receive(to.ip()));
@@ -183,12 +185,13 @@ impl HostNetwork {
         })
     }
 
-    /// The socket from inside that has an abstract name for a type of sockets; `None` where the kernel judges.
+    /// Returns the socket from inside that has an abstract name for a type of sockets; `None` if the kernel
+    /// judges.
     pub(super) fn admit_abstract(&self, style: c_int, name: &[u8]) -> Result<Option<u64>, Denied> {
         if self.scoped {
             return Ok(None);
         }
-        // What a process would see if the name were not there.
+        // Error that a process would get if the name did not exist.
         let errno = Errno::ECONNREFUSED;
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Ok(Some(cookie)),
@@ -197,7 +200,8 @@ impl HostNetwork {
         }
     }
 
-    /// Why the kernel denied an abstract name: what has it is not from inside, or takes datagrams of its peer alone.
+    /// Explains why the kernel denied an abstract name: its socket is not from inside, or takes datagrams of
+    /// its peer alone.
     pub(super) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
@@ -205,8 +209,8 @@ impl HostNetwork {
         }
     }
 
-    /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for one from inside, or can
-    /// answer it. The kernel would choose one at the same call.
+    /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for
+    /// one from inside, or can answer it. The kernel would choose a port at the same call.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
@@ -216,16 +220,16 @@ impl HostNetwork {
             _ => Ipv6Addr::UNSPECIFIED.into(),
         };
         match self.bind(caller, socket, kind, &Address::of_internet(SocketAddr::new(any, 0))) {
-            // Bound by another thread meanwhile.
+            // Another thread has bound the socket meanwhile.
             Ok(()) | Err(Errno::EINVAL) => {}
             Err(errno) => return Err(errno),
         }
         Ok(())
     }
 
-    /// Binds a socket, and remembers its name. With the network off one that would listen on all addresses does so on loopback
-    /// alone, by being tied to that device, which only `CAP_NET_RAW` undoes (socket(7)); and other addresses
-    /// there are none.
+    /// Binds a socket, and remembers its name. With the network off, a socket that would listen on all
+    /// addresses does so on loopback alone, by being tied to that device, which only `CAP_NET_RAW` undoes
+    /// (socket(7)); no other addresses are available.
     pub(super) fn bind(
         &self,
         caller: &Caller<'_>,
@@ -237,7 +241,8 @@ impl HostNetwork {
             if let Meaning::Internet(own) = address.meaning() {
                 stays_on_loopback(own.ip())?;
             }
-            // Whatever the address says: without a family it is one of all (inet_bind of the kernel).
+            // Holds for any address: an address without a family means all addresses (inet_bind of the
+            // kernel).
             socket::keep_on_loopback(socket)?;
         }
         if kind.is_internet() {
@@ -265,7 +270,8 @@ impl HostNetwork {
         self.welcome(caller, socket)
     }
 
-    /// Only where an address is taken it may be ours, and is shared for a moment.
+    /// Binds a datagram socket. Only an address in use may be one of our reservations, and is then shared for
+    /// a moment.
     fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
@@ -276,17 +282,18 @@ impl HostNetwork {
         }
     }
 
-    /// Whether the other end of an accepted connection is inside.
+    /// True if the other end of an accepted connection is inside.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         match peer.meaning() {
             Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
-            // Of a unix socket it is the path that decides who reaches it. An abstract name is everybody's: who connected to it from
-            // inside did so by this process, which lives: its number is nobody else's.
+            // For a unix socket at a path, the path decides who reaches it. An abstract name is open to all
+            // processes: a client from inside was connected by this process, and no other process can have
+            // the pid of this one while it lives.
             _ => kind.family == libc::AF_UNIX && (!has_abstract_name(accepted) || is_ours(accepted)),
         }
     }
 
-    /// Whether the socket at the other end is from inside.
+    /// True if the client of an accepted connection is from inside.
     fn has_begun(&self, accepted: &OwnedFd, peer: SocketAddr) -> bool {
         let Ok(Meaning::Internet(own)) = socket::own_name(accepted).as_ref().map(Address::meaning) else {
             return false;
@@ -304,7 +311,7 @@ impl Outside {
 }
 
 fn has_abstract_name(socket: &OwnedFd) -> bool {
-    // The kernel's own word for a path of the greatest length is longer than an address may be.
+    // The kernel's own name for a path of maximum length is longer than an address may be.
     !socket::own_name(socket).is_ok_and(|own| !matches!(own.meaning(), Meaning::Abstract(_)))
 }
 
@@ -313,7 +320,8 @@ fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
-/// Duplicates of the sockets that have a port. Whoever cannot be looked at cannot be sent to for good.
+/// Returns duplicates of the sockets that have a port. A socket that cannot be looked at cannot be sent to
+/// for good.
 pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
     let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
     found.map(|found| found.ok_or(Errno::EACCES)).collect()

@@ -1,10 +1,11 @@
-//! Internet addresses, as sockets are connected to them; what each is to this machine says [`ipc::place`].
+//! Internet addresses, as sockets are connected to them; [`ipc::place`] says how each relates to this
+//! machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipc::place::{is_local, plain};
 
-/// The address with which the kernel replaces none at all; which it would be otherwise depends on the socket.
+/// Replaces the unspecified address as the kernel does; otherwise the replacement would depend on the socket.
 pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -17,7 +18,7 @@ pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Whether packets to it stay on this machine, rather than go to a gateway that would send them back.
+/// True if packets to it stay on this machine, rather than go to a gateway that would send them back.
 pub(super) fn stays_here(address: IpAddr) -> bool {
     plain(address).is_loopback() || is_local(address)
 }

@@ -1,15 +1,18 @@
-//! Whom datagram sockets from inside hear, where the network is off and is the host's: each other.
+//! Introduces datagram sockets from inside to each other, where the network is off and is the host's: they
+//! hear no other senders.
 //!
-//! A socket is made here, tied to the loopback device, and hears nobody: nothing depends on whether its program ever binds it, since the
-//! kernel does so unasked (`send` on an unbound socket). What it hears only this process changes (the programs may attach no filter,
-//! see [`super::filter`]). Before somebody from inside sends to it, or is connected to it, the port of that sender is added, and
-//! reserved at all addresses: that port is nobody else's for as long as it is heard ([`super::reservations`]).
+//! A socket is made here, tied to the loopback device, and hears nobody: this holds even if its program never
+//! binds it, since the kernel does so unasked (`send` on an unbound socket). Only this process changes the
+//! set of senders that it hears (the programs may attach no filter, see [`super::filter`]). Before a socket
+//! from inside sends to it, or is connected to it, the port of that sender is added, and reserved at all
+//! addresses: no other process gets that port for as long as it is heard ([`super::reservations`]).
 //!
-//! When somebody from inside is bound to such a port too, or connected to it, it can be shared for a moment, by strangers as well: for that
-//! moment it is not heard, and afterwards only if no stranger has it.
+//! When another socket from inside is bound to such a port too, or connected to it, the port can be shared
+//! for a moment, by strangers as well: for that moment it is not heard, and afterwards only if no stranger
+//! has it.
 //!
-//! To hold receivers would keep their ports taken. So each is found for that moment, and ports whose last socket was closed are
-//! forgotten when others are added.
+//! Duplicates of receivers would keep their ports taken. So each receiver is looked up for that moment, and
+//! ports whose last socket was closed are forgotten when others are added.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -25,14 +28,15 @@ use super::host::{HostNetwork, Inside, duplicates};
 use super::reservations::{Hearer, everywhere};
 use super::socket::{self, SocketKind, port};
 
-/// How many ports a socket hears before it is looked which of them are closed: so many, twice as many …
+/// Number of ports that a socket hears before the first search for closed ones; the next search comes at
+/// twice as many, and so on.
 const FEW: usize = 64;
 
 const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
 impl HostNetwork {
-    /// Ties a socket that no program has yet to the loopback device, since the kernel gives it a port unasked (`listen`, `send`); and
-    /// has one of datagrams hear nobody.
+    /// Ties a socket that no program has yet to the loopback device, since the kernel gives it a port unasked
+    /// (`listen`, `send`); makes a datagram socket hear nobody.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
@@ -41,7 +45,7 @@ impl HostNetwork {
         if kind.is_stream() { Ok(()) } else { admitted::hear_only(socket, &[]) }
     }
 
-    /// Has the receivers of an address hear a sender, which has a port.
+    /// Makes the receivers of an address hear a sender, which has a port.
     pub(super) fn introduce(
         &self,
         caller: &Caller<'_>,
@@ -62,7 +66,7 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Acts while nobody hears a port. A datagram from inside may be lost meanwhile.
+    /// Acts while no socket hears a port. A datagram from inside may be lost meanwhile.
     pub(super) fn unheard_meanwhile(
         &self,
         caller: &Caller<'_>,
@@ -71,7 +75,7 @@ impl HostNetwork {
     ) -> Result<(), Errno> {
         let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
         let found = self.reservations.hearers_of(port).into_iter().map(|hearer| {
-            // Who cannot be found would hear whoever comes.
+            // A hearer that cannot be found would hear any later owner of the port.
             Some((hearer, caller.find(hearer.inode, hearer.cookie)?))
         });
         let hearers = found.collect::<Option<Vec<_>>>().ok_or(Errno::EADDRINUSE)?;
@@ -90,7 +94,8 @@ impl HostNetwork {
         acted
     }
 
-    /// Has a socket that was bound just now hear who is connected to its port: it was another's.
+    /// Makes a newly bound socket hear the sockets that are connected to its port, which was another socket's
+    /// before.
     pub(super) fn welcome(&self, caller: &Caller<'_>, receiver: &OwnedFd) -> Result<(), Errno> {
         if self.outside.is_some() {
             return Ok(());
@@ -109,7 +114,7 @@ impl HostNetwork {
         let holders = self.own_at(from)?;
         self.reservations.reserve(receiver, from, || duplicates(caller, &holders))?;
         heard.push(from);
-        // Somebody outside may have been there before, or have come while ports could be shared.
+        // A stranger may have had the port before, or have taken it while ports could be shared.
         let heard = self.own_at(from).and_then(|_| admitted::hear_only(receiver, &heard));
         let unheard = if heard.is_ok() { closed } else { vec![from] };
         for address in unheard {
@@ -118,7 +123,7 @@ impl HostNetwork {
         heard
     }
 
-    /// The ports that a socket hears; and of many those that nobody has any more.
+    /// Returns the ports that a socket hears; for a socket with many, also those that no socket has any more.
     fn heard_by(&self, cookie: u64) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
         let heard = self.reservations.heard_by(cookie);
         if heard.len() < FEW || !heard.len().is_power_of_two() {
@@ -128,7 +133,8 @@ impl HostNetwork {
         heard.into_iter().partition(is_open)
     }
 
-    /// Who has a port, at whatever address of a family: `EADDRINUSE` unless they are all from inside.
+    /// Returns the sockets that have a port, at any address of a family: `EADDRINUSE` unless all of them are
+    /// from inside.
     fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
         let mut holders = self.holders(DATAGRAM, from.port())?;
         holders.retain(|holder| holder.is_in_family(from.is_ipv4()));
@@ -136,7 +142,7 @@ impl HostNetwork {
     }
 }
 
-/// An address as packets have it.
+/// Returns an address as packets carry it.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ipc::place::plain(address.ip()), address.port())
 }

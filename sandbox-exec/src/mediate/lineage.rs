@@ -1,9 +1,10 @@
-//! Who descends from whom, as far as signals ask.
+//! Ancestry of processes, as far as signals need it.
 //!
-//! A process is inside if it descends from the broker, which adopts what is orphaned beneath it: so a process that was inside once
-//! is, for as long as it lives. A process can put a [fence](Lineage::fence) around its descendants, which then signal each
-//! other and nobody else, neither it nor what is above or beside it. It has to adopt them too
-//! (`PR_SET_CHILD_SUBREAPER(2const)`), or they would leave the fence with their parents' death.
+//! A process is inside if it descends from the broker, which adopts orphans beneath it: so a process that was
+//! inside once is, for as long as it lives. A process can put a [fence](Lineage::fence) around its
+//! descendants, which then signal each other and no other process: neither the fencing process nor its
+//! ancestors and siblings. That process has to adopt orphans too (`PR_SET_CHILD_SUBREAPER(2const)`), or they
+//! would leave the fence with their parents' death.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,33 +17,33 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::caller::pidfd_open;
 use super::status::Status;
 
-/// How often a line of ancestors is looked at that changes meanwhile.
+/// Number of attempts to read a line of ancestors that changes meanwhile.
 const TRIES: usize = 64;
-/// The most ancestors of a process that can be signalled.
+/// Maximum number of ancestors of a process that can be signalled.
 const MOST: usize = 4096;
 
-/// The processes beneath this one, and the fences among them.
+/// Processes beneath this one, and the fences among them.
 #[derive(Debug)]
 pub(super) struct Lineage {
     broker: pid_t,
     fences: Mutex<HashMap<pid_t, Arc<OwnedFd>>>,
 }
 
-/// How far the signals of a process reach: to what descends from another.
+/// Scope of the signals of a process: the descendants of another process.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     top: pid_t,
-    /// The process of that number, unless it is the broker.
+    /// Root of the scope, unless it is the broker.
     fence: Option<Arc<OwnedFd>>,
 }
 
 impl Lineage {
-    /// Of this process.
+    /// Returns the lineage beneath this process.
     pub(super) fn new() -> Self {
         Self { broker: std::process::id().cast_signed(), fences: Mutex::default() }
     }
 
-    /// Bounds the signals of all that descends, and will descend, from a process.
+    /// Bounds the signals of all present and future descendants of a process.
     pub(super) fn fence(&self, process: pid_t) -> Result<(), Errno> {
         let fence = Arc::new(pidfd_open(process, 0)?);
         let mut fences = self.lock();
@@ -51,7 +52,7 @@ impl Lineage {
         Ok(())
     }
 
-    /// How far the signals of a process reach, which must live until afterwards.
+    /// Returns the scope of the signals of a process, which must live until afterwards.
     pub(super) fn scope(&self, process: pid_t) -> Result<Scope, Errno> {
         let ancestors = self.ancestors(process)?.ok_or(Errno::EPERM)?;
         let fences = self.lock();
@@ -62,23 +63,24 @@ impl Lineage {
         Ok(nearest.unwrap_or(Scope { top: self.broker, fence: None }))
     }
 
-    /// Whether signals of this scope reach a process: true only if the process that had this number before, and still has it,
-    /// was there.
+    /// True if signals of this scope reach a process. Reliable only if the process that had this number
+    /// before still has it.
     pub(super) fn contains(&self, scope: &Scope, process: pid_t) -> Result<bool, Errno> {
         let Some(ancestors) = self.ancestors(process)? else {
             return Ok(false);
         };
         let Scope { top, fence } = scope;
-        // If it still lives, it was the one of this number all along.
+        // If the root still lives, it had this number all along.
         Ok(fence.as_ref().is_none_or(|fence| ancestors.contains(top) && lives(fence)))
     }
 
-    /// The ancestors of a process up to the broker, which is left out; nothing if it is outside.
+    /// Returns the ancestors of a process below the broker; `None` if it is outside.
     ///
-    /// A number is no process: between two looks a parent can die and its number be given away. But whoever has the same parent
-    /// at two times had it in between too, since an orphan's next parent is not younger than itself. So the line is read upwards and
-    /// again downwards: what the second look confirms last, that the process has its parent still, makes the looks
-    /// in between, at this parent, be at the same one, and so on up.
+    /// A number does not identify a process: between two looks a parent can die and its number be reused. But
+    /// a process that has the same parent at two times had it in between too, since an orphan's next parent
+    /// is not younger than itself. So the line is read upwards and again downwards: the second look confirms
+    /// last that the process still has its parent, which proves that the looks in between, at this parent,
+    /// saw the same process, and so on up.
     fn ancestors(&self, process: pid_t) -> Result<Option<Vec<pid_t>>, Errno> {
         for _ in 0..TRIES {
             let parent = Status::of(process)?.parent;
@@ -93,7 +95,7 @@ impl Lineage {
         Err(Errno::EPERM)
     }
 
-    /// From a process up to the broker, or else to the top of all.
+    /// Returns the line from a process up to the broker, or else to the top of all.
     fn climb(&self, process: pid_t, mut parent: pid_t) -> Option<Vec<pid_t>> {
         let mut line = vec![process, parent];
         while parent != self.broker && parent > 1 && line.len() < MOST {
@@ -108,12 +110,12 @@ impl Lineage {
     }
 }
 
-/// Whether each is still the child of the next, the last asked first.
+/// True if each is still the child of the next; the last is looked up first.
 fn confirm(line: &[pid_t]) -> bool {
     line.windows(2).rev().all(|pair| Status::of(pair[0]).is_ok_and(|status| status.parent == pair[1]))
 }
 
-/// Whether a process has not ended.
+/// True if a process has not ended.
 fn lives(process: &Arc<OwnedFd>) -> bool {
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     poll(&mut ended, PollTimeout::ZERO) == Ok(0)
@@ -125,7 +127,6 @@ mod tests {
 
     use super::*;
 
-    /// A shell and its child, both until they are killed.
     struct Family {
         parent: Child,
         child: pid_t,

@@ -22,8 +22,8 @@ impl MediatedCall<'_, '_> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
         let address = Address::read(self.caller.memory(), start, length)?;
-        // A command that only reads has no other unix sockets than such, and its own domain is not asked here. Their other end may be
-        // gone; who it was stays.
+        // A command that only reads has no other unix sockets than connected ones, and its own domain is not
+        // asked here. The peer may be gone; its identity stays.
         if kind.family == libc::AF_UNIX && socket::has_met_a_peer(&socket) {
             return Err(Errno::EINVAL.into());
         }
@@ -42,7 +42,8 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// An address that only a socket has that is held here, and closed by its programs, is not taken.
+    /// Binds a socket. If the address belongs only to a socket that is held here and that its programs have
+    /// closed, the address counts as free.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
@@ -54,11 +55,11 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `accept(2)`, `accept4(2)`: connections from outside are closed, and the waiting goes on.
+    /// `accept(2)`, `accept4(2)`: closes connections from outside, and goes on waiting.
     pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
-        // Before it is too late to keep the connection.
+        // Checked before accept, since a later failure would lose the connection.
         let room = self.room(name, length)?;
         self.caller.still_waits()?;
         let (shared, thread) = (self.shared, self.caller.thread());
@@ -68,7 +69,7 @@ impl MediatedCall<'_, '_> {
                 return Ok((accepted, peer));
             }
             if let Meaning::Internet(peer) = peer.meaning() {
-                // The port is another for each that comes from there.
+                // The port differs for each connection of the same peer.
                 let target = Target::Internet(SocketAddr::new(peer.ip(), 0), Place::of(peer));
                 let errno = Errno::ECONNABORTED;
                 shared.refusals.tell(thread, Act::Accept, Denied::Rules { target, errno });
@@ -97,7 +98,8 @@ impl MediatedCall<'_, '_> {
         self.wait(socket, libc::SO_RCVTIMEO, socket::is_readable(socket), accept)
     }
 
-    /// How many bytes the caller has for the peer's address, if it wants it (`move_addr_to_user` of the kernel).
+    /// Returns the room in bytes that the caller has for the peer's address, if it wants the address
+    /// (`move_addr_to_user` of the kernel).
     fn room(&self, name: u64, length: u64) -> Result<Option<usize>, Errno> {
         if name == 0 {
             return Ok(None);
@@ -116,12 +118,13 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Which of the two an `accept` is.
+/// Returns the flags of `accept4`, 0 for `accept`.
 pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
     if call == libc::SYS_accept4 { integer(arguments[3]) } else { 0 }
 }
 
-/// Control data that chooses how a packet leaves, not where to. Source routes (`IP_RETOPTS`, `IPV6_RTHDR`) choose where to.
+/// True of control data that chooses how a packet leaves, not its destination. Source routes (`IP_RETOPTS`,
+/// `IPV6_RTHDR`) choose the destination.
 pub(super) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()
         || match level {

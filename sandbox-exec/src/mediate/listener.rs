@@ -12,7 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::system;
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): whoever is woken runs on this processor next.
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): the woken thread runs on this processor
+/// next.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
 /// `ERESTARTSYS` (linux/errno.h): never seen by a program. The kernel runs the pending handler, then makes the call again or
@@ -25,67 +26,59 @@ const GO_ON: u32 = 1;
 /// The first Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
 const ENDS: (u32, u32) = (6, 11);
 
-/// Where calls arrive.
 #[derive(Debug)]
 pub(super) struct Listener {
     descriptor: OwnedFd,
-    /// Whether who waits to receive is told the end.
+    /// True if `SECCOMP_IOCTL_NOTIF_RECV` reports the end of the last caller.
     ends: bool,
 }
 
-/// A call that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notification {
     /// Its number among all notifications of this listener.
     pub(super) id: u64,
-    /// The calling thread, as this process sees it.
+    /// Thread id of the caller in the pid namespace of this process.
     pub(super) thread: libc::pid_t,
-    /// The call.
     pub(super) call: libc::c_long,
-    /// Its arguments.
     pub(super) arguments: [u64; 6],
 }
 
-/// What a call returns.
+/// Answer to a call.
 #[derive(Debug)]
 pub(super) enum NotificationAnswer {
-    /// This value.
     Value(i64),
-    /// This error.
     Failed(Errno),
-    /// What the kernel makes of it: it goes on, and its arguments are read anew. For calls about which nothing is decided here.
+    /// Lets the kernel perform the call, which reads its arguments anew. For calls about which nothing is
+    /// decided here.
     GoesOn,
-    /// What it returned already.
+    /// The call was answered already.
     Given,
-    /// What its pending signal says: the same call again, or `EINTR`.
+    /// Runs the pending signal handler; then the call is made again, or fails with `EINTR`.
     Restart,
-    /// The number that this descriptor gets in the caller.
+    /// Adds this descriptor to the caller's table and returns its number.
     Descriptor {
-        /// The descriptor.
         descriptor: OwnedFd,
-        /// Whether it closes on exec there.
         close_on_exec: bool,
     },
 }
 
 impl Listener {
-    /// Takes over a listener.
     pub(super) fn new(descriptor: OwnedFd) -> Self {
-        // SAFETY: passes an integer. A kernel that does not know it is only slower.
+        // SAFETY: passes an integer. A kernel that does not know the flag is only slower.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
         Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
     /// Waits for a call; `None` once no process is left that could make one.
     pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
-        // Where to receive is to wait as well, it is one call less.
+        // If receiving waits as well, polling first is a wasted system call.
         let mut waited = self.ends;
         loop {
             if !waited && !self.wait()? {
                 return Ok(None);
             }
             match self.take() {
-                // The caller was killed, a signal came in between, or there are no more.
+                // The caller was killed, a signal came in between, or there are no more callers.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                     waited = false;
                 }
@@ -94,7 +87,7 @@ impl Listener {
         }
     }
 
-    /// Waits until there is a call; whether there will be any.
+    /// Waits until there is a call; `false` if there will be no more.
     fn wait(&self) -> io::Result<bool> {
         loop {
             let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
@@ -127,8 +120,8 @@ impl Listener {
         })
     }
 
-    /// Whether the call still waits: then the thread was not replaced by another of the same number, and what was opened by
-    /// that number is the caller's.
+    /// True if the call still waits: then the thread was not replaced by another of the same number, and
+    /// files that were opened by that number are the caller's.
     pub(super) fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one integer.
         unsafe {
@@ -136,7 +129,7 @@ impl Listener {
         }
     }
 
-    /// Answers a call. Nobody hears it if the caller is dead.
+    /// Answers a call. The answer is lost if the caller is dead.
     pub(super) fn answer(&self, id: u64, answer: NotificationAnswer) {
         match answer {
             NotificationAnswer::Value(value) => self.send(id, value, 0),
@@ -164,7 +157,8 @@ impl Listener {
         }
     }
 
-    /// Adds a descriptor to the caller's and answers with its number: in one step (Linux 5.14), or in two.
+    /// Adds a descriptor to the caller's table and answers with its number: in one step (Linux 5.14), or in
+    /// two.
     pub(super) fn add(&self, id: u64, descriptor: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {
         #[expect(clippy::cast_possible_truncation, reason = "it is 2")]
         let at_once = libc::SECCOMP_ADDFD_FLAG_SEND as u32;

@@ -1,8 +1,8 @@
-//! Whether anybody answers at a unix socket, without a connection that whoever answers would see.
+//! Tells if a process answers at a unix socket, without a connection that the process would see.
 //!
-//! A socket whose file is left over answers nobody: what is refused there would have failed without the rules too. The kernel lists the
-//! unix sockets of a network namespace with the inodes that they are bound to (`unix_diag`, `sock_diag(7)`); those of other
-//! namespaces it does not. Abstract names are found there as well.
+//! A socket file that is left over has no listener: a call denied there would have failed without the rules
+//! too. The kernel lists the unix sockets of a network namespace with the inodes that they are bound to
+//! (`unix_diag`, `sock_diag(7)`), not those of other namespaces. The list includes abstract names.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -21,19 +21,18 @@ const SHOW: u32 = 1 | 2 | 4;
 const NAME: u16 = 0;
 const VFS: u16 = 1;
 const PEER: u16 = 2;
-/// `TCP_ESTABLISHED`, `TCP_CLOSE`, `TCP_LISTEN` (`net/tcp_states.h`), in which unix sockets are as well.
+/// `TCP_ESTABLISHED`, `TCP_CLOSE`, `TCP_LISTEN` (`net/tcp_states.h`), which unix sockets use as well.
 const CONNECTED: u8 = 1;
 const UNCONNECTED: u8 = 7;
 const LISTENING: u8 = 10;
-/// `sizeof(struct unix_diag_msg)`, and where it has the cookie.
+/// `sizeof(struct unix_diag_msg)`, and the offset of the cookie.
 const ENTRY: usize = 16;
 const COOKIE: usize = 8;
 
-/// The unix sockets of a network namespace.
 #[derive(Debug)]
 pub(crate) struct Listeners(Mutex<Option<Kernel>>);
 
-/// A file that sockets can be bound to, as the kernel tells it.
+/// File that sockets can be bound to, as the kernel identifies it.
 struct File<'a> {
     inode: u32,
     device: u32,
@@ -41,17 +40,19 @@ struct File<'a> {
 }
 
 impl Listeners {
-    /// Those of the namespace that this process is in now.
+    /// Returns the sockets of the namespace that this process is in now.
     pub(crate) fn here() -> Self {
         Self(Mutex::new(Kernel::new().ok()))
     }
 
-    /// Whether a socket with this name, which is the kernel's own, takes connections or datagrams; `None` if nobody can tell.
+    /// True if a socket with this name, which is the kernel's own, takes connections or datagrams; `None` if
+    /// unknown.
     pub(super) fn answers(&self, path: &Path) -> Option<bool> {
         let meta = fs::symlink_metadata(path).ok()?;
         let file = File::new(meta.st_dev(), meta.st_ino(), path);
         let mut kernel = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // What failed is not used again: what is left of its answer belongs to no other question.
+        // A netlink socket whose request failed is not used again: the rest of its answer would be taken for
+        // the next one.
         let mut asked = kernel.take()?;
         let mut found = false;
         asked.list(&question(), |entry| found |= file.is_bound_to(entry)).ok()?;
@@ -63,18 +64,20 @@ impl Listeners {
 impl<'a> File<'a> {
     #[expect(clippy::cast_possible_truncation, reason = "the kernel tells so many bits of them")]
     fn new(device: u64, inode: u64, path: &'a Path) -> Self {
-        // `MKDEV` of `linux/kdev_t.h`, which is not what stat(2) gives.
+        // `MKDEV` of `linux/kdev_t.h`, which differs from the device number of stat(2).
         let device = (major(device) << 20 | minor(device)) as u32;
         Self { inode: inode as u32, device, name: path.as_os_str().as_encoded_bytes() }
     }
 
-    /// Whether an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to it and answers. On some file systems
-    /// (overlayfs, btrfs) stat(2) tells other numbers, so the name that it was bound by does as well.
+    /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file
+    /// and answers. On some file systems (overlayfs, btrfs) stat(2) returns other numbers, so the name that
+    /// the socket was bound by matches as well.
     fn is_bound_to(&self, entry: &[u8]) -> bool {
         let [_, style, state, ..] = *entry else { return false };
         let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
         let takes = match c_int::from(style) {
-            // One that others are connected to is in the same state as one that is connected itself, and hears its peer alone.
+            // A datagram socket with a peer hears its peer alone; the state does not tell it from a socket
+            // that others are connected to.
             libc::SOCK_DGRAM => !attributes().any(|(kind, _)| kind == PEER),
             _ => state == LISTENING,
         };
@@ -87,16 +90,17 @@ impl<'a> File<'a> {
     }
 }
 
-/// The cookies of the sockets of a type that answer at an abstract name, in the network namespace that this process is in now. The kernel
-/// has such a name once for each type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+/// Returns the cookies of the sockets of a type that answer at an abstract name, in the network namespace
+/// that this process is in now. The kernel has such a name once for each type (`unix_abstract_hash` of
+/// `net/unix/af_unix.c`).
 pub(super) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
     Ok(found)
 }
 
-/// The cookie of an entry, if it is of a socket of this type that answers at an abstract name. One that was accepted has its listener's name
-/// and answers nobody.
+/// Returns the cookie of an entry, if its socket is of this type and answers at an abstract name. An accepted
+/// socket has its listener's name and answers nobody.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;
@@ -106,7 +110,7 @@ fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     (c_int::from(of_type) == style && answers && is_named).then_some(cookie)
 }
 
-/// `struct unix_diag_req`: all that could answer.
+/// Builds `struct unix_diag_req` for all sockets that could answer.
 fn question() -> Vec<u8> {
     let states: u32 = 1 << CONNECTED | 1 << UNCONNECTED | 1 << LISTENING;
     let family = u8::try_from(libc::AF_UNIX).unwrap_or_default();
@@ -114,7 +118,7 @@ fn question() -> Vec<u8> {
     [&[family, 0, 0, 0], &states[..], &inode, &show, &[0; 8]].concat()
 }
 
-/// `struct unix_diag_vfs`: inode and device.
+/// Parses `struct unix_diag_vfs`: inode and device.
 fn numbers(value: &[u8]) -> Option<[u32; 2]> {
     let number = |at: usize| Some(u32::from_ne_bytes(*value.get(at..)?.first_chunk()?));
     Some([number(0)?, number(4)?])
@@ -168,7 +172,8 @@ mod tests {
         let _listener = UnixListener::bind(base.join("before")).unwrap();
         fs::rename(base.join("before"), base.join("after")).unwrap();
         assert_eq!(Listeners::here().answers(&base.join("after")), Some(true));
-        // Another file has the name by now: the name alone is no proof that nobody answers, and is taken for somebody.
+        // Another file has the name by now: the name alone does not prove that nobody answers, so the answer
+        // is yes.
         let _other = UnixListener::bind(base.join("before")).unwrap();
         assert_eq!(Listeners::here().answers(&base.join("before")), Some(true));
     }

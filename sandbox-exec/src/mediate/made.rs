@@ -33,36 +33,34 @@ use super::sockets::HandedIn;
 use super::status::Status;
 use super::tables::Tables;
 
-/// The sockets that were made here.
+/// Sockets that were made here.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// Those that are held.
     pub(super) registry: Registry,
-    /// Which processes share tables.
+    /// Processes that share tables.
     pub(super) tables: Tables,
     datagrams: Datagrams,
     handed_in: HandedIn,
 }
 
-/// What a number of a caller's stands for.
+/// Meaning of a caller's descriptor number.
 #[derive(Debug)]
 pub(super) enum FoundCreator {
-    /// A socket that is held: a duplicate.
+    /// Duplicate of a socket that is held.
     Held(OwnedFd),
-    /// One that nobody here made.
+    /// Socket that was not made here.
     HandedIn(SocketKind),
-    /// One end of a connection.
     Connected,
 }
 
 impl Made {
-    /// None yet.
     pub(super) fn new(handed_in: HandedIn) -> Result<Self, Errno> {
         let (registry, tables) = (Registry::default(), Tables::default());
         Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
     }
 
-    /// Holds a socket that a program is to get; its inode. `EAGAIN` if it has to wait a moment.
+    /// Holds a socket that a program is to get, and returns its inode. `EAGAIN` if the socket has to wait a
+    /// moment.
     pub(super) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
@@ -71,20 +69,21 @@ impl Made {
         Ok(inode)
     }
 
-    /// What is at a place in a caller's table. Is its own only if its call still waits afterwards.
+    /// Finds the socket at a place in a caller's table. It is the caller's own only if the call still waits
+    /// afterwards.
     pub(super) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
         let inode = place.socket()?;
         if let Some(held) = self.registry.get(inode) {
             return held.map(FoundCreator::Held);
         }
-        // Someone was quick to hide it while it was looked for.
+        // Another thread hid the socket during the search.
         if self.datagrams.has(inode) {
             return Err(Errno::EPERM);
         }
         Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
     }
 
-    /// A duplicate of what is at a place, to be passed along. `EPERM` if there is none here.
+    /// Returns a duplicate of the socket at a place, to be passed along. `EPERM` if no duplicate is held.
     pub(super) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
         match place.socket() {
             Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
@@ -93,13 +92,13 @@ impl Made {
         }
     }
 
-    /// A duplicate of a socket that is held, if it is the one of this cookie.
+    /// Returns a duplicate of a socket that is held, if its cookie matches.
     pub(super) fn held(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         let held = self.registry.get(inode.into())?.ok()?;
         socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
     }
 
-    /// Lets go of a socket that is a connection by now.
+    /// Drops a socket that is a connection by now.
     pub(super) fn settle(&self, socket: &OwnedFd) {
         if socket::is_connected_stream(socket) {
             if let Ok(inode) = nix::sys::stat::fstat(socket).map(|stat| stat.st_ino) {
@@ -110,7 +109,7 @@ impl Made {
         }
     }
 
-    /// Whether a caller's call on a connection can be left to the kernel.
+    /// True if a caller's call on a connection can be left to the kernel.
     pub(super) fn passes(&self, caller: &Caller<'_>, place: HoldingPlace) -> Result<bool, Errno> {
         if !self.handed_in.take_addresses() && self.datagrams.pass(caller.thread()) {
             return Ok(true);
@@ -119,7 +118,7 @@ impl Made {
         if status.threads != 1 || !self.tables.is_private(&status) {
             return Ok(false);
         }
-        // Only now nobody changes it any more.
+        // From here on no other thread changes the table.
         let found = self.find(place)?;
         caller.still_waits()?;
         match found {
@@ -129,7 +128,8 @@ impl Made {
         }
     }
 
-    /// Lets go of what may answer at an address and is closed, so that it does not answer.
+    /// Drops sockets that may answer at an address and that all programs have closed, so that they do not
+    /// answer.
     pub(super) fn let_go_of_closed(&self, address: &Address) {
         match address.meaning() {
             Meaning::Internet(to) => self.registry.let_go_of(|socket| {
@@ -138,7 +138,7 @@ impl Made {
                     |own| matches!(own.meaning(), Meaning::Internet(own) if own.port() == to.port()),
                 )
             }),
-            // Whatever links lead there.
+            // Any unix socket may match, since links may lead to it.
             Meaning::Path(_) | Meaning::Abstract(_) => self.registry.let_go_of(|socket| {
                 let own = socket::own_name(socket);
                 own.is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Abstract(_)))
@@ -147,12 +147,12 @@ impl Made {
         };
     }
 
-    /// A thread makes a call.
+    /// Records that a thread makes a call.
     pub(super) fn is_back(&self, thread: pid_t) {
         self.datagrams.is_back(thread);
     }
 
-    /// A thread's call was answered.
+    /// Records that a thread's call was answered.
     pub(super) fn answered(&self, thread: pid_t) {
         self.datagrams.answered(thread);
     }

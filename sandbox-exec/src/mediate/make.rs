@@ -1,5 +1,5 @@
-//! The making of sockets; and the calls that are mediated only where all of them are made here: what is left to the kernel, and the
-//! making of processes that share a table of descriptors.
+//! Creation of sockets; and the calls that are mediated only if all sockets are made here: sends that are
+//! left to the kernel, and the creation of processes that share a table of descriptors.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -17,11 +17,11 @@ use super::socket::{self, SocketKind};
 use super::status::Status;
 use super::waiting::Stop;
 
-/// How often it is looked for what it takes a moment to know: at once, after 1 ms, 2 ms …, a second in all.
+/// Number of attempts for answers that take a moment: at once, after 1 ms, 2 ms …, a second in all.
 const PATIENCE: u32 = 11;
 
 impl MediatedCall<'_, '_> {
-    /// Performs a call that is none on a held socket; a held socket is kept for the rest of the call.
+    /// Performs a call that does not need a held socket; a held socket is kept for the rest of the call.
     pub(super) fn act_on_made(
         &mut self,
         made: &Made,
@@ -50,7 +50,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)`: whatever the programs that are attached to the caller let it ask for.
+    /// `socket(2)`: with all arguments that the seccomp programs of the caller allow.
     fn make(&mut self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -72,7 +72,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)` where nothing else is made here: of one that only those from inside reach.
+    /// `socket(2)` where nothing else is made here: creates a socket that only sockets from inside reach.
     pub(super) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -84,7 +84,7 @@ impl MediatedCall<'_, '_> {
         self.shared.listener.add(self.caller.id(), socket, close_on_exec)
     }
 
-    /// A call on one end of a connection.
+    /// Performs a call on one end of a connection.
     fn act_on_connection(
         &mut self,
         made: &Made,
@@ -106,13 +106,13 @@ impl MediatedCall<'_, '_> {
             if made.passes(&call.caller, place)? {
                 return Ok(Some(NotificationAnswer::GoesOn));
             }
-            // A datagram socket may be one that only this process has.
+            // A counted datagram socket may be one that only this process has.
             made.registry.let_go();
             Ok(None)
         })
     }
 
-    /// Whether it sends, and does not connect by that.
+    /// True if the call sends, and does not connect by that.
     fn is_plain_send(&self, call: c_long) -> bool {
         let flags = match call {
             libc::SYS_sendmsg => self.arguments[2],
@@ -122,7 +122,7 @@ impl MediatedCall<'_, '_> {
         integer(flags) & libc::MSG_FASTOPEN == 0
     }
 
-    /// Tries again and again, ever more seldom, until something comes of it, or else fails.
+    /// Retries with growing delays until there is an answer, or else fails.
     fn patiently<T>(
         &mut self,
         otherwise: Errno,
@@ -141,7 +141,8 @@ impl MediatedCall<'_, '_> {
         Err(otherwise.into())
     }
 
-    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, where nobody changes them.
+    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, which no other
+    /// thread can change.
     fn share_table(&self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;
         self.caller.still_waits()?;
@@ -150,7 +151,7 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Whether the first argument of a call is a socket's number.
+/// True if the first argument of a call is a socket's number.
 fn is_on_a_socket(call: c_long) -> bool {
     matches!(
         call,
@@ -164,7 +165,7 @@ fn is_on_a_socket(call: c_long) -> bool {
     )
 }
 
-/// Of our descriptors there are too many.
+/// Maps an error of this process's full table to `ENOBUFS`: the caller's table is not full.
 fn no_fault_of_the_caller(errno: Errno) -> Errno {
     if matches!(errno, Errno::EMFILE | Errno::ENFILE) { Errno::ENOBUFS } else { errno }
 }

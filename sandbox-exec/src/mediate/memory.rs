@@ -1,4 +1,4 @@
-//! A caller's memory. Whatever is there may change at any time: each value is read once, and used as it was read.
+//! A caller's memory. It may change at any time: each value is read once, and used as it was read.
 
 #![expect(unsafe_code, reason = "the kernel copies between this process's memory and another's")]
 
@@ -9,41 +9,37 @@ use std::os::unix::fs::FileExt;
 use nix::errno::Errno;
 use nix::libc::{self, iovec, pid_t};
 
-/// Bytes at an address of the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// The address.
     pub(super) start: u64,
-    /// How many.
     pub(super) length: usize,
 }
 
-/// The most ranges of one read (`UIO_MAXIOV`, linux/uio.h).
+/// Maximum number of ranges of one read (`UIO_MAXIOV`, linux/uio.h).
 pub(super) const MAX_RANGES: usize = 1024;
 
-/// No page is smaller on any architecture.
+/// Smallest page size of all architectures.
 const PAGE: usize = 4096;
 
-/// The memory of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) pid_t);
 
 impl Memory {
-    /// Reads `N` bytes.
     pub(super) fn read<const N: usize>(self, start: u64) -> Result<[u8; N], Errno> {
         let mut bytes = [0; N];
         self.read_into(&[Range { start, length: N }], &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads `length` bytes; whoever asks has bounded them.
+    /// Reads `length` bytes, which the calling function has bounded.
     pub(super) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
     }
 
-    /// Reads a string up to its null byte, which `most` bytes have to hold: else it fails with `too_long`.
+    /// Reads a string up to its null byte, which must be among the first `most` bytes: otherwise fails with
+    /// `too_long`.
     ///
-    /// It is read page by page, since what lies behind its end need not be mapped.
+    /// Reads page by page, since the memory behind the end of the string may not be mapped.
     pub(super) fn read_string(self, start: u64, most: usize, too_long: Errno) -> Result<CString, Errno> {
         let mut bytes = vec![];
         while bytes.len() < most {
@@ -60,7 +56,7 @@ impl Memory {
         Err(too_long)
     }
 
-    /// Reads what all the ranges hold, in a row.
+    /// Reads the content of all ranges, joined.
     pub(super) fn gather(self, ranges: &[Range]) -> Result<Vec<u8>, Errno> {
         let length = ranges.iter().map(|range| range.length).sum();
         let mut bytes = vec![];
@@ -82,7 +78,7 @@ impl Memory {
         };
         match Errno::result(read) {
             Ok(read) if usize::try_from(read) == Ok(bytes.len()) => Ok(()),
-            // Less than was asked for: what follows is not mapped.
+            // A short read: the next page is not mapped.
             Ok(_) => Err(Errno::EFAULT),
             // A container's profile may deny the call, and allow the file.
             Err(Errno::EPERM | Errno::ENOSYS) => self.read_file(ranges, bytes),
@@ -100,7 +96,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Writes bytes.
     pub(super) fn write(self, start: u64, bytes: &[u8]) -> Result<(), Errno> {
         let local = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let remote = iovec { iov_base: pointer(start), iov_len: bytes.len() };
@@ -123,7 +118,6 @@ impl Memory {
     }
 }
 
-/// An address in another process.
 #[expect(clippy::cast_possible_truncation, reason = "both architectures have 64-bit addresses")]
 fn pointer(address: u64) -> *mut libc::c_void {
     address as usize as *mut libc::c_void

@@ -1,25 +1,26 @@
-//! What `sendmsg` is told, copied from the caller: `struct msghdr` and what it points to.
+//! Arguments of `sendmsg`, copied from the caller: `struct msghdr` and the data that it points to.
 
 use nix::errno::Errno;
 
 use super::memory::{MAX_RANGES, Memory, Range};
 
-/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and where the latter's `msg_len` is.
+/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`
+/// in the latter.
 pub(super) const HEADER: u64 = 56;
 pub(super) const HEADER_WITH_LENGTH: u64 = 64;
 
-/// The most bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
+/// Maximum number of bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
 const MAX_DATA: usize = 0x7fff_f000;
 
-/// The most bytes of control data: what `net.core.optmem_max` allows in most kernels, and more than 253 descriptors take.
+/// Maximum size of control data in bytes: the value of `net.core.optmem_max` in most kernels, and more than
+/// 253 descriptors take.
 const MAX_CONTROL: u64 = 20 << 10;
 
-/// A message whose data is still in the caller's memory.
+/// Message whose data is still in the caller's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Where the address is, and its length.
+    /// Pointer to the address, and its length.
     pub(super) name: Option<(u64, u64)>,
-    /// Where the data is.
     pub(super) data: Data,
     /// Control data, as the caller wrote it.
     pub(super) control: Vec<u8>,
@@ -47,16 +48,16 @@ impl Message {
     }
 }
 
-/// Data in the caller's memory, taken piece by piece.
+/// Data in the caller's memory, consumed piece by piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Data {
     ranges: Vec<Range>,
-    /// How many bytes are left.
+    /// Number of bytes left.
     pub(super) left: usize,
 }
 
 impl Data {
-    /// Of one range; what is too long is cut, as the kernel does.
+    /// Returns data of one range; cuts one that is too long, as the kernel does.
     pub(super) fn of(start: u64, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_DATA);
         Self { ranges: vec![Range { start, length }], left: length }
@@ -81,7 +82,7 @@ impl Data {
         Ok(data)
     }
 
-    /// The first `most` bytes, which stay.
+    /// Returns the first `most` bytes without dropping them.
     pub(super) fn first(&self, most: usize) -> Vec<Range> {
         let mut room = most;
         let mut first = vec![];

@@ -1,4 +1,4 @@
-//! What is done with which call.
+//! Table of the filtered calls and the treatment of each.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ pub(super) const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, lib
 pub(super) const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
 pub(super) const MADE: &[c_long] = &[libc::SYS_socket, libc::SYS_bind];
 
-/// What changes whom a socket hears: options of `SOL_SOCKET` (asm-generic/socket.h).
+/// Options of `SOL_SOCKET` that change the filter of a socket (asm-generic/socket.h).
 const FILTERS: [c_int; 4] =
     [libc::SO_ATTACH_FILTER, libc::SO_DETACH_FILTER, libc::SO_LOCK_FILTER, libc::SO_ATTACH_BPF];
 
 /// `SOCK_TYPE_MASK` (linux/net.h).
 const TYPE: c_int = 0xf;
 
-/// What signals other processes.
+/// Calls that signal other processes.
 pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_kill,
     libc::SYS_tkill,
@@ -29,7 +29,7 @@ pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// What makes, uses or removes an object of System V. shmdt(2) is about memory of the caller's own.
+/// Calls that create, use or remove an object of System V. shmdt(2) is about memory of the caller's own.
 const OBJECTS: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -44,7 +44,7 @@ const OBJECTS: &[c_long] = &[
     libc::SYS_msgctl,
 ];
 
-/// What has the kernel signal other processes later: a call, and two commands of it.
+/// Calls that make the kernel signal other processes later, with two commands of each.
 pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
@@ -54,34 +54,35 @@ pub(in super::super) const F_SETOWN_EX: u32 = 15;
 pub(in super::super) const FIOSETOWN: u32 = 0x8901;
 pub(in super::super) const SIOCSPGRP: u32 = 0x8902;
 
-/// The calls, and what is done with each. An answer ends that; where its instructions run out, the call is allowed.
+/// Calls and the treatment of each. An answer ends the treatment; a call whose instructions run out is
+/// allowed.
 #[derive(Clone, Debug)]
 pub(in super::super) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
 }
 
 impl FilteredCalls {
-    /// Those of programs that share the host's network namespace, or not.
+    /// Returns the calls of programs that share the host's network namespace, or not.
     pub(in super::super) fn new(host_network: bool) -> Self {
         let calls = Self { by_number: BTreeMap::new() };
         let more = if host_network { HOST_NAMES } else { &[] };
         calls.notify(ALWAYS).notify(more).first(libc::SYS_sendto, addressed())
     }
 
-    /// Also notifies what is done with objects of System V.
+    /// Also notifies calls on objects of System V.
     #[must_use]
     pub(in super::super) fn with_objects(self) -> Self {
         self.notify(OBJECTS)
     }
 
-    /// Also notifies what signals other processes.
+    /// Also notifies calls that signal other processes.
     #[must_use]
     pub(in super::super) fn with_signals(self) -> Self {
         let owners = OWNERS.iter().map(|&(call, commands)| (call, commanded(&commands)));
         owners.fold(self.notify(SIGNALS), |calls, (call, body)| calls.first(call, body))
     }
 
-    /// Also notifies what changes metadata.
+    /// Also notifies calls that change metadata.
     #[must_use]
     pub(in super::super) fn with_metadata(self) -> Self {
         let requests = metadata::IOCTLS.map(|(request, _)| request);
@@ -92,28 +93,28 @@ impl FilteredCalls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Also notifies what sets the set-group-ID bit, which is for directories alone.
+    /// Also notifies calls that set the set-group-ID bit, which is for directories alone.
     #[must_use]
     pub(in super::super) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
-    /// Also notifies what makes sockets of the internet, and denies socket filters: whom such a socket hears is not its
-    /// program's to say.
+    /// Also notifies calls that create internet sockets, and denies socket filters: a program may not choose
+    /// the senders that such a socket hears.
     #[must_use]
     pub(in super::super) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Also notifies what makes sockets, and denies those that nobody here could make.
+    /// Also notifies calls that create sockets, and denies calls that create sockets that the mediator cannot
+    /// create.
     #[must_use]
     pub(in super::super) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
         calls.first(libc::SYS_socketpair, pairs())
     }
 
-    /// The program.
     pub(in super::super) fn filter(&self) -> Filter {
         Filter { instructions: program(&self.by_number) }
     }
@@ -126,7 +127,7 @@ impl FilteredCalls {
         self.first_of(number(call), body)
     }
 
-    /// Does this before what is done already.
+    /// Puts these instructions before the existing ones.
     fn first_of(mut self, number: u32, mut body: Vec<sock_filter>) -> Self {
         let all = self.by_number.entry(number).or_default();
         body.append(all);
@@ -140,20 +141,19 @@ pub(super) fn number(call: c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
 
-/// Notifies it, whatever its arguments.
 fn notified() -> Vec<sock_filter> {
     vec![answer(libc::SECCOMP_RET_USER_NOTIF)]
 }
 
-/// Notifies it where its second argument is one of these.
+/// Notifies a call whose second argument is one of these.
 fn commanded(commands: &[u32]) -> Vec<sock_filter> {
     let notify = |command: &u32| [equal(*command, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)];
     [load(COMMAND)].into_iter().chain(commands.iter().flat_map(notify)).collect()
 }
 
-/// Notifies it where an argument has this bit.
+/// Notifies a call where an argument has this bit.
 fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
-    // The kernel takes the low half of a mode (`tree::FLAGS` is that of the first argument).
+    // The kernel takes the low half of a mode (`tree::FLAGS` is the low half of the first argument).
     vec![
         load(FLAGS + 8 * argument),
         and(bit.cast_signed()),
@@ -196,7 +196,7 @@ fn internet() -> Vec<sock_filter> {
     ]
 }
 
-/// `setsockopt` of what filters a socket.
+/// `setsockopt` of options that filter a socket.
 fn socket_filters() -> Vec<sock_filter> {
     let [attach, detach, lock, program] = FILTERS.map(c_int::cast_unsigned);
     vec![
@@ -212,7 +212,7 @@ fn socket_filters() -> Vec<sock_filter> {
     ]
 }
 
-/// `socketpair` of sockets that take addresses: what unix(7) calls raw is one of datagrams.
+/// `socketpair` of sockets that take addresses: raw unix sockets are datagram sockets (unix(7)).
 fn pairs() -> Vec<sock_filter> {
     vec![
         load(COMMAND),

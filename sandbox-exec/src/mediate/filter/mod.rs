@@ -48,15 +48,15 @@ use crate::system;
 pub(super) use self::calls::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, FilteredCalls, SIOCSPGRP};
 pub(super) use self::tree::{answer, equal, jump, statement};
 
-/// The mediation program, ready to be attached.
 #[derive(Clone, Debug)]
 pub struct Filter {
     instructions: Vec<sock_filter>,
 }
 
 impl Filter {
-    /// Both in one: what `denying` allows comes here. As two programs of a thread they would answer alike, since errors outrank
-    /// notifications; but each that is attached costs a fixed price, and each call's way through it.
+    /// Merges both programs: a call that `denying` allows continues here. As two programs of a thread they
+    /// would answer alike, since errors outrank notifications; but each attached program costs a fixed price,
+    /// and each call's way through it.
     #[must_use]
     pub(crate) fn behind(self, denying: Program) -> Self {
         let denying = denying.instructions();
@@ -73,8 +73,8 @@ impl Filter {
         Self { instructions: denying.chain(self.instructions).collect() }
     }
 
-    /// Attaches it to this thread, for good, and returns its listener. Async-signal-safe. `no_new_privs` must be set, and no
-    /// program of this thread may have a listener yet (`EBUSY`).
+    /// Attaches the program to this thread, for good, and returns its listener. Async-signal-safe.
+    /// `no_new_privs` must be set, and no program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {
         // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts (Linux 5.19).
         let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;

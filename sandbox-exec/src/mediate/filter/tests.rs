@@ -94,7 +94,7 @@ fn signals_are_notified_where_they_are_mediated() {
 fn changes_of_metadata_are_notified_beside_the_others_and_ioctl_by_its_request() {
     for calls in [FilteredCalls::new(true), FilteredCalls::new(true).with_signals()] {
         let (plain, filter) = (calls.filter(), calls.with_metadata().filter());
-        // The seven of all arguments asks whether a place can be written.
+        // The seven of all arguments asks whether a path is writable.
         let questions = metadata::questions().map(|(number, _)| number);
         let more: Vec<u32> = metadata::numbers().chain(questions).collect();
         for call in 0..600 {
@@ -229,7 +229,7 @@ fn foreign_architectures_are_killed_and_x32_is_left_to_the_denying_program() {
     assert_eq!(run(&filter, NATIVE, 0x4000_0000 + number(libc::SYS_connect), [1; 6]), ALLOW);
 }
 
-/// When it is attached, the kernel walks the program once for every number.
+/// When the program is attached, the kernel walks it once for every number.
 #[test]
 fn no_call_passes_all_the_others() {
     let all = FilteredCalls::new(true).with_guarded_sockets().with_objects();
@@ -244,7 +244,7 @@ fn no_call_passes_all_the_others() {
     assert!(filter.instructions.len() > 120 && most < 50, "{most} of {}", filter.instructions.len());
 }
 
-/// As the kernel judges where two programs are attached (seccomp(2)).
+/// Two attached programs are judged as in seccomp(2).
 #[test]
 fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_changes() {
     let nothing = || Filter { instructions: vec![answer(libc::SECCOMP_RET_ALLOW)] };

@@ -1,34 +1,33 @@
-//! One program of what is done with each call.
+//! Builds one program from the treatments of all calls.
 //!
-//! When a program is attached the kernel walks it once for every call number, to find what is always allowed: a number is looked
-//! for by halves, and what is always notified shares one answer in each leaf.
+//! When a program is attached, the kernel walks it once for every call number, to find the calls that are
+//! always allowed: so a number is looked up by halves, and calls that are always notified share one answer in
+//! each leaf.
 
 use std::collections::BTreeMap;
 
 use nix::libc::{self, c_int, sock_filter};
 
-/// Offsets in `struct seccomp_data` (linux/seccomp.h).
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-/// The fifth argument, both halves; on both architectures the low half comes first.
+/// Offset of the fifth argument, both halves; on both architectures the low half comes first.
 pub(super) const ADDRESS_LOW: u32 = 16 + 4 * 8;
 pub(super) const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
-/// The first argument, of which the kernel takes the low half as flags, or as a family.
+/// Offset of the first argument, of which the kernel takes the low half as flags, or as a family.
 pub(super) const FLAGS: u32 = 16;
-/// The second argument, of which the kernel takes the low half as a command, as a type, or as a level; and the third, as a name.
+/// Offset of the second argument, of which the kernel takes the low half as a command, as a type, or as a
+/// level; and of the third, as a name.
 pub(super) const COMMAND: u32 = 16 + 8;
 pub(super) const NAME: u32 = 16 + 2 * 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 pub(super) const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
-/// How many calls a leaf has at most.
+/// Maximum number of calls in a leaf.
 const LEAF: usize = 8;
 
-/// A call's number, and what is done with it.
 type FilteredCall<'a> = (u32, &'a [sock_filter]);
 
-/// The whole program.
 pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_filter> {
     let calls: Vec<FilteredCall<'_>> =
         by_number.iter().map(|(number, body)| (*number, body.as_slice())).collect();
@@ -38,7 +37,8 @@ pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_f
     program
 }
 
-/// Halves by number down to the leaves. A conditional jump reaches only 255, hence the second one.
+/// Splits the calls by number down to the leaves. A conditional jump reaches only 255 instructions, hence the
+/// second jump.
 fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     if calls.len() <= LEAF {
         return add_leaf(program, calls);
@@ -53,7 +53,7 @@ fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     add_tree(program, high);
 }
 
-/// Calls by arguments first; then those that are always notified.
+/// Adds first the calls that depend on arguments, then those that are always notified.
 fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     let is_always = |body: &[sock_filter]| body.first() == Some(&answer(libc::SECCOMP_RET_USER_NOTIF));
     let (always, by_arguments): (Vec<_>, Vec<_>) =
@@ -64,7 +64,7 @@ fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
         program.push(answer(libc::SECCOMP_RET_ALLOW));
     }
     for (index, (number, _)) in always.iter().enumerate() {
-        // Over the rest, and over the first answer.
+        // Skips the remaining calls and the first answer.
         program.push(equal(*number, u8::try_from(always.len() - index).unwrap_or(u8::MAX), 0));
     }
     program.push(answer(libc::SECCOMP_RET_ALLOW));
@@ -81,12 +81,12 @@ pub(super) fn load(offset: u32) -> sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-/// Keeps some bits of what was loaded.
+/// Masks the loaded value.
 pub(super) fn and(bits: c_int) -> sock_filter {
     statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits.cast_unsigned())
 }
 
-/// Skips `then` instructions if what was loaded is `value`, else `otherwise`.
+/// Skips `then` instructions if the loaded value is `value`, else `otherwise`.
 pub(in super::super) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
 }

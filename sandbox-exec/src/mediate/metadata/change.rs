@@ -19,18 +19,16 @@ use crate::system::ioctl_command;
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
 
-/// What is changed, and into what.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// The mode.
     Mode(mode_t),
-    /// User and group; all ones leave as it is.
+    /// User and group; all ones leave the id unchanged.
     Owner(libc::uid_t, libc::gid_t),
-    /// Times of access and modification; none are now.
+    /// Times of access and modification; `None` for now.
     Times(Option<[timespec; 2]>),
-    /// An extended attribute: name, value, flags.
+    /// Sets an extended attribute: name, value, flags.
     Attribute(CString, Vec<u8>, c_int),
-    /// No such attribute any more.
+    /// Removes an extended attribute.
     NoAttribute(CString),
     /// Flags, by `ioctl` and its structure.
     Flags(c_uint, Vec<u8>),
@@ -39,7 +37,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Whether it only says that the file was used now, which whoever may write it may do.
+    /// True if the change only sets the times to now, which any user who may write the file may do.
     pub(super) fn is_touch(&self) -> bool {
         match self {
             Self::Times(times) => {
@@ -49,9 +47,8 @@ impl Change {
         }
     }
 
-    /// Makes it.
     pub(super) fn make(&self, file: &OwnedFd) -> Result<(), Errno> {
-        // By its descriptor in this process the path leads to the file itself, a symbolic link too.
+        // By its descriptor in this process the path leads to the file itself, even to a symbolic link.
         let path = CString::new(by_descriptor(file)).map_err(|_| Errno::EINVAL)?;
         let path = path.as_ptr();
         let empty = c"".as_ptr();
@@ -60,7 +57,7 @@ impl Change {
         let answer = unsafe {
             match self {
                 Self::Mode(mode) if runs_as_another(file, *mode)? => return Err(Errno::EPERM),
-                // An older kernel does not have the first, and a container's profile may not know it.
+                // An older kernel lacks the first call, and a container's profile may not know it.
                 Self::Mode(mode) => {
                     match libc::syscall(SYS_FCHMODAT2, number, empty, *mode, libc::AT_EMPTY_PATH) {
                         -1 if matches!(Errno::last(), Errno::ENOSYS | Errno::EPERM) => {
@@ -89,8 +86,9 @@ impl Change {
     }
 }
 
-/// True if a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit have its group, which
-/// its owner could give each of them as well (the kernel takes the bit away from who is not of that group).
+/// True if a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit
+/// get its group, which its owner could give each of them as well (the kernel removes the bit if the caller
+/// is not of that group).
 fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);
     Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
@@ -105,8 +103,8 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
     unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
 }
 
-/// These need a descriptor that can do more than name a path. Only regular files and directories have flags, and these can be
-/// opened without anything else happening.
+/// Sets flags, for which a descriptor of a path alone is not enough. Only regular files and directories have
+/// flags, and these can be opened without side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
         return Err(Errno::ENOTTY);

@@ -36,14 +36,14 @@ pub(super) use request::{IOCTLS, modes, numbers, questions};
 use request::{MetadataArguments, MetadataRequest, Reading};
 use resolve::FoundFile;
 
-/// Performs them.
 #[derive(Debug)]
 pub(super) struct Metadata {
-    /// The device on which the kernel keeps memory that is no file.
+    /// Device on which the kernel keeps memory that is no file.
     memory: libc::dev_t,
 }
 
-/// The directory that a path of a thread leads to, from a directory or the root; `None` if this process is led to the same by it.
+/// Returns the directory that a path of a thread leads to, from a directory or the root; `None` if the same
+/// path leads this process there.
 pub(super) fn led_elsewhere(
     thread: pid_t,
     from: Option<&OwnedFd>,
@@ -56,7 +56,8 @@ pub(super) fn led_elsewhere(
     walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
-/// Who asks, by its number: what was opened by it is the caller's own only if its call still waits afterwards.
+/// Calling thread by its number: a file that was opened by it is the caller's own only if its call still
+/// waits afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Thread(pid_t);
 
@@ -66,7 +67,7 @@ impl Metadata {
         Ok(Self { memory: fstat(&memory)?.st_dev })
     }
 
-    /// Performs a call, if it is one of these.
+    /// Performs a call, if it changes metadata.
     pub(super) fn act(
         &self,
         tree: &ProcessTree,
@@ -77,8 +78,9 @@ impl Metadata {
         Some(self.perform(reading, tree, listener, notification))
     }
 
-    /// True of a question by `access(2)` whether a file or directory can be written that is not in the tree: Landlock, which refuses
-    /// that, is not asked. To everything else, and of what cannot be seen, the kernel gives its answer: nothing is decided by it.
+    /// True of an `access(2)` question about write access to a file or directory outside the tree: Landlock
+    /// would deny the write, but does not judge the question. The kernel answers everything else, and
+    /// questions about files that cannot be seen: nothing is decided by its answer.
     pub(super) fn denies_writing(&self, tree: &ProcessTree, notification: &Notification) -> Option<bool> {
         let question = request::question(notification)?;
         let memory = Memory(notification.thread);

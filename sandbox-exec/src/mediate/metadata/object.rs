@@ -29,11 +29,11 @@ use super::resolve::FoundFile;
 const PIPES: FsType = FsType(0x5049_5045);
 const SOCKETS: FsType = FsType(0x534F_434B);
 
-/// The major number of the null device and its like (Documentation/admin-guide/devices.txt).
+/// Major number of the null device and similar memory devices (Documentation/admin-guide/devices.txt).
 const MEMORY_DEVICES: libc::c_uint = 1;
 
 impl Metadata {
-    /// Fails with `EACCES` unless what was found may be changed so.
+    /// Fails with `EACCES` unless this change of the file is allowed.
     pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Metadata {
     }
 }
 
-/// Only what has a name, and what the user may change outside, is for the rules to refuse.
+/// Returns a denial by the rules only if the file has a name, and the user may change it outside the sandbox.
 fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
@@ -61,8 +61,9 @@ fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) ->
     }
 }
 
-/// Whether plain permissions and the mount let the user of this process, who is the caller's, make a change: root, who lacks only
-/// what the sandbox took, and who owns the file, though not every owner; and whoever may write it says that it was used.
+/// True if plain permissions and the mount let the user of this process, who is also the caller's, make a
+/// change: root, who lacks only the capabilities that the sandbox removed, and the owner of the file, though
+/// an owner may not set every owner; and any user who may write the file may update its times.
 fn permits(file: &OwnedFd, status: &FileStat, change: &Change) -> bool {
     if fstatvfs(file).is_ok_and(|mounted| mounted.flags().contains(FsFlags::ST_RDONLY)) {
         return false;

@@ -1,4 +1,5 @@
-//! What a call asks for, copied from its registers and its caller's memory: once, so that it is what was judged.
+//! Requests of calls, copied from registers and the caller's memory: once, so that the judged request is the
+//! performed one.
 
 use std::ffi::CString;
 
@@ -16,7 +17,8 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
-/// Calls that ask whether a place can be written, with the argument that has the mode of access, and the form of the place.
+/// Calls that ask if a file is writable, with the argument that has the mode of access, and the form of the
+/// place.
 const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
@@ -30,21 +32,22 @@ const MODES: [(Call, u32); 4] =
 /// This architecture.
 const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
-/// The most bytes of a path and of an attribute's name, with their null bytes, and of its value (linux/limits.h).
+/// Maximum size in bytes of a path and of an attribute's name, with their null bytes, and of its value
+/// (linux/limits.h).
 const PATH: usize = 4096;
 const ATTRIBUTE: usize = 256;
 const VALUE: usize = 65536;
-/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the most that the kernel looks at.
+/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the maximum size that the kernel accepts.
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
-/// `struct xattr_args` (linux/xattr.h): where the value is, how long, and flags.
+/// Size of `struct xattr_args` (linux/xattr.h): pointer to the value, its length, and flags.
 const ATTRIBUTE_ARGUMENTS: usize = 16;
 
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
-/// The requests of `ioctl(2)` that change flags through a descriptor that was opened to read, with the size of what their
-/// argument points to: `int`, whatever the request says, but for `struct fsxattr`.
+/// Requests of `ioctl(2)` that change flags through a descriptor that was opened to read, with the size of
+/// their argument: `int`, whatever the request says, except for `struct fsxattr`.
 pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
     (FS_IOC_SETFLAGS, 4),
     (FS_IOC_SETVERSION, 4),
@@ -53,25 +56,22 @@ pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
     (FAT_IOCTL_SET_ATTRIBUTES, 4),
 ];
 
-/// What a call asks for.
 #[derive(Debug)]
 pub(super) enum MetadataRequest {
-    /// Nothing at all.
+    /// The call changes nothing.
     Nothing,
-    /// A change, and of what.
+    /// Change, and its object.
     Change(ResolvedPlace, Change),
 }
 
-/// A call's arguments.
 pub(super) struct MetadataArguments {
     pub(super) memory: Memory,
     pub(super) values: [u64; 6],
 }
 
-/// Reads what a call asks for.
 pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
-/// Every call, but for `ioctl`; first those that programs make most.
+/// All calls but `ioctl`; the most frequent first.
 const CALLS: [(Call, Reading); 21] = [
     (calls::UTIMENSAT, utimensat),
     (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
@@ -96,29 +96,28 @@ const CALLS: [(Call, Reading); 21] = [
     (calls::FILE_SETATTR, |a| a.path_or_null_at(a.number(4), a.file_attributes()?)),
 ];
 
-/// The numbers of all calls but `ioctl`.
 pub(in super::super) fn numbers() -> impl Iterator<Item = u32> {
     CALLS.iter().filter_map(|(call, _)| call.number(ARCH))
 }
 
-/// The numbers of what asks whether a place can be written, each with the argument that says so.
+/// Returns the numbers of the calls that ask if a file is writable, each with the argument that says so.
 pub(in super::super) fn questions() -> impl Iterator<Item = (u32, u32)> {
     QUESTIONS.iter().filter_map(|(call, mode, _)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// The numbers of what sets a mode, each with the argument that is one.
+/// Returns the numbers of the calls that set a mode, each with the argument that has it.
 pub(in super::super) fn modes() -> impl Iterator<Item = (u32, u32)> {
     MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// The form of the place that a call asks for, if it is a question.
+/// Returns the form of the place that a call asks about, if it is a question.
 pub(super) fn question(notification: &Notification) -> Option<Placing> {
     let is =
         |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);
     QUESTIONS.iter().find(|(named, ..)| is(named)).map(|(_, _, question)| *question)
 }
 
-/// How to read a call, if it is one of these.
+/// Returns the function that reads a call, if it changes metadata.
 pub(super) fn reading(notification: &Notification) -> Option<Reading> {
     let Notification { call, arguments, .. } = *notification;
     if call == libc::SYS_ioctl {
@@ -134,27 +133,27 @@ impl MetadataArguments {
         integer(self.values[index])
     }
 
-    /// On an open file, which is the first argument.
+    /// Request on an open file, which is the first argument.
     fn open(&self, change: Change) -> MetadataRequest {
         MetadataRequest::Change(ResolvedPlace::Open(self.number(0)), change)
     }
 
-    /// On what a path leads to, which is the first argument.
+    /// Request on the file that a path leads to, which is the first argument.
     fn path(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, 0, change)
     }
 
-    /// The same, but for a link at its end, which is meant itself.
+    /// Request on a path whose final symbolic link is not followed.
     fn link(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, NO_FOLLOW, change)
     }
 
-    /// On what a path leads to from a directory, which are the first two arguments.
+    /// Request on the file that a path leads to from a directory, which are the first two arguments.
     fn path_at(&self, flags: c_int, change: Change) -> Asked {
         self.lookup(self.number(0), 1, flags, change)
     }
 
-    /// The same; no path is an empty one, where such a one may be.
+    /// Request like `path_at`, where a null path counts as an empty one, if the flags allow an empty path.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
             return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
@@ -196,7 +195,7 @@ impl MetadataArguments {
         match usize::try_from(self.values[5]) {
             Ok(ATTRIBUTE_ARGUMENTS) => {}
             Ok(size) if size < ATTRIBUTE_ARGUMENTS => return Err(Errno::EINVAL),
-            // A later kernel's, of which nothing is known here.
+            // Size of a later kernel, with fields that are unknown here.
             _ => return Err(Errno::E2BIG),
         }
         let bytes: [u8; ATTRIBUTE_ARGUMENTS] = self.memory.read(self.values[4])?;
@@ -213,7 +212,7 @@ impl MetadataArguments {
         self.name(index).map(Change::NoAttribute)
     }
 
-    /// The name of an attribute.
+    /// Reads the name of an attribute.
     fn name(&self, index: usize) -> Result<CString, Errno> {
         let name = self.memory.read_string(self.values[index], ATTRIBUTE, Errno::ERANGE)?;
         if name.is_empty() { Err(Errno::ERANGE) } else { Ok(name) }
@@ -229,7 +228,7 @@ impl MetadataArguments {
         }
     }
 
-    /// Two times of two words each; none for now.
+    /// Reads two times of two words each; a null pointer means now.
     fn times(
         &self,
         index: usize,
@@ -253,7 +252,8 @@ type Asked = Result<MetadataRequest, Errno>;
 type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
-/// `utimensat(2)`: without a path on the descriptor itself. Where both times are left as they are nothing is looked at.
+/// `utimensat(2)`: without a path on the descriptor itself. If both times are left unchanged, the kernel
+/// looks nothing up.
 fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
@@ -292,12 +292,12 @@ fn ioctl(a: &MetadataArguments) -> Asked {
     Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))
 }
 
-/// A `timespec`; the kernel looks whether it is one.
+/// Builds a `timespec`; the kernel checks that it is valid.
 fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
     timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
 }
 
-/// A `timeval`.
+/// Converts a `timeval`.
 fn microseconds(seconds: u64, microseconds: u64) -> Converted {
     if microseconds >= 1_000_000 {
         return Err(Errno::EINVAL);

@@ -1,7 +1,7 @@
-//! What a caller means: by a descriptor of its own, or by a path from where it is.
+//! Resolves the place that a caller means: by a descriptor of its own, or by a path from its directory.
 //!
-//! What is found is open by its path alone (`O_PATH`), so that nothing happens to it. Search permission is asked for by the
-//! kernel, of threads that have the caller's user and no capability.
+//! The file is opened by its path alone (`O_PATH`), without side effects. The kernel checks search
+//! permission, on threads that have the caller's user and no capability.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -16,26 +16,24 @@ use nix::sys::stat::Mode;
 use super::Thread;
 use super::walk;
 
-/// Where a change is to be made.
 #[derive(Debug)]
 pub(super) enum ResolvedPlace {
-    /// On an open file, which must be open for more than its path.
+    /// Open file, which must be open for more than its path.
     Open(c_int),
-    /// On what a descriptor of a directory is for, or of anything else, or on the working directory.
+    /// Directory or other file of a descriptor, or the working directory.
     Directory(c_int),
-    /// On what a path leads to from there.
+    /// File that a path leads to from a directory.
     Path { directory: c_int, path: CString, follow: bool },
 }
 
-/// What was found.
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
-    /// Whether a descriptor of the caller's was named: then it may be what has no name.
+    /// True if the place was a descriptor of the caller's: then the file may have no name.
     pub(super) held: bool,
 }
 
-/// Opens what a caller means.
+/// Opens the file that a caller means.
 pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, Errno> {
     match place {
         ResolvedPlace::Open(number) => Ok(FoundFile { file: thread.file(*number)?, held: true }),
@@ -51,23 +49,25 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
     }
 }
 
-/// Has the kernel resolve a path, if it has no link in `/proc` that stands for an open file: that could be one of this process's.
-/// Such a path can fail in any way here, and is then walked. A path that only passes by `/proc/self` either ends in `/proc`,
-/// where nothing can be changed, or leads to the same for everybody.
+/// Lets the kernel resolve a path, if it has no link in `/proc` that stands for an open file, which could be
+/// one of this process's. A path with such a link can fail in any way here, and is then walked. A path that
+/// only passes by `/proc/self` either ends in `/proc`, where nothing can be changed, or leads to the same
+/// file for all processes.
 pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
     openat2(directory, path, how).map(|file| FoundFile { file, held: false })
 }
 
-/// How a file is opened that nothing is to happen to.
+/// Flags that open a file without side effects.
 pub(super) fn by_path_alone(follow: bool) -> OFlag {
     let link = if follow { OFlag::empty() } else { OFlag::O_NOFOLLOW };
     OFlag::O_PATH | OFlag::O_CLOEXEC | link
 }
 
 impl Thread {
-    /// A file that it has open. `/proc` shows by the mode of a link what a descriptor is open for: nothing, if for its path alone.
+    /// Opens a file that the thread has open. `/proc` shows by the mode of a link the access that a
+    /// descriptor is open for: no bits, if for its path alone.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {
@@ -76,7 +76,7 @@ impl Thread {
         }
     }
 
-    /// Where a relative path begins.
+    /// Returns the directory where a relative path starts.
     fn directory(self, number: c_int) -> Result<OwnedFd, Errno> {
         match number {
             libc::AT_FDCWD => opened(&format!("/proc/{}/cwd", self.0)),
@@ -84,14 +84,14 @@ impl Thread {
         }
     }
 
-    /// Each thread can have a table of its own.
+    /// Returns the path of a descriptor in `/proc`, by thread, since each thread can have a table of its own.
     fn descriptor(self, number: c_int) -> String {
         format!("/proc/{}/fd/{number}", self.0)
     }
 }
 
-/// What a link in `/proc` stands for. There is none for a descriptor that is not open, and those of a process that is not dumpable
-/// are not for us.
+/// Opens the file that a link in `/proc` stands for. The link is missing if the descriptor is not open, and
+/// inaccessible if the process is not dumpable.
 fn opened(link: &str) -> Result<OwnedFd, Errno> {
     nix::fcntl::open(link, by_path_alone(true), Mode::empty()).map_err(|errno| match errno {
         Errno::ENOENT => Errno::EBADF,

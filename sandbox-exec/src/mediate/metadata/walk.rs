@@ -1,8 +1,9 @@
-//! Walks a path name by name, as the kernel does (`path_resolution(7)`), but that `/proc/self` is the caller.
+//! Walks a path name by name, as the kernel does (`path_resolution(7)`), except that `/proc/self` is the
+//! caller.
 //!
-//! For the few paths that lead through links of `/proc`, such as `/dev/fd/3`, and for those that lead nowhere, so that they fail
-//! as they would fail for the caller. Links of another process are not followed: whether the caller may see where they lead
-//! depends on its domain, which this process is not in.
+//! For the few paths that lead through links of `/proc`, such as `/dev/fd/3`, and for those that lead
+//! nowhere, so that they fail as they would fail for the caller. Links of another process are not followed:
+//! the caller's permission to see their targets depends on its domain, which this process is not in.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -21,12 +22,12 @@ use super::super::tree;
 use super::Thread;
 use super::resolve::{FoundFile, by_path_alone};
 
-/// The most links on the way (`MAXSYMLINKS`, linux/namei.h).
+/// Maximum number of links on the way (`MAXSYMLINKS`, linux/namei.h).
 const MOST_LINKS: usize = 40;
 /// The inode of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
 const ROOT_OF_PROC: libc::ino_t = 1;
 
-/// Opens what a path leads to, from a directory or the root.
+/// Opens the file that a path leads to, from a directory or the root.
 pub(super) fn follow(
     thread: Thread,
     from: Option<OwnedFd>,
@@ -46,12 +47,11 @@ pub(super) fn follow(
     Ok(FoundFile { file: walk.here, held: walk.held })
 }
 
-/// A path that is being walked.
 struct Walk {
-    /// The caller's process and thread, as `/proc` calls them.
+    /// Process and thread of the caller, as `/proc` names them.
     own: [pid_t; 2],
     here: OwnedFd,
-    /// Whether a descriptor of the caller's has led here.
+    /// True if a descriptor of the caller's has led here.
     held: bool,
     left: VecDeque<Vec<u8>>,
     links: usize,
@@ -69,7 +69,7 @@ impl Walk {
             return Err(Errno::ELOOP);
         }
         if is_of_proc(&next)? && fstat(&self.here)?.st_ino != ROOT_OF_PROC {
-            // It stands for an open file, which has no path or another one than it says.
+            // The link stands for an open file, which has no path or another path than the link says.
             let held = tree::name(&self.here)?.ends_with("fd");
             self.here = openat(&self.here, name, by_path_alone(true), Mode::empty())?;
             self.held = held;
@@ -87,7 +87,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Puts the names of a path before those that are left. What ends in a slash is a directory, as if a dot followed.
+    /// Puts the names of a path before those that are left. A trailing slash requires a directory, as if a
+    /// dot followed.
     fn put_before(&mut self, path: &[u8]) {
         let ends = path.ends_with(b"/").then_some(&b"."[..]);
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).chain(ends);
@@ -96,7 +97,7 @@ impl Walk {
         }
     }
 
-    /// Fails with `EACCES` in what `/proc` has of another process.
+    /// Fails with `EACCES` inside another process's directory of `/proc`.
     fn refuse_others(&self) -> Result<(), Errno> {
         if !is_of_proc(&self.here)? {
             return Ok(());
