@@ -136,39 +136,41 @@ use waiting::Waiting;
 use crate::domain::Domain;
 use crate::privilege::clear_capabilities;
 
-/// What the mediated programs may reach.
+/// Access of the mediated programs.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "what is mediated here need not be there, each for its own reason"
 )]
 pub struct Mediation {
-    /// The network right.
     pub net: Network,
-    /// What of this machine and its neighbourhood the network, where it is on, leads to.
+    /// Addresses of this machine and its neighbourhood that may be reached while the network is on.
     pub reach: Reach,
-    /// The trees in which unix sockets may be reached, and metadata changed: canonical, as this process sees them.
+    /// Trees in which unix sockets may be reached, and metadata changed: canonical, as this process sees
+    /// them.
     pub writable: Vec<PathBuf>,
-    /// What is hidden inside them.
+    /// Hidden paths inside the trees.
     pub hidden: Vec<PathBuf>,
-    /// Whether the programs share the host's network namespace.
+    /// True if the programs share the host's network namespace.
     pub host_network: bool,
-    /// Whether the kernel keeps this process from abstract unix sockets that are not from inside.
+    /// True if the kernel keeps this process from abstract unix sockets that are not from inside.
     pub scoped: bool,
-    /// Whether objects of System V are mediated, since there is no ipc namespace for them.
+    /// True if objects of System V are mediated, because the programs have no ipc namespace of their own.
     pub objects: bool,
-    /// Whether signals are mediated, since Landlock has no scope for them. This process adopts orphans, then.
+    /// True if signals are mediated, because Landlock has no scope for them. This process then adopts
+    /// orphans.
     pub signals: bool,
-    /// Whether metadata may be changed in these trees alone, since no mount holds what is outside.
+    /// True if metadata may be changed in these trees alone, because no mount protects files outside.
     pub metadata: bool,
-    /// How this process gets at the sockets of the programs.
+    /// Access of this process to the sockets of the programs.
     pub sockets: Sockets,
-    /// The domain that confines the programs at paths: what is made there in their place is made inside it. Without one nothing is.
+    /// Domain that confines the programs at paths: socket files are created inside it. Without a domain no
+    /// such file is created.
     pub domain: Option<Arc<Domain>>,
 }
 
 impl Mediation {
-    /// The program that brings the calls.
+    /// Returns the seccomp program that notifies the mediated calls.
     pub fn filter(&self) -> Filter {
         let calls = FilteredCalls::new(self.host_network);
         let calls = if self.keeps_strangers_out() { calls.with_guarded_sockets() } else { calls };
@@ -179,7 +181,7 @@ impl Mediation {
         calls.filter()
     }
 
-    /// With what confines the programs at paths.
+    /// Sets the domain that confines the programs at paths.
     #[must_use]
     pub(crate) fn with_domain(self, domain: Domain) -> Self {
         Self { domain: Some(Arc::new(domain)), ..self }
@@ -187,20 +189,20 @@ impl Mediation {
 }
 
 impl Mediation {
-    /// Whether a network that is off is the host's: what sockets from inside hear is looked after here.
+    /// True if the network is off and is the host's: the mediator then filters the senders that sockets from
+    /// inside hear.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && !self.net.is_the_machines()
     }
 }
 
-/// A running mediator. What its threads share is let go of by the last of them.
+/// Running mediator. The last of its threads drops the shared state.
 #[derive(Debug)]
 pub struct Mediator {
     threads: Weak<Shared>,
     objects: Option<Arc<Objects>>,
 }
 
-/// What its threads share.
 #[derive(Debug)]
 struct Shared {
     listener: Listener,
@@ -210,21 +212,22 @@ struct Shared {
     metadata: Metadata,
     domain: Option<Arc<Domain>>,
     refusals: Refusals,
-    /// The sockets of the programs, where they are made here.
+    /// Sockets of the programs, if they are made here.
     made: Option<Made>,
     waiting: Waiting,
-    /// Whether somebody looks after what waits: from the first such call on.
+    /// True once a thread watches the waiting calls, from the first such call on.
     watched: Mutex<bool>,
     crew: WorkerPool,
 }
 
 impl Mediator {
-    /// Starts mediating, on threads of its own. They take no signals. Changes of this process: as many descriptors as it is allowed may
-    /// be open, and the last real-time signal is blocked in the calling thread.
+    /// Starts mediating, on threads of its own. They take no signals. Side effects on this process: its limit
+    /// of open descriptors is raised to the maximum, and the last real-time signal is blocked in the calling
+    /// thread.
     ///
-    /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
-    /// Landlock domain or in one that it is nested in. Its threads give up every capability, and may look at programs that have
-    /// none, in the sense of ptrace(2).
+    /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside
+    /// their Landlock domain or in one that it is nested in. Its threads give up every capability, and may
+    /// look at programs that have none, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
@@ -266,7 +269,7 @@ impl Mediator {
     }
 }
 
-/// It is dropped when no mediated program is left.
+/// Runs when no mediated program is left.
 impl Drop for Mediator {
     fn drop(&mut self) {
         if let Some(objects) = &self.objects {
@@ -278,7 +281,7 @@ impl Drop for Mediator {
 impl Shared {
     /// Receives and answers one call; `false` when there will be no more.
     fn serve(&self, turn: &Turn<'_>) -> bool {
-        // Without a listener that works there is nothing to do but to end: calls then fail.
+        // Without a working listener the mediator can only end: calls then fail.
         let Ok(Some(notification)) = self.listener.receive() else {
             self.waiting.end();
             if let Some(made) = &self.made {
@@ -286,7 +289,7 @@ impl Shared {
             }
             return false;
         };
-        // What a caller wrote must not end the mediator of all others, whatever it is.
+        // A panic on a caller's input must not end the mediator of all others.
         let answer = catch_unwind(AssertUnwindSafe(|| self.mediate(&notification, turn)));
         self.listener.answer(notification.id, answer.unwrap_or(NotificationAnswer::Failed(Errno::EIO)));
         if let Some(made) = &self.made {
@@ -318,14 +321,14 @@ impl Shared {
         MediatedCall { shared: self, caller, arguments, turn, held: None }.act(notification)
     }
 
-    /// Has no socket that its programs have closed answer at an address.
+    /// Drops sockets that all programs have closed, so that they do not answer at an address.
     fn let_go_of_closed(&self, address: &Address) {
         if let Some(made) = &self.made {
             made.let_go_of_closed(address);
         }
     }
 
-    /// Lets go of a socket whose connection is made.
+    /// Drops a socket whose connection is made.
     fn settle(&self, socket: &OwnedFd, kind: SocketKind) {
         if let Some(made) = &self.made
             && !kind.takes_addresses()
@@ -340,7 +343,7 @@ impl Shared {
         }
     }
 
-    /// Has somebody look after calls that wait. `ENOBUFS` if nobody can.
+    /// Starts the thread that watches waiting calls. `ENOBUFS` if it cannot start.
     fn have_watched(self: &Arc<Self>) -> Result<(), Errno> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if !*watched {
@@ -353,14 +356,14 @@ impl Shared {
     }
 
     fn watch(self: &Arc<Self>) {
-        // Takes no signals either: all of them are the main thread's.
+        // This thread takes no signals either: all of them are the main thread's.
         if waiting::allow_interruption().is_ok() && clear_capabilities().is_ok() {
             self.waiting.watch(&self.listener, |lead| crew::relieve(self, lead));
         }
     }
 }
 
-/// Each call that waits holds some.
+/// Raises the limit of open descriptors, since each waiting call holds some.
 fn allow_many_descriptors() -> Result<(), Errno> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)

@@ -1,14 +1,16 @@
-//! System V memory, semaphores and queues (`sysvipc(7)`), where there is no ipc namespace for them: the programs have those that
-//! they made, and see no others.
+//! System V memory, semaphores and queues (`sysvipc(7)`), where the programs have no ipc namespace: they have
+//! the objects that they made, and see no others.
 //!
-//! The broker makes each of them, without a key, and keeps the keys itself: they are the sandbox's own, as in a namespace. What is
-//! done with one goes on by itself if its number is one of these: a number is in a register, which nobody changes while the
-//! call waits. A number is never another object's before it is removed, which is the broker's to do as well, and removed are all of
-//! them when it ends. (Whoever of the same user removes one from outside frees its number; 65,536 objects later it may come
+//! The broker creates each object, without a key, and keeps the keys itself: they are the sandbox's own, as
+//! in a namespace. A call on an object continues in the kernel if its number is one of these: a number is in
+//! a register, which no other thread can change while the call waits. A number is not reused before its
+//! object is removed, which only the broker does as well; it removes all objects when it ends. (A process of
+//! the same user that removes an object from outside frees its number; 65,536 objects later it may come
 //! again.)
 //!
-//! What a program can notice: the creator is the broker, the key of an object is told as 0, and one that was removed cannot be
-//! attached again although somebody still uses it. Objects of others cannot be listed.
+//! Visible to a program: the creator is the broker, the key of an object is reported as 0, and a removed
+//! object cannot be attached again although another process still uses it. Objects of others cannot be
+//! listed.
 
 #![expect(unsafe_code, reason = "System V calls take structures by address, and unions")]
 
@@ -24,13 +26,12 @@ use super::address::integer;
 use super::listener::NotificationAnswer;
 use super::refusals::Denied;
 
-/// The most objects of a sandbox: the host's are limited too, for all users together.
+/// Maximum number of objects of a sandbox: the host's are limited too, for all users together.
 const MOST: usize = 256;
 
 /// `IPC_64` of `linux/ipc.h`, which libraries may add to a command.
 const VERSION: c_int = 0x100;
 
-/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ObjectKind {
     Memory,
@@ -38,13 +39,13 @@ enum ObjectKind {
     Queue,
 }
 
-/// Those that the programs made, with their keys.
+/// Objects that the programs made, with their keys.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     own: Mutex<BTreeMap<(ObjectKind, c_int), key_t>>,
 }
 
-/// What is asked for: a key, how large, and whether it is made.
+/// Requested object: its key, its size, and whether it is created.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     key: key_t,
@@ -53,7 +54,6 @@ struct Wanted {
 }
 
 impl MediatedCall<'_, '_> {
-    /// A call on an object.
     pub(super) fn object(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let objects = self.shared.objects.as_ref().ok_or(Errno::ENOSYS)?;
         let [first, second, third, ..] = self.arguments;
@@ -83,10 +83,9 @@ impl MediatedCall<'_, '_> {
 }
 
 impl Objects {
-    /// Removes all of them.
     pub(super) fn remove_all(&self) {
         for (kind, id) in std::mem::take(&mut *self.own()).into_keys() {
-            // Somebody outside may have been first.
+            // A process outside may have removed the object first.
             let _ = kind.remove(id);
         }
     }
@@ -96,18 +95,18 @@ impl Objects {
         let mut own = self.own();
         if let Some(id) = named(&own, kind, key) {
             match kind.size(id) {
-                // Removed from outside.
+                // The object was removed from outside.
                 Err(Errno::EINVAL | Errno::EIDRM) => drop(own.remove(&(kind, id))),
                 _ if flags & libc::IPC_CREAT != 0 && flags & libc::IPC_EXCL != 0 => {
                     return Err(Errno::EEXIST.into());
                 }
                 Ok(existing) if existing < size => return Err(Errno::EINVAL.into()),
-                // Who may not look at it may still know its number.
+                // A process that may not look at the object may still know its number.
                 _ => return Ok(NotificationAnswer::Value(id.into())),
             }
         }
         if key != libc::IPC_PRIVATE && flags & libc::IPC_CREAT == 0 {
-            // As the kernel answers where nothing has the key.
+            // Error of the kernel for an unknown key.
             let errno = Errno::ENOENT;
             return Err(kind.find(key).map_or(errno.into(), |id| kind.anothers(id, errno)));
         }
@@ -119,7 +118,7 @@ impl Objects {
         Ok(NotificationAnswer::Value(id.into()))
     }
 
-    /// A command; those that list objects take no number of one, but a place in the list of all.
+    /// Judges a command; those that list objects take an index into the list of all instead of a number.
     fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
@@ -140,9 +139,9 @@ impl Objects {
         }
     }
 
-    /// Lets a call go on if it is about an object of one's own.
+    /// Lets a call continue if it is about an object of the sandbox.
     fn use_own(&self, kind: ObjectKind, id: c_int) -> Result<NotificationAnswer, Denied> {
-        // As the kernel answers where nothing has the number.
+        // Error of the kernel for an unknown number.
         self.own()
             .get(&(kind, id))
             .map(|_| NotificationAnswer::GoesOn)
@@ -154,14 +153,15 @@ impl Objects {
     }
 }
 
-/// The object that has a key; without a key each is another.
+/// Returns the object that has a key; without a key each request means a new object.
 fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
 impl ObjectKind {
-    /// What may be done by a command with an object of one's own, besides looking at it, changing its owner, and removing it.
+    /// Commands that are allowed on an object of the sandbox, besides looking at it, changing its owner, and
+    /// removing it.
     const fn commands(self) -> &'static [c_int] {
         match self {
             Self::Memory => &[libc::SHM_LOCK, libc::SHM_UNLOCK],
@@ -178,7 +178,7 @@ impl ObjectKind {
         }
     }
 
-    /// What all of them are called.
+    /// Name of all objects of a kind.
     const fn all(self) -> &'static str {
         match self {
             Self::Memory => "the machine's shared memory segments",
@@ -187,8 +187,8 @@ impl ObjectKind {
         }
     }
 
-    /// Why an object is not used that is none of the sandbox's: the rules refuse only what is there, and what plain
-    /// permissions open.
+    /// Explains why an object outside the sandbox is denied: it is a denial by the rules only if the object
+    /// exists, and plain permissions open it.
     fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
@@ -201,7 +201,7 @@ impl ObjectKind {
         }
     }
 
-    /// The object that has a key on this machine, if plain permissions open it.
+    /// Returns the object that has a key on this machine, if plain permissions open it.
     fn find(self, key: key_t) -> Option<c_int> {
         // SAFETY: integers.
         let id = unsafe {
@@ -238,7 +238,7 @@ impl ObjectKind {
         Errno::result(removed).map(drop)
     }
 
-    /// How large it is, in what it was asked for by.
+    /// Returns the size of an object, in the unit of the request.
     fn size(self, id: c_int) -> Result<usize, Errno> {
         // SAFETY: structures of integers, which the kernel fills in.
         unsafe {
@@ -256,7 +256,7 @@ impl ObjectKind {
                 Self::Queue => {
                     let mut status: libc::msqid_ds = std::mem::zeroed();
                     Errno::result(libc::msgctl(id, libc::IPC_STAT, &raw mut status))?;
-                    // It is asked for by none.
+                    // No size is requested for this kind.
                     Ok(usize::MAX)
                 }
             }
@@ -268,7 +268,7 @@ impl ObjectKind {
 #[repr(C)]
 struct Semaphores {
     _permissions: libc::ipc_perm,
-    /// Two, each with as much unused beside it on some architectures.
+    /// Two times, each with an unused word on some architectures.
     _times: [u64; if cfg!(target_arch = "x86_64") { 4 } else { 2 }],
     count: libc::c_ulong,
     _unused: [libc::c_ulong; 2],
@@ -332,7 +332,8 @@ mod tests {
             for command in 0..30 {
                 assert!(objects.control(kind, foreign, command).is_err(), "{kind:?} {command}");
             }
-            // IPC_INFO, and the commands that take a place in the list: MSG_STAT, SHM_STAT, SEM_STAT and their kind.
+            // IPC_INFO, and the commands that take an index into the list: MSG_STAT, SHM_STAT, SEM_STAT and
+            // similar.
             let listing: &[c_int] = match kind {
                 ObjectKind::Memory => &[3, 13, 14, 15],
                 ObjectKind::Semaphores => &[3, 18, 19, 20],
@@ -354,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Each kind has numbers and keys of its own, and the kernel begins them alike.
+    /// Each kind has numbers and keys of its own, and the kernel starts all of them at the same value.
     #[test]
     fn a_number_or_a_key_of_one_kind_opens_none_of_another() {
         let kinds = [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue];

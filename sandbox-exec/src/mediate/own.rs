@@ -1,6 +1,6 @@
-//! The sockets from inside that have a name on the host's network, for as long as they live.
+//! Sockets from inside that have a name on the host's network, for as long as they live.
 //!
-//! Each is known by its cookie: its name may be another's too, and later is.
+//! Each is identified by its cookie: another socket may have the same name, now or later.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -11,10 +11,9 @@ use nix::errno::Errno;
 use super::alive::Alive;
 use super::socket;
 
-/// How many sockets may be closed before they are looked for.
+/// Number of sockets that may be closed before the next search for closed ones.
 const SLACK: usize = 256;
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Own {
     alive: Alive,
@@ -24,17 +23,16 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Cookies {
     known: HashSet<u64>,
-    /// How many may be kept before those of closed sockets are dropped.
+    /// Number of sockets that may be kept before closed ones are dropped.
     most: usize,
 }
 
 impl Own {
-    /// Of none.
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { alive: Alive::new()?, cookies: Mutex::default() })
     }
 
-    /// Remembers a socket. One that gave up a port, and has another now, is there already.
+    /// Remembers a socket. A socket that gave up a port, and has another now, is registered already.
     pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let cookie = socket::cookie(socket)?;
         let mut cookies = self.lock();
@@ -49,7 +47,7 @@ impl Own {
         Ok(())
     }
 
-    /// Whether the socket of this cookie is from inside; if it is closed, unless it is forgotten.
+    /// True if the socket of this cookie is from inside; if the socket is closed, only until it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().known.contains(&cookie)
     }

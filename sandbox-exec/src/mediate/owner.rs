@@ -1,6 +1,7 @@
-//! Whom the kernel signals when something happens to a descriptor (`F_SETOWN` of fcntl(2), `FIOSETOWN` of ioctl(2)): a signal
-//! of any number, sent later. Where signals are mediated, a process may own descriptors itself, or nobody; it gives them to no
-//! other, since who that will be, and in which scope, is known only then.
+//! Owner of a descriptor, which the kernel signals when something happens to the descriptor (`F_SETOWN` of
+//! fcntl(2), `FIOSETOWN` of ioctl(2)): a signal of any number, sent later. Where signals are mediated, a
+//! process may set only itself as the owner, or nobody: the kernel decides later which process of that number
+//! gets the signal, and in which scope.
 
 use std::os::fd::AsFd;
 
@@ -19,12 +20,13 @@ const OWNER_THREAD: c_int = 0;
 const OWNER_PROCESS: c_int = 1;
 
 impl MediatedCall<'_, '_> {
-    /// The commands that name an owner.
+    /// Judges the commands that name an owner.
     pub(super) fn own_descriptor(&self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let [number, command, argument, ..] = self.arguments;
         let process = Status::of(self.caller.thread())?.process;
         match integer(command).cast_unsigned() {
-            // By value, so that what goes on is what was looked at; and the caller's number is its own while it waits.
+            // By value, so that the judged argument is the one that continues; and the caller's number is its
+            // own while it waits.
             F_SETOWN if call == libc::SYS_fcntl => {
                 may_own(integer(argument), process).map(|()| NotificationAnswer::GoesOn)
             }
@@ -40,7 +42,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `F_SETOWN_EX`: a `struct f_owner_ex`, a kind and a number.
+    /// `F_SETOWN_EX`: reads a `struct f_owner_ex`, a kind and a number.
     fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<NotificationAnswer, Errno> {
         let bytes: [u8; 8] = self.caller.memory().read(start)?;
         let words = bytes.as_chunks::<4>().0;
@@ -58,7 +60,7 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// The process itself, or nobody.
+/// Fails unless the owner is the process itself, or nobody.
 fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
     if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
 }

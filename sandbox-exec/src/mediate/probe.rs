@@ -1,4 +1,4 @@
-//! Whether the kernel gives this process's children a listener.
+//! Probes if the kernel gives a listener to this process's children.
 
 use std::io;
 
@@ -7,10 +7,11 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use super::filter::FilteredCalls;
 use crate::system::{self, process};
 
-/// Whether a filter with a listener can be attached beneath this process. There can be none beneath another (`EBUSY`), nor where
-/// the kernel knows no user notification, or takes no filter from whoever is under one (`EINVAL`).
+/// True if a filter with a listener can be attached beneath this process. It cannot beneath another listener
+/// (`EBUSY`), nor where the kernel has no user notification, or denies filters to a process under one
+/// (`EINVAL`).
 pub fn has_listener() -> bool {
-    // Under a filter what the kernel can do says little.
+    // Under a filter, the features of the kernel do not settle the question.
     if process::is_filtered() { is_given() } else { system::has_listeners() }
 }
 

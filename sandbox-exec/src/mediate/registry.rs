@@ -1,10 +1,11 @@
-//! The sockets that were made here for the mediated programs, and that a call on them may still need: those that are not
-//! connected, and all that take an address with each message.
+//! Sockets that were made here for the mediated programs, and that a call on them may still need: those that
+//! are not connected, and all that take an address with each message.
 //!
-//! A duplicate keeps a socket alive after the programs have closed it: its port taken, its queue listening. So it is let go
-//! when no program has the socket any more, which is looked for when somebody could notice (before a connection or a message
-//! to what it is bound to, before a port is called taken), and otherwise soon, then ever more seldom. Of what a program sees of
-//! a *connection*, nothing is left to that: the duplicate is let go before the call that made it returns.
+//! A duplicate keeps a socket alive after the programs have closed it: its port taken, its queue listening.
+//! So it is dropped when no program has the socket any more. The registry looks for such sockets when a
+//! program could notice (before a connection or a message to the socket's address, before a port is reported
+//! as taken), and otherwise soon, then ever more seldom. For a *connection* a program never depends on that:
+//! its duplicate is dropped before the call that made the connection returns.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -17,15 +18,15 @@ use nix::sys::stat::fstat;
 use super::holding::{self, HoldingPlace};
 use super::socket;
 
-/// The most that are held.
+/// Maximum number of held sockets.
 const MOST: usize = 4096;
-/// How often a socket has to be missed to be let go.
+/// Number of looks in which a socket has to be missed before it is dropped.
 const LOOKS: usize = 2;
-/// How soon after a change it is looked whether somebody still has what is held, and how often at least.
+/// Shortest time after a change until the next look for closed sockets, and the longest time between looks.
 const SOONEST: Duration = Duration::from_millis(50);
 const LATEST: Duration = Duration::from_secs(1);
 
-/// What is held, by inode.
+/// Held sockets by inode.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     state: Mutex<RegistryState>,
@@ -35,7 +36,7 @@ pub(super) struct Registry {
 #[derive(Debug, Default)]
 struct RegistryState {
     held: HashMap<u64, HeldSocket>,
-    /// Whether something came since it was looked last.
+    /// True if a socket was added since the last look.
     changed: bool,
     ended: bool,
 }
@@ -43,7 +44,7 @@ struct RegistryState {
 #[derive(Debug)]
 struct HeldSocket {
     socket: OwnedFd,
-    /// Where somebody had it last; nothing while it is being given.
+    /// Place where a program had the socket last; `None` while a program is about to get it.
     seen: Option<HoldingPlace>,
 }
 
@@ -59,7 +60,7 @@ impl Registry {
         let inode = fstat(socket)?.st_ino;
         let held = HeldSocket { socket: duplicate(socket)?, seen: None };
         let mut state = self.lock();
-        // The kernel counts inodes with 32 bits, and does not look whether one is in use.
+        // The kernel counts inodes with 32 bits, and does not check if one is in use.
         if state.held.contains_key(&inode) {
             return Err(Errno::ENOBUFS);
         }
@@ -73,43 +74,43 @@ impl Registry {
         self.lock().held.len() >= MOST
     }
 
-    /// Has it looked soon what can be let go.
+    /// Schedules a look for closed sockets soon.
     pub(super) fn look_soon(&self) {
         if !std::mem::replace(&mut self.lock().changed, true) {
             self.more.notify_one();
         }
     }
 
-    /// Notes where a program got it.
+    /// Records the place where a program got the socket.
     pub(super) fn given(&self, inode: u64, place: HoldingPlace) {
         if let Some(held) = self.lock().held.get_mut(&inode) {
             held.seen = Some(place);
         }
     }
 
-    /// Another duplicate of what is held.
+    /// Returns another duplicate of a held socket.
     pub(super) fn get(&self, inode: u64) -> Option<Result<OwnedFd, Errno>> {
         self.lock().held.get(&inode).map(|held| duplicate(&held.socket))
     }
 
-    /// Lets go of one.
     pub(super) fn forget(&self, inode: u64) {
         self.lock().held.remove(&inode);
     }
 
-    /// Lets go of what no program has any more; how many that were.
+    /// Drops the sockets that no program has any more, and returns their number.
     pub(super) fn let_go(&self) -> usize {
         self.let_go_of(|_| true)
     }
 
-    /// The same of those sockets alone that `matter`.
+    /// Drops like `let_go`, but only those sockets that `matter`.
     pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
         let mut gone = self.missing(matter);
         for _ in 0..LOOKS {
             if gone.is_empty() {
                 return 0;
             }
-            // A process that has it may pass it to another while one looks: what is missed once is looked for again.
+            // A process may pass the socket to another during the search, so a socket that is missed once is
+            // searched again.
             let found = holding::find(&gone);
             gone.retain(|inode| !found.contains_key(inode));
             for (inode, place) in found {
@@ -120,7 +121,7 @@ impl Registry {
         gone.iter().filter(|inode| state.held.remove(inode).is_some()).count()
     }
 
-    /// What is not where it was seen last.
+    /// Returns the sockets that are not at their last place.
     fn missing(&self, matter: impl Fn(&OwnedFd) -> bool) -> HashSet<u64> {
         let state = self.lock();
         let known = state.held.iter().filter(|(_, held)| matter(&held.socket));
@@ -133,12 +134,12 @@ impl Registry {
             .collect()
     }
 
-    /// Lets go of connections that were begun without waiting, and are made now.
+    /// Drops connections that were started without waiting, and are made now.
     fn let_go_of_connected(&self) {
         self.lock().held.retain(|_, held| !socket::is_connected_stream(&held.socket));
     }
 
-    /// Looks after what is held until [`Registry::end`].
+    /// Watches the held sockets until [`Registry::end`].
     pub(super) fn watch(&self) {
         let mut pause = SOONEST;
         while let Some(changed) = self.sleep(pause) {
@@ -153,12 +154,12 @@ impl Registry {
         }
     }
 
-    /// Sleeps for as long as nothing is held, and then until it is time to look; a long time ends with a change. Whether there was
-    /// one, or nothing at the end.
+    /// Sleeps for as long as no socket is held, and then until the next look; a change ends a long sleep.
+    /// Returns true after a change, and `None` at the end.
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {
-            // What came is gone again: whatever comes next has to wake this thread.
+            // All added sockets are gone again: the next one has to wake this thread.
             state.changed = false;
             state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -168,7 +169,7 @@ impl Registry {
         (!state.ended).then_some(state.changed)
     }
 
-    /// Lets the thread that looks end.
+    /// Ends the thread that looks.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.more.notify_all();
@@ -179,7 +180,8 @@ impl Registry {
     }
 }
 
-/// Of our descriptors there are too many, which is no fault of the caller's table.
+/// Duplicates a socket. If this process's table is full, the error is not the one for a full table of the
+/// caller.
 fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     socket.try_clone().map_err(|_| Errno::ENOBUFS)
 }

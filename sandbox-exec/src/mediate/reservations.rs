@@ -1,17 +1,19 @@
-//! Ports of datagram sockets from inside, kept from passing to anybody else: those that others from inside are connected to, and
-//! those that others from inside hear (`super::introduce`).
+//! Reserves ports of datagram sockets from inside, so that they do not pass to other processes: ports that
+//! sockets from inside are connected to, and ports that sockets from inside hear (`super::introduce`).
 //!
-//! What is sent on a connected socket is not mediated, and goes to whoever has the port by then. To hold the receiver would keep
-//! it receiving after its last close. So a socket of ours is bound beside it, to the very address, and stays until no connected
-//! sender is left: the host's programs find the port in use, and senders find it closed once the receiver is. It never receives
-//! itself, since it is connected to a port of ours from which nothing ever comes (udp(7)).
+//! A message on a connected socket is not mediated, and goes to the owner of the port at that time. A
+//! duplicate of the receiver would keep it receiving after its last close. So a socket of ours is bound to
+//! the same address as well, and stays until no connected sender is left: the host's programs find the port
+//! in use, and senders find it closed once the receiver is. It never receives itself, since it is connected
+//! to a port of ours from which nothing ever comes (udp(7)).
 //!
-//! A port that is heard is reserved at all addresses, since who has it at one can write another into its datagrams (`IP_PKTINFO`,
-//! ip(7)). A socket that is connected is bound to one; so this one is not, and hears nobody. What goes to a socket of that port is not
-//! led to it: sockets from inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
+//! A port that is heard is reserved at all addresses, since the owner of the port at one address can write
+//! another into its datagrams (`IP_PKTINFO`, ip(7)). A connected socket is bound to one address; so this
+//! reservation is not connected, and hears nobody. Packets to a socket of that port do not reach it: sockets
+//! from inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
 //!
-//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so for the moment of a `bind`;
-//! then it is looked at who has the port.
+//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so for the
+//! moment of a `bind`; afterwards the owners of the port are checked.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -29,47 +31,44 @@ use super::admitted;
 use super::alive::Alive;
 use super::socket::{self, port};
 
-/// How many reservations there may be.
+/// Maximum number of reservations.
 const MOST: usize = 1024;
-/// How soon a port is free after the last socket that needed it was closed.
+/// Maximum time until a port is free after the last socket that needed it was closed.
 const LATEST: Duration = Duration::from_secs(1);
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Reservations {
-    /// The sockets that need them: connected senders, and receivers.
+    /// Sockets that need reservations: connected senders, and receivers.
     dependents: Alive,
     state: Mutex<ReservationState>,
 }
 
 #[derive(Debug, Default)]
 struct ReservationState {
-    /// The ports, by address.
+    /// Reserved ports, by address.
     held: HashMap<SocketAddr, HeldPort>,
     needs: HashSet<Need>,
-    /// Where nothing ever comes from.
+    /// Socket that never sends.
     silent: Option<OwnedFd>,
-    /// Whether a thread looks for senders that were closed.
+    /// True if a thread looks for closed senders.
     watched: bool,
 }
 
-/// That a socket depends on a reservation: one that is connected to the address, or hears the port. Where it was connected before counts
-/// as well, since it still is if connecting it elsewhere fails.
+/// Dependence of a socket on a reservation: the socket is connected to the address, or hears the port. An
+/// earlier peer counts as well, since the socket is still connected to it if connecting elsewhere fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Need {
     cookie: u64,
     inode: u32,
-    /// Its own port.
     port: u16,
     address: SocketAddr,
 }
 
-/// A socket that hears a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hearer {
     pub(super) cookie: u64,
     pub(super) inode: u32,
-    /// The port, at all addresses of a family.
+    /// Port, at all addresses of a family.
     pub(super) from: SocketAddr,
 }
 
@@ -80,24 +79,23 @@ struct HeldPort {
 }
 
 impl Reservations {
-    /// Of none.
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { dependents: Alive::new()?, state: Mutex::default() })
     }
 
-    /// Whether a socket is one of ours: nobody is reached there.
+    /// True if a socket is one of our reservations, which never receive.
     pub(super) fn has(&self, cookie: u64) -> bool {
         self.lock().held.values().any(|held| held.cookie == cookie)
     }
 
-    /// The ports that a socket hears, at all addresses of a family each.
+    /// Returns the ports that a socket hears, at all addresses of a family each.
     pub(super) fn heard_by(&self, cookie: u64) -> Vec<SocketAddr> {
         let state = self.lock();
         let needs = state.needs.iter().filter(|need| need.cookie == cookie && need.is_of_receiver());
         needs.map(|need| need.address).collect()
     }
 
-    /// Who hears a port.
+    /// Returns the sockets that hear a port.
     pub(super) fn hearers_of(&self, port: u16) -> Vec<Hearer> {
         let mut state = self.lock();
         if state.needs.iter().any(|need| need.is_of_receiver() && need.address.port() == port) {
@@ -107,12 +105,12 @@ impl Reservations {
         needs.map(|&Need { cookie, inode, address: from, .. }| Hearer { cookie, inode, from }).collect()
     }
 
-    /// Whether a socket hears a port.
+    /// True if a socket hears a port.
     pub(super) fn is_heard(&self, cookie: u64, from: SocketAddr) -> bool {
         self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
     }
 
-    /// The ports of those that are connected to a port, in the same form.
+    /// Returns the ports of the sockets that are connected to a port, in the same form.
     pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -120,13 +118,13 @@ impl Reservations {
         needs.map(|need| everywhere(need.address, need.port)).collect()
     }
 
-    /// Lets go of a port that a socket does not hear any more.
+    /// Drops the reservation of a port that a socket does not hear any more.
     pub(super) fn release(&self, cookie: u64, address: SocketAddr) {
         self.lock().needs.retain(|need| need.cookie != cookie || need.address != address);
     }
 
-    /// Reserves an address for as long as a socket lives that depends on it. `holders` are all that have it; they are asked for only if
-    /// it is not reserved yet.
+    /// Reserves an address for as long as a socket lives that depends on it. `holders` returns all sockets
+    /// that have the address; it is called only if the address is not reserved yet.
     pub(super) fn reserve(
         self: &Arc<Self>,
         dependent: &OwnedFd,
@@ -158,7 +156,8 @@ impl Reservations {
         Ok(())
     }
 
-    /// Binds a socket from inside, at whose address there may be reservations: they are shared for that moment.
+    /// Binds a socket from inside at an address that may be reserved: reservations are shared for that
+    /// moment.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -166,7 +165,7 @@ impl Reservations {
         shared(&all, || socket::bind(socket, address))
     }
 
-    /// Lets go of what nobody needs any more, until nothing is left.
+    /// Drops reservations that no socket needs any more, until none is left.
     fn watch(&self) {
         loop {
             thread::sleep(LATEST);
@@ -180,7 +179,7 @@ impl Reservations {
     }
 
     fn sweep(&self, state: &mut ReservationState) {
-        // Where the kernel does not say, none is taken to be closed.
+        // If the kernel does not say, all sockets count as open.
         let Some(alive) = self.dependents.numbers() else { return };
         state.needs.retain(|need| alive.contains(&need.cookie));
         let ReservationState { held, needs, .. } = state;
@@ -220,7 +219,7 @@ impl ReservationState {
         Ok(HeldPort { socket, cookie })
     }
 
-    /// The port from which nothing ever comes.
+    /// Returns the port of the socket that never sends.
     fn silent_port(&mut self) -> Result<u16, Errno> {
         match &self.silent {
             Some(silent) => port(silent),
@@ -228,21 +227,21 @@ impl ReservationState {
         }
     }
 
-    /// What is reserved of the port of an address.
+    /// Returns the reservations of the port of an address.
     fn held_at(&self, address: &Address) -> impl Iterator<Item = &OwnedFd> {
         let port = address.port();
         self.held.iter().filter(move |(held, _)| held.port() == port).map(|(_, held)| &held.socket)
     }
 }
 
-/// All addresses of the family of one, with a port.
+/// Returns all addresses of a family, with a port.
 pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
     let all: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     SocketAddr::new(all, port)
 }
 
-/// Has a port at every address of this machine, and takes what comes from it alone, which nobody reads.
+/// Creates the socket that never sends, bound to a port at every address of this machine, on loopback alone.
 fn silent() -> Result<OwnedFd, Errno> {
     let any = [(libc::AF_INET6, Ipv6Addr::UNSPECIFIED.into()), (libc::AF_INET, Ipv4Addr::UNSPECIFIED.into())];
     let silent = |(family, address): (c_int, IpAddr)| {
@@ -251,12 +250,12 @@ fn silent() -> Result<OwnedFd, Errno> {
         socket::bind(&socket, &Address::of_internet(SocketAddr::new(address, 0)))?;
         Ok(socket)
     };
-    // Without IPv6 there is no address of it either.
+    // Without IPv6 the machine has no address of it either.
     let [both, v4] = any;
     silent(both).or_else(|_: Errno| silent(v4))
 }
 
-/// Acts while all these sockets let others have their ports, and each of these others does.
+/// Acts while all these sockets share their ports, which also needs the consent of each other owner.
 fn shared(sockets: &[&OwnedFd], act: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     let mut before = vec![];
     let mut result = Ok(());

@@ -1,4 +1,4 @@
-//! Where a call may lead, and whom it may bring in.
+//! Rules of the mediator: destinations that a call may lead to, and peers that it may let in.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -15,21 +15,22 @@ use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::tree::{ProcessTree, by_descriptor};
 
-/// What the mediated programs may reach.
+/// Rules for the destinations of the mediated programs.
 #[derive(Debug)]
 pub(super) struct MediationRules {
     tree: ProcessTree,
     network: Net,
-    /// The cookie of the network namespace, if the kernel tells (Linux 5.14).
+    /// Cookie of the network namespace, if the kernel reports it (Linux 5.14).
     namespace: Option<u64>,
 }
 
-/// Whose the network namespace is.
+/// Kind of the network namespace.
 #[derive(Debug)]
 pub(super) enum Net {
-    /// The host's, with rules for it.
+    /// The host's namespace, with rules for it.
     Host(Box<HostNetwork>),
-    /// Private: all names in it are from inside; but paths lead out of it, and so do sockets that were made outside and handed in.
+    /// Private namespace: all names in it are from inside; but paths lead out of it, and so do sockets that
+    /// were made outside and handed in.
     Private,
 }
 
@@ -42,16 +43,15 @@ impl Net {
     }
 }
 
-/// Where a call leads.
+/// Destination of a call.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The address to act on.
     pub(super) address: Address,
-    /// Where on this machine that is, if only what is from inside may be there.
+    /// Address on this machine, if only sockets from inside may have it.
     pub(super) inside: Option<SocketAddr>,
-    /// Which socket has it, if it is an abstract name and the kernel does not judge.
+    /// Cookie of the socket that has the abstract name, if the kernel does not judge.
     named: Option<u64>,
-    /// What the address names, which must stay open until then.
+    /// Open file behind the address, which must stay open during the call.
     _held: Option<OwnedFd>,
 }
 
@@ -62,18 +62,18 @@ impl From<Address> for Target {
 }
 
 impl MediationRules {
-    /// Rules for a tree and the network of the namespace that this process is in.
+    /// Returns rules for a tree and the network namespace that this process is in.
     pub(super) fn new(tree: ProcessTree, network: Net) -> Result<Self, Errno> {
         let namespace = socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok();
         Ok(Self { tree, network, namespace })
     }
 
-    /// Where the programs may write.
+    /// Returns the tree in which the programs may write.
     pub(super) fn tree(&self) -> &ProcessTree {
         &self.tree
     }
 
-    /// Where an address leads that `socket` is to connect or send to.
+    /// Judges the address that `socket` is to connect or send to.
     pub(super) fn target(
         &self,
         caller: &Caller<'_>,
@@ -90,8 +90,9 @@ impl MediationRules {
         }
     }
 
-    /// Fails with `EACCES` for a socket that was made in another network namespace and handed in: names are those of its own one.
-    /// Where the kernel does not tell, none leads anywhere from a private one.
+    /// Fails with `EACCES` for a socket that was made in another network namespace and handed in: names are
+    /// those of its own namespace. If the kernel does not report cookies, no handed-in socket leads out of a
+    /// private namespace.
     fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_told = self.namespace.is_some() || self.network.host().is_some();
         if is_told && socket::network(socket).ok() == self.namespace { Ok(()) } else { Err(Errno::EACCES) }
@@ -112,8 +113,9 @@ impl MediationRules {
         }
     }
 
-    /// An address without a family dissolves an association; what is no internet address at all the kernel refuses. Ports are asked
-    /// about in TCP and UDP: other protocols, of sockets that were handed in, have ports of their own.
+    /// Judges an internet address. An address without a family dissolves an association; the kernel denies
+    /// one that is no internet address. Only ports of TCP and UDP are looked up: other protocols, of sockets
+    /// that were handed in, have ports of their own.
     fn internet(
         &self,
         caller: &Caller<'_>,
@@ -136,12 +138,12 @@ impl MediationRules {
         Ok(address.into())
     }
 
-    /// Whether what is connected to is on this machine, where only a full queue has it wait.
+    /// True if the target is on this machine, where only a full queue delays a connection.
     pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()
     }
 
-    /// Does what a connection to inside needs before it is begun.
+    /// Prepares a connection to a target inside before it is started.
     pub(super) fn prepare(
         &self,
         caller: &Caller<'_>,
@@ -159,7 +161,7 @@ impl MediationRules {
         }
     }
 
-    /// Whether a connection that was begun has led where it was to lead.
+    /// True if a connection that was started has reached its target.
     pub(super) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
         match (self.network.host(), target.inside, target.address.meaning()) {
             (Some(host), Some(inside), _) => host.has_led_inside(kind, inside),
@@ -170,12 +172,11 @@ impl MediationRules {
         }
     }
 
-    /// Keeps everybody outside from a socket that no program has yet.
+    /// Protects a socket that no program has yet from strangers.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
     }
 
-    /// Binds a socket.
     pub(super) fn bind(
         &self,
         caller: &Caller<'_>,
@@ -189,7 +190,7 @@ impl MediationRules {
         }
     }
 
-    /// Why an address could not be taken.
+    /// Explains a failed `bind`.
     pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Denied {
         match (self.network.host(), address.meaning()) {
             (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
@@ -197,8 +198,8 @@ impl MediationRules {
         }
     }
 
-    /// Why a target was not reached: in a private network there is no way to anywhere else, and on the host's the kernel denies abstract
-    /// names.
+    /// Explains an unreachable target: a private network leads nowhere else, and on the host's the kernel
+    /// denies abstract names.
     pub(super) fn hindrance_of_way(&self, kind: SocketKind, target: &Target, errno: Errno) -> Denied {
         match (&self.network, target.address.meaning()) {
             (Net::Host(host), Meaning::Abstract(name)) if errno == Errno::EPERM => {
@@ -211,12 +212,12 @@ impl MediationRules {
         }
     }
 
-    /// Whether the other end of an accepted connection may be let in.
+    /// True if the other end of an accepted connection may be let in.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         self.network.host().is_none_or(|host| host.knows(accepted, kind, peer))
     }
 
-    /// Whether control data of this level and name may go along.
+    /// True if control data of this level and name may be passed on.
     pub(super) fn allows_control(&self, kind: SocketKind, level: c_int, name: c_int) -> bool {
         self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
     }
@@ -236,7 +237,7 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// A listener from inside, a client, and the name that the first one has.
+    /// Returns a listener from inside, a client, and the name of the listener.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());
@@ -257,7 +258,7 @@ mod tests {
         crate::tests::comes_true(|| !rules.has_led_inside(kind, &target));
     }
 
-    /// Denies this thread to ask it.
+    /// Makes the kernel deny socket lists to this thread.
     fn deny_sockets() {
         let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let architecture = std::env::consts::ARCH.try_into().unwrap();

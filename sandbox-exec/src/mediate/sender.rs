@@ -1,4 +1,4 @@
-//! Sending a signal as far as its sender's scope reaches.
+//! Sends a signal to the targets in its sender's scope.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,15 @@ use super::lineage::{Lineage, Scope};
 use super::refusals::Denied;
 use super::status::Status;
 
-/// How often what forks meanwhile is looked for.
+/// Maximum number of searches for processes that are forked meanwhile.
 const ROUNDS: usize = 16;
 
-/// A signal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its number.
     pub(super) number: c_int,
-    /// What comes with it.
     pub(super) info: Option<Info>,
 }
 
-/// Sends one signal for one caller.
 pub(super) struct Sender<'a> {
     pub(super) lineage: &'a Lineage,
     pub(super) scope: Scope,
@@ -34,8 +30,8 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Signals a process or a thread in the scope, unless it is the caller's own: that is left to be signalled. `confirm` is asked
-    /// when it is held.
+    /// Signals a process or a thread in the scope. Returns the target unsent if it is the caller's own
+    /// process. Calls `confirm` once the target is pinned.
     pub(super) fn to_one(
         &self,
         process: pid_t,
@@ -50,12 +46,12 @@ impl Sender<'_> {
         Ok(aim.fire(self.sent.number, self.sent.info).map(|()| None)?)
     }
 
-    /// Takes hold of a process, or a thread of it, that may be signalled.
+    /// Pins a process, or a thread of it, that may be signalled.
     fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Denied> {
         let aim = Aim::take(process, thread)?;
         let target = Status::of(process)?;
         let errno = Errno::EPERM;
-        // Root signals everybody, but for what the sandbox took.
+        // Root may signal all processes, except those that the sandbox protects.
         if !may_signal(self.caller, &target) && !geteuid().is_root() {
             return Err(errno.into());
         }
@@ -65,8 +61,8 @@ impl Sender<'_> {
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
-    /// Signals all of a group, or everybody, in the scope, but the caller's own process: that is left to be signalled, if it is
-    /// one of them.
+    /// Signals all processes of a group, or all processes, in the scope. Returns the caller's own process
+    /// unsent, if it is one of them.
     pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Denied> {
         let mut reached: HashMap<pid_t, Aim> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
@@ -97,7 +93,7 @@ impl Sender<'_> {
         if group.is_some_and(|group| group == self.caller.group) {
             itself = Some(self.aim(self.caller.process, None)?);
         }
-        // There is always somebody outside, and kill(-1) does not tell.
+        // There is always a process outside, and kill(-1) does not report it.
         match (itself, group) {
             (None, Some(_)) if reached.is_empty() => Err(denied.unwrap_or(Errno::ESRCH.into())),
             (itself, _) => Ok(itself),
@@ -105,13 +101,14 @@ impl Sender<'_> {
     }
 }
 
-/// kill(2): the sender's real or effective uid is the target's real or saved one. Capabilities it has none.
+/// True as in kill(2): the sender's real or effective uid is the target's real or saved one. The sender has
+/// no capabilities.
 fn may_signal(sender: &Status, target: &Status) -> bool {
     let [real, _, saved] = target.uids;
     sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))
 }
 
-/// The processes of a group, or all.
+/// Returns the processes of a group, or all.
 fn members(group: Option<pid_t>) -> Vec<pid_t> {
     numbers("/proc").filter(|process| in_group(*process, group).is_ok()).collect()
 }

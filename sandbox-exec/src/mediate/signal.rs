@@ -1,13 +1,16 @@
-//! Signals to other processes, where Landlock has no scope for them (below ABI 6): each goes where the caller's scope
-//! ([`super::lineage`]) reaches, as from a domain that bounds signals, and else fails with `EPERM`.
+//! Signals to other processes, where Landlock has no scope for them (below ABI 6): a signal succeeds within
+//! the caller's scope ([`super::lineage`]), as from a domain that bounds signals, and otherwise fails with
+//! `EPERM`.
 //!
-//! A signal to the caller's own process goes on by itself: its number is in a register, which nobody changes while the call
-//! waits, and it is the caller's own for as long as the caller lives. So the decision cannot be outrun. All others are sent by the broker, to
-//! a process that it holds by descriptor (`pidfd_open(2)`): a number can be another's by then.
+//! A signal to the caller's own process continues in the kernel: its number is in a register, which no other
+//! thread can change while the call waits, and it is the caller's own for as long as the caller lives. So
+//! nothing can change between the decision and the call. The broker sends all other signals, to a process
+//! that it pins by descriptor (`pidfd_open(2)`): a number can be reused by then.
 //!
-//! What a program can notice: `si_pid` of kill(2) is the broker's; what `sigqueue(3)` passes arrives as it was written. A process that
-//! is forked while its group is signalled may be missed, but by SIGKILL and SIGSTOP. Before Linux 5.19 a handler that runs while
-//! the call waits has the call made again, if it says `SA_RESTART`, or fail with `EINTR`.
+//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as it was
+//! written. A process that is forked while its group is signalled may be missed, except by SIGKILL and
+//! SIGSTOP. Before Linux 5.19 a handler that runs while the call waits makes the kernel restart the call, if
+//! the handler has `SA_RESTART`, or fail it with `EINTR`.
 
 use std::fs;
 
@@ -26,40 +29,39 @@ use super::status::Status;
 use crate::descendants::FENCE;
 use crate::system;
 
-/// `PIDFD_SIGNAL_THREAD` and the others (linux/pidfd.h, Linux 6.9).
+/// Flags of `pidfd_send_signal(2)`: `PIDFD_SIGNAL_THREAD` and the others (linux/pidfd.h, Linux 6.9).
 const SIGNAL_THREAD: u64 = 1;
 const SIGNAL_PROCESS: u64 = 2;
 const SIGNAL_GROUP: u64 = 4;
 
-/// What judges signals.
+/// State of the mediation of signals.
 #[derive(Debug)]
 pub(super) struct Signals {
     lineage: Lineage,
     undisturbed: bool,
 }
 
-/// Whom a call signals.
+/// Target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// A process, by the number of any of its threads.
+    /// Process, by the number of any of its threads.
     Process(pid_t),
-    /// A thread, of this process if one is named.
+    /// Thread, of this process if one is named.
     Thread(Option<pid_t>, pid_t),
-    /// A process group.
     Group(pid_t),
-    /// All but the caller.
+    /// All processes but the caller.
     Everybody,
 }
 
 impl Signals {
-    /// For the processes beneath this one.
+    /// Returns the state for the processes beneath this one.
     pub(super) fn new() -> Self {
         Self { lineage: Lineage::new(), undisturbed: system::waits_undisturbed() }
     }
 }
 
 impl MediatedCall<'_, '_> {
-    /// kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and their kind.
+    /// Mediates kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and similar calls.
     pub(super) fn signal(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let signals = self.shared.signals.as_ref().ok_or(Errno::ENOSYS)?;
         let caller = Status::of(self.caller.thread())?;
@@ -90,7 +92,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, &caller, whom, sent, || Ok(()))
     }
 
-    /// `pidfd_send_signal(2)`. What a descriptor of the caller's names is told by its `fdinfo`.
+    /// `pidfd_send_signal(2)`: finds the target of the caller's descriptor in its `fdinfo`.
     fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<NotificationAnswer, Errno> {
         let [descriptor, number, info, flags, ..] = self.arguments;
         let named = self.named(descriptor)?;
@@ -110,7 +112,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, caller, whom, sent, same)
     }
 
-    /// Sends it as far as the caller's scope reaches; `confirm` is asked before a process is signalled.
+    /// Sends a signal within the caller's scope; calls `confirm` before a process is signalled.
     fn send_signal(
         &self,
         signals: &Signals,
@@ -124,7 +126,7 @@ impl MediatedCall<'_, '_> {
         self.signal_itself(signals, itself, sent)
     }
 
-    /// All but the caller's own process, which is left to be signalled, if it is meant too.
+    /// Signals all targets but the caller's own process, which it returns if it is a target too.
     fn signal_others(
         &self,
         signals: &Signals,
@@ -153,7 +155,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// What goes to the caller too arrives before the call returns, unless it would have the call made again.
+    /// Signals the caller itself before the call returns, unless that would restart the call.
     fn signal_itself(
         &self,
         signals: &Signals,
@@ -167,12 +169,12 @@ impl MediatedCall<'_, '_> {
             return aim.fire(sent.number, sent.info).map(|()| NotificationAnswer::Value(0));
         }
         self.shared.listener.answer(self.caller.id(), NotificationAnswer::Value(0));
-        // It was there when it was asked for.
+        // The target existed when the call was made.
         let _ended = aim.fire(sent.number, sent.info);
         Ok(NotificationAnswer::Given)
     }
 
-    /// The process or thread that a descriptor of the caller's stands for.
+    /// Returns the process or thread of the caller's descriptor.
     fn named(&self, descriptor: u64) -> Result<Named, Errno> {
         let path = format!("/proc/{}/fdinfo/{}", self.caller.thread(), integer(descriptor));
         let text = fs::read_to_string(path).map_err(|error| match error.raw_os_error() {
@@ -183,7 +185,7 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// What `fdinfo` says of a pidfd.
+/// Content of the `fdinfo` of a pidfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Named {
     number: pid_t,
@@ -191,7 +193,7 @@ struct Named {
 }
 
 impl Named {
-    /// `flags:` in octal, and `Pid:`, negative once it is reaped (`pidfd_open(2)`).
+    /// Parses `flags:` in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
     fn parse(text: &str) -> Result<Self, Errno> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let number = value("Pid:").and_then(|number| number.parse().ok()).ok_or(Errno::EBADF)?;
@@ -202,7 +204,7 @@ impl Named {
     }
 }
 
-/// Whom kill(2) means by a number.
+/// Returns the targets of a number in kill(2).
 fn processes(number: c_int, caller: &Status) -> Result<Whom, Errno> {
     match number {
         0 => Ok(Whom::Group(caller.group)),
@@ -216,8 +218,8 @@ fn positive(number: c_int) -> Result<pid_t, Errno> {
     if number > 0 { Ok(number) } else { Err(Errno::EINVAL) }
 }
 
-/// Whether only the caller's own process can be meant, whatever happens meanwhile. Of another thread's number alone that is not
-/// so: it can end.
+/// True if the target can only be the caller's own process, whatever happens meanwhile. The number of another
+/// thread alone does not suffice: that thread can end.
 fn is_itself(whom: Whom, thread: pid_t, caller: &Status) -> bool {
     match whom {
         Whom::Process(number) => number == caller.process || number == thread,

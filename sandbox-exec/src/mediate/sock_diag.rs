@@ -1,4 +1,4 @@
-//! Questions to the kernel about the sockets of the network namespace, and its answers (`sock_diag(7)`).
+//! Queries to the kernel about the sockets of the network namespace (`sock_diag(7)`).
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,30 +14,30 @@ const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// `sizeof(struct nlmsghdr)`.
 const HEADER: usize = 16;
-/// More than the kernel puts into one datagram of a dump (`netlink_dump` of `net/netlink/af_netlink.c`).
+/// More bytes than the kernel puts into one datagram of a dump (`netlink_dump` of
+/// `net/netlink/af_netlink.c`).
 const BUFFER: usize = 64 << 10;
 
-/// What is asked for.
 pub(super) struct Question<'a> {
     /// `SOCK_STREAM` or `SOCK_DGRAM`.
     pub(super) style: c_int,
-    /// A family, or both of TCP.
+    /// Family; `None` for both families of TCP.
     pub(super) family: Option<c_int>,
-    /// In which states.
+    /// Bit set of socket states.
     pub(super) states: u32,
     /// `struct inet_diag_sockid`.
     pub(super) sockets: &'a [u8],
-    /// All that fit, or the one that a packet would find.
+    /// True for all sockets that match, false for the one that a packet would find.
     pub(super) all: bool,
 }
 
 impl Question<'_> {
-    /// Asks; every entry (`struct inet_diag_msg`) of the answer goes to `each`.
+    /// Sends the query; passes every entry (`struct inet_diag_msg`) of the answer to `each`.
     pub(super) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         Kernel::new()?.ask(&self.message()?, self.all, &mut each)
     }
 
-    /// `struct nlmsghdr`, and `struct inet_diag_req_v2` or the older `struct inet_diag_req`.
+    /// Builds `struct nlmsghdr`, and `struct inet_diag_req_v2` or the older `struct inet_diag_req`.
     fn message(&self) -> Result<Vec<u8>, Errno> {
         let protocol = if self.style == libc::SOCK_STREAM { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP };
         let byte = |value: c_int| u8::try_from(value).map_err(|_| Errno::EINVAL);
@@ -52,7 +52,7 @@ impl Question<'_> {
     }
 }
 
-/// `struct nlmsghdr`, and what it asks: for all entries, or for one.
+/// Builds a `struct nlmsghdr` for all entries, or for one, and appends the request.
 fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { 0 };
     let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
@@ -60,7 +60,7 @@ fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], body].concat())
 }
 
-/// A socket to ask with, and room for an answer.
+/// Netlink socket, and a buffer for answers.
 #[derive(Debug)]
 pub(super) struct Kernel {
     socket: File,
@@ -68,12 +68,13 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Of the network namespace that this process is in now.
+    /// Opens a socket in the network namespace that this process is in now.
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
     }
 
-    /// Has all sockets of a family that a request (`struct …_diag_req`) describes; every entry of the answer goes to `each`.
+    /// Lists all sockets of a family that a request (`struct …_diag_req`) describes; passes every entry of
+    /// the answer to `each`.
     pub(super) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
     }
@@ -84,7 +85,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Reads one datagram of the answer; whether there are more.
+    /// Reads one datagram of the answer; returns true if there are more.
     fn answer(&mut self, each: &mut impl FnMut(&[u8])) -> Result<bool, Errno> {
         let length = self.socket.read(&mut self.buffer).map_err(broken)?;
         let mut rest = self.buffer.get(..length).unwrap_or_default();
@@ -100,7 +101,7 @@ impl Kernel {
     }
 }
 
-/// The first message: its type, its content, and what follows.
+/// Splits off the first message: its type, its content, and the rest.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -108,7 +109,7 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// The attributes of an entry (`struct nlattr`): their types and values.
+/// Iterates over the attributes of an entry (`struct nlattr`): their types and values.
 pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
@@ -119,8 +120,8 @@ pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-/// Why there is no answer, or none any more: such a message begins with it, negative (`struct nlmsgerr`; `netlink_dump_done` of
-/// `net/netlink/af_netlink.c`).
+/// Returns the error that ends an answer: such a message starts with its number, negative (`struct nlmsgerr`;
+/// `netlink_dump_done` of `net/netlink/af_netlink.c`).
 fn errno(content: &[u8]) -> Option<Errno> {
     let number = c_int::from_ne_bytes(*content.first_chunk()?);
     (number < 0).then(|| Errno::from_raw(number.saturating_neg()))
@@ -134,7 +135,7 @@ fn broken(error: std::io::Error) -> Errno {
 mod tests {
     use super::*;
 
-    /// `ENOENT`: no such family, no such protocol, or no such socket (`sock_diag_rcv_msg`, `inet_diag_lock_handler`).
+    /// `ENOENT`: no such family, protocol, or socket (`sock_diag_rcv_msg`, `inet_diag_lock_handler`).
     #[test]
     fn the_kernel_says_what_it_does_not_list() {
         let list = |family: c_int, protocol: u8| {

@@ -18,10 +18,10 @@ use nix::sys::socket::sockopt::PeerCredentials;
 
 use super::address::Address;
 
-/// The number of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
+/// Number of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
 pub(super) const LOOPBACK: c_int = 1;
 
-/// What kind a socket is: its family and its type.
+/// Family and type of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SocketKind {
     pub(super) family: c_int,
@@ -29,7 +29,7 @@ pub(super) struct SocketKind {
 }
 
 impl SocketKind {
-    /// Of a descriptor; `ENOTSOCK` if it is none.
+    /// Returns the kind of a descriptor; `ENOTSOCK` if it is no socket.
     pub(super) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,
@@ -37,36 +37,35 @@ impl SocketKind {
         })
     }
 
-    /// Whether it carries bytes rather than messages.
+    /// True if the socket carries bytes rather than messages.
     pub(super) fn is_stream(self) -> bool {
         self.style == libc::SOCK_STREAM
     }
 
-    /// Whether a message on it can have an address that matters: of what is connected, the kernel ignores or refuses it
+    /// True if the address of a message matters: on a connected socket the kernel ignores or denies it
     /// (`tcp_sendmsg`, `unix_stream_sendmsg`, `unix_seqpacket_sendmsg`).
     pub(super) fn takes_addresses(self) -> bool {
         !matches!(self.style, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
     }
 
-    /// Whether there are addresses of its family that lead out of the sandbox: not to the kernel alone.
+    /// True if some addresses of this family lead out of the sandbox: not to the kernel alone.
     pub(super) fn leads_out(self) -> bool {
         self.family != libc::AF_NETLINK
     }
 
-    /// Whether it has internet addresses.
     pub(super) fn is_internet(self) -> bool {
         matches!(self.family, libc::AF_INET | libc::AF_INET6)
     }
 }
 
-/// The kind of a descriptor of this process, if it is a socket.
+/// Returns the kind of a descriptor of this process, if it is a socket.
 pub(super) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it is.
     let open = unsafe { BorrowedFd::borrow_raw(number) };
     SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
-/// `socket(2)`, close-on-exec here.
+/// `socket(2)`, close-on-exec in this process.
 pub(super) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) };
@@ -74,7 +73,7 @@ pub(super) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<Owned
     Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// Whether it is one end of a connection, and will not be anything else but by a call that is mediated.
+/// True if the socket is one end of a connection, which only a mediated call can change.
 pub(super) fn is_connected_stream(socket: &OwnedFd) -> bool {
     SocketKind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
 }
@@ -104,7 +103,8 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Resu
     Errno::result(answer).map(drop)
 }
 
-/// Whether it has its ports in TCP or UDP, and not in a protocol that looks like one of these (MPTCP, SCTP, UDP-Lite, ICMP).
+/// True if the socket has its ports in TCP or UDP, and not in a protocol that looks similar (MPTCP, SCTP,
+/// UDP-Lite, ICMP).
 pub(super) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, Errno> {
     let protocol = option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?;
     Ok(match kind.style {
@@ -114,49 +114,51 @@ pub(super) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, 
     })
 }
 
-/// Which socket it is (`SO_COOKIE`): no other of this kernel has the same, also later.
+/// Returns the cookie of a socket (`SO_COOKIE`): no other socket of this kernel has the same, also later.
 pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// Which network namespace it belongs to (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
+/// Returns the cookie of its network namespace (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
 pub(super) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
     const SO_NETNS_COOKIE: c_int = 71;
     read_option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// A new datagram socket of an internet family.
+/// Creates a datagram socket of an internet family.
 pub(super) fn datagram(family: c_int) -> Result<OwnedFd, Errno> {
     make(family, libc::SOCK_DGRAM, 0)
 }
 
-/// Lets others that let it too have the port of a socket (`SO_REUSEADDR`), or not; whether it did before.
+/// Lets a socket share its port with others that allow it too (`SO_REUSEADDR`), or not; returns the old
+/// setting.
 pub(super) fn allow_reuse(socket: &OwnedFd, reuse: bool) -> Result<bool, Errno> {
     let before = option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR)? != 0;
     set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse.into())?;
     Ok(before)
 }
 
-/// A socket to ask the kernel with.
+/// Creates a netlink socket for queries.
 pub(super) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
     make(libc::AF_NETLINK, libc::SOCK_RAW, protocol)
 }
 
-/// Whether a call on it waits: `O_NONBLOCK` is not set. Never changed here, since the caller would see it.
+/// True if a call on the socket waits: `O_NONBLOCK` is not set. Never changed here, since the caller would
+/// see it.
 pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
     let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
     Ok(flags & libc::O_NONBLOCK == 0)
 }
 
-/// Whether there is something to read, or a connection to accept.
+/// True if there is data to read, or a connection to accept.
 pub(super) fn is_readable(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not made again after a signal
-/// (signal(7)).
+/// True if a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not restarted
+/// after a signal (signal(7)).
 pub(super) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
     let value = read_option::<{ size_of::<libc::timeval>() }>(socket, libc::SOL_SOCKET, name);
     value.is_ok_and(|value| value.iter().any(|&byte| byte != 0))
@@ -169,20 +171,21 @@ pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> 
     Errno::result(answer).map(drop)
 }
 
-/// Undoes `connect(2)`, which nobody may go on with. What fails then is the socket's use.
+/// Undoes `connect(2)`, so that no process can use the connection. Later calls on the socket fail.
 pub(super) fn disconnect(socket: &OwnedFd) {
     // SAFETY: integers only.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
     release_port(socket);
 }
 
-/// Gives up the peer of a socket, and its port if the kernel has chosen it (`__udp_disconnect`, `tcp_disconnect`).
+/// Dissolves the association of a socket, and gives up its port if the kernel has chosen it
+/// (`__udp_disconnect`, `tcp_disconnect`).
 pub(super) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
-/// Attaches a filter to what a socket receives, in place of the one that it has (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` if there is no
-/// memory for it.
+/// Attaches a filter to the packets that a socket receives, in place of the old filter (`SO_ATTACH_FILTER`,
+/// socket(7)). `ENOBUFS` if there is no memory for it.
 pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
     let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
     let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
@@ -198,33 +201,32 @@ pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Re
     }
 }
 
-/// Whether others may have its port; so they may, if it does not say.
+/// True if other sockets may share the port, or if the setting is unknown.
 pub(super) fn shares_port(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)
 }
 
-/// True if it sets `SO_REUSEADDR`, or does not say.
+/// True if `SO_REUSEADDR` is set, or unknown.
 pub(super) fn shares_address(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR) != Ok(0)
 }
 
-/// Keeps a socket of IPv6 from the addresses of IPv4 (`IPV6_V6ONLY`, ipv6(7)).
+/// Restricts an IPv6 socket to IPv6 addresses (`IPV6_V6ONLY`, ipv6(7)).
 pub(super) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
 }
 
-/// True if it keeps to IPv6.
 pub(super) fn keeps_to_v6(socket: &OwnedFd) -> bool {
     option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
-/// Lets a connection that is not answered be asked for once more only, which is after a second (`tcp(7)`).
+/// Limits a connection attempt to one retry, after a second (`tcp(7)`).
 pub(super) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
 }
 
-/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, Linux 5.7 without a capability;
-/// asm-generic/socket.h); `EACCES` if it is tied to another.
+/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, Linux 5.7 without a
+/// capability; asm-generic/socket.h); `EACCES` if it is tied to another device.
 pub(super) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
     const SO_BINDTOIFINDEX: c_int = 62;
     if option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX)? == LOOPBACK {
@@ -236,7 +238,7 @@ pub(super) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// `sendmsg(2)`: data and control data to an address, if there is one.
+/// `sendmsg(2)`: sends data and control data to an address, if there is one.
 pub(super) fn send(
     socket: &OwnedFd,
     address: Option<&Address>,
@@ -263,7 +265,7 @@ pub(super) fn send(
     Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0))
 }
 
-/// `accept4(2)`, close-on-exec here: a socket, and who is at its other end.
+/// `accept4(2)`, close-on-exec in this process: returns the socket and the peer's address.
 pub(super) fn accept(socket: &OwnedFd, flags: c_int) -> Result<(OwnedFd, Address), Errno> {
     let flags = flags | libc::SOCK_CLOEXEC;
     name(|storage, length| {
@@ -289,12 +291,12 @@ pub(super) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
     .map(|(_, address)| address)
 }
 
-/// The port of a socket, 0 if it has none.
+/// Returns the port of a socket, 0 if it has none.
 pub(super) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }
 
-/// True of one end of a pair, or of a connection, whether the other is still there (`SO_PEERCRED` of unix(7)).
+/// True of one end of a pair, or of a connection, even if the other end is gone (`SO_PEERCRED` of unix(7)).
 pub(super) fn has_met_a_peer(socket: &OwnedFd) -> bool {
     getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.pid() != 0 || peer.uid() != libc::uid_t::MAX)
 }

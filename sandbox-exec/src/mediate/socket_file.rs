@@ -1,11 +1,12 @@
-//! `bind(2)` of a unix socket to a path, which makes a file there.
+//! `bind(2)` of a unix socket to a path, which creates a file there.
 //!
-//! It is performed here, like every `bind` that is mediated: let go on, the call would look its descriptor up once more, which by
-//! then can be that of an internet socket, and take a port that nobody judged. What is performed here is judged by the kernel by the
-//! program's own rules: on a thread that has entered the program's domain, in the same mounts, as the same user. So it does not
-//! matter what the path leads to by then. A domain of a program's own making, inside that one, is not asked.
+//! It is performed here, like every `bind` that is mediated: if the kernel continued the call, it would look
+//! up the descriptor once more, which by then can be that of an internet socket, and take a port that was
+//! never judged. The kernel judges the performed call by the program's own rules: it runs on a thread that
+//! has entered the program's domain, in the same mounts, as the same user. So it does not matter if the path
+//! leads elsewhere by then. A domain of a program's own making, inside that one, is not asked.
 //!
-//! The path goes to the kernel as the program wrote it, since it is what `getsockname(2)` says afterwards.
+//! The path goes to the kernel as the program wrote it, since `getsockname(2)` returns it afterwards.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -28,23 +29,21 @@ use super::{metadata, socket};
 use crate::domain::Domain;
 use crate::system;
 
-/// A directory that a path begins from, and the mode bits that new files lack: both are the whole process's, so that one at a
-/// time is bound.
+/// Serializes calls that change the working directory and the umask, since both belong to the whole process.
 static OF_THE_PROCESS: Mutex<()> = Mutex::new(());
 
-/// The path of a socket as a program means it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     address: Address,
-    /// The directory that a relative path begins at, or that stands in the address as a descriptor.
+    /// Directory that a relative path starts at, or that the address names by a descriptor.
     directory: Option<OwnedFd>,
-    /// The mode bits that the file lacks.
+    /// Mode bits that the file lacks.
     umask: mode_t,
 }
 
 impl SocketFile {
-    /// Looks up what of a path is the caller's own: its working directory, its descriptors, its umask. All of it is only if the
-    /// call still waits afterwards.
+    /// Looks up the parts of a path that belong to the caller: its working directory, its descriptors, its
+    /// umask. They are the caller's only if the call still waits afterwards.
     pub(super) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
         let umask = Status::of(caller.thread())?.umask;
         let start = if path.is_absolute() {
@@ -63,7 +62,7 @@ impl SocketFile {
         Ok(Self { address, directory: Some(directory), umask })
     }
 
-    /// Binds a socket to it, inside a domain.
+    /// Binds a socket to the path, inside a domain.
     pub(super) fn bind(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let _alone = OF_THE_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         thread::scope(|scope| {
@@ -72,7 +71,7 @@ impl SocketFile {
         })
     }
 
-    /// The life of a thread, which ends with this: a domain is for good.
+    /// Main function of a thread that ends afterwards: a domain is entered for good.
     fn bind_inside(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let entered = system::set_no_new_privs().and_then(|()| domain.enter());
         entered.map_err(|_| Errno::EACCES)?;
@@ -82,12 +81,12 @@ impl SocketFile {
         let ours = umask(Mode::from_bits_truncate(self.umask));
         let bound = socket::bind(socket, &self.address);
         umask(ours);
-        // No directory of the program's is kept in use.
+        // Releases the program's directory.
         chdir("/").and(bound)
     }
 }
 
-/// The directory that a path names something in, and the name with the slashes behind it.
+/// Splits a path into its directory, and its last name with trailing slashes.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     match path[..end].iter().rposition(|&byte| byte == b'/') {

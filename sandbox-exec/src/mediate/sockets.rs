@@ -1,4 +1,4 @@
-//! How the mediator gets at the sockets of callers.
+//! Access of the mediator to the sockets of callers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,27 +10,26 @@ use super::caller::{duplicate, pidfd_open};
 use super::holding::HoldingPlace;
 use super::socket::{self, SocketKind};
 
-/// How the mediator gets at the sockets of callers. The filter and the mediator must agree.
+/// Access of the mediator to the sockets of callers. The filter and the mediator must agree.
 #[derive(Clone, Debug)]
 pub enum Sockets {
-    /// It duplicates them (`pidfd_getfd(2)`, Linux 5.6).
+    /// The mediator duplicates them (`pidfd_getfd(2)`, Linux 5.6).
     Duplicated,
-    /// It has made them itself, where a container's profile denies that call.
+    /// The mediator has made them itself, where a container's profile denies that call.
     Made(HandedIn),
 }
 
-/// The sockets that the mediated programs begin with: nobody here has made them.
+/// Sockets that the mediated programs have from the start: the mediator has not made them.
 #[derive(Clone, Debug, Default)]
 pub struct HandedIn {
-    /// By inode.
     by_inode: HashMap<u64, SocketKind>,
-    /// Whether there may be others.
+    /// True if there may be others.
     others: bool,
 }
 
 impl Sockets {
-    /// Tries which way there is, in the process that the mediated programs will be made by, with the descriptors that they
-    /// will have.
+    /// Probes the access, in the process that will start the mediated programs, with the descriptors that
+    /// they will have.
     pub fn probe() -> Self {
         let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
             .and_then(|process| duplicate(&process, process.as_raw_fd()));
@@ -40,14 +39,13 @@ impl Sockets {
         }
     }
 
-    /// Whether it makes them itself.
     pub(crate) fn are_made(&self) -> bool {
         matches!(self, Self::Made(_))
     }
 }
 
 impl HandedIn {
-    /// The sockets of this process.
+    /// Finds the sockets of this process.
     fn find() -> Self {
         let Ok(all) = fs::read_dir("/proc/self/fd") else {
             return Self { others: true, ..Self::default() };
@@ -65,12 +63,12 @@ impl HandedIn {
         found
     }
 
-    /// What kind one of them is.
+    /// Returns the kind of a socket, if it was handed in.
     pub(super) fn kind(&self, inode: u64) -> Option<SocketKind> {
         self.by_inode.get(&inode).copied()
     }
 
-    /// Whether there is one that takes an address with each message.
+    /// True if one of them takes an address with each message.
     pub(super) fn take_addresses(&self) -> bool {
         self.others || self.by_inode.values().any(|kind| kind.takes_addresses())
     }

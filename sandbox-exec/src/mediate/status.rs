@@ -1,39 +1,37 @@
-//! What the kernel says of a thread (`proc_pid_status(5)`).
+//! Status of a thread, as the kernel reports it (`proc_pid_status(5)`).
 
 use nix::errno::Errno;
 use nix::libc::{mode_t, pid_t};
 
 use super::text;
 
-/// A thread's status, as far as mediation looks at it.
+/// Fields of a thread's status that mediation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
-    /// The thread's state, by the letter of the kernel: 0 if it does not say.
+    /// State of the thread, by the letter of the kernel: 0 if unknown.
     pub(super) state: u8,
-    /// The process (thread group).
+    /// Thread group id.
     pub(super) process: pid_t,
-    /// The process that reaps it: who made it, or who has adopted it since.
+    /// Process that reaps it: its creator, or the process that has adopted it since.
     pub(super) parent: pid_t,
-    /// The process group.
     pub(super) group: pid_t,
-    /// How many threads the process has.
+    /// Number of threads of the process.
     pub(super) threads: usize,
     /// Real, effective and saved uid.
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
     pub(super) gids: [u32; 3],
-    /// The mode bits that files lack which it makes.
+    /// Mode bits that its new files lack.
     pub(super) umask: mode_t,
-    /// Signals that wait for this thread.
+    /// Signals that are pending for this thread.
     pub(super) pending: u64,
-    /// Signals that wait for any thread of the process.
+    /// Signals that are pending for the whole process.
     pub(super) shared_pending: u64,
-    /// Signals that this thread does not want now.
+    /// Signals that this thread blocks.
     pub(super) blocked: u64,
 }
 
 impl Status {
-    /// Reads the status of a thread.
     pub(super) fn of(thread: pid_t) -> Result<Self, Errno> {
         text::read_string(&format!("/proc/{thread}/status"))
             .map(|text| Self::parse(&text))
@@ -85,7 +83,7 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
-    /// As a name in many a language is once the kernel has cut it after fifteen bytes.
+    /// Such a name occurs when the kernel cuts a name of multi-byte characters after fifteen bytes.
     #[test]
     fn of_a_thread_whose_name_is_no_text() {
         let status = std::thread::spawn(|| {

@@ -8,8 +8,9 @@ use nix::libc;
 use super::address::Address;
 use super::socket;
 
-/// A socket with an abstract name. For the kernel it belongs to the domain that its maker was in (`sock_is_scoped` of
-/// `security/landlock/task.c`): made before a domain with a scope is entered, it is as good as the host's.
+/// Socket with an abstract name. For the kernel it belongs to the domain that its maker was in
+/// (`sock_is_scoped` of `security/landlock/task.c`): made before a domain with a scope is entered, it counts
+/// as the host's.
 #[derive(Debug)]
 pub(crate) struct Stranger {
     _socket: OwnedFd,
@@ -17,14 +18,14 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Makes it, by a name that the kernel chooses.
+    /// Creates the socket, by a name that the kernel chooses.
     pub(crate) fn new() -> Result<Self, Errno> {
         let socket = socket::make(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
         socket::bind(&socket, &Address::unnamed())?;
         Ok(Self { name: socket::own_name(&socket)?, _socket: socket })
     }
 
-    /// Whether the kernel denies it to this thread, and so to each that this one starts.
+    /// True if the kernel denies the socket to this thread, and so to each thread that this one starts.
     pub(crate) fn is_denied(&self) -> bool {
         let connected = socket::make(libc::AF_UNIX, libc::SOCK_DGRAM, 0)
             .and_then(|socket| socket::connect(&socket, &self.name));

@@ -1,9 +1,10 @@
-//! Which processes may share their table of descriptors with another (`CLONE_FILES` without `CLONE_THREAD`).
+//! Processes that share their table of descriptors with another (`CLONE_FILES` without `CLONE_THREAD`).
 //!
-//! Of a process with one thread, whose call waits, nothing changes the table meanwhile, unless another process has the same.
-//! Few programs make such a process (the leak sanitizer does); the filter reports each. A process that made one may not make
-//! another, nor may what it made. So a table has at most two processes, the parent and its child, for as long as both live;
-//! and `CLONE_PARENT`, which would hide whose child it is, is refused.
+//! While the call of a process with one thread waits, nothing changes its table, unless another process
+//! shares it. Few programs create such a process (the leak sanitizer does); the filter reports each. A
+//! process that created one may not create another, nor may its child. So a table has at most two processes,
+//! the parent and its child, for as long as both live; and `CLONE_PARENT`, which would hide the parent, is
+//! denied.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,15 +16,15 @@ use nix::unistd::Pid;
 
 use super::status::Status;
 
-/// How many processes may be dead before they are looked for.
+/// Number of processes that may be dead before the next search for dead ones.
 const SLACK: usize = 256;
 
-/// The processes that made another with their own table.
+/// Processes that created a child with their own table.
 #[derive(Debug, Default)]
 pub(super) struct Tables(Mutex<HashSet<pid_t>>);
 
 impl Tables {
-    /// A process, with this status, makes another that shares its table. `EPERM` if it may not.
+    /// Judges a process, with this status, that creates a child with its own table. `EPERM` if it may not.
     pub(super) fn share(&self, status: &Status, flags: c_int) -> Result<(), Errno> {
         let mut makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if flags & libc::CLONE_PARENT != 0
@@ -39,7 +40,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Whether only the threads of this process can change its table.
+    /// True if only the threads of this process can change its table.
     pub(super) fn is_private(&self, status: &Status) -> bool {
         let makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !makers.contains(&status.process) && !makers.contains(&status.parent)

@@ -1,10 +1,11 @@
-//! Ports that sockets outside hold: no socket from inside shares one, even where both allow it (`SO_REUSEADDR`, `SO_REUSEPORT`,
-//! socket(7)). The kernel would lead to one of them what is meant for the other: of datagrams all (`compute_score` of
-//! net/ipv4/udp.c), of connections each second one.
+//! Ports that sockets outside hold: no socket from inside shares one, even if both allow it (`SO_REUSEADDR`,
+//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets for one to the other: of datagrams all
+//! (`compute_score` of net/ipv4/udp.c), of connections each second one.
 //!
-//! It is looked who holds a port before a socket is bound, and again afterwards, since only then it is known which port the kernel
-//! has chosen, and whether somebody came meanwhile. A port that was chosen is then given up. One that was asked for stays bound until
-//! its program closes it, as it would if the service outside had come a moment later: that one may share it, and decides so itself.
+//! The owners of a port are looked up before a socket is bound, and again afterwards, since only then the
+//! port that the kernel has chosen is known, and a stranger may have come meanwhile. A port that the kernel
+//! chose is then given up. A port that the program named stays bound until the program closes it, as it would
+//! if the service outside had come a moment later: that service may share it, and decides so itself.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -17,26 +18,27 @@ use super::host::HostNetwork;
 use super::socket::{self, SocketKind};
 
 impl HostNetwork {
-    /// Fails with `EADDRINUSE` if a socket outside holds the port of the address that a socket is to be bound to.
+    /// Fails with `EADDRINUSE` if a socket outside holds the port of the address that a socket is to be bound
+    /// to.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
         kind: SocketKind,
         address: &Address,
     ) -> Result<(), Errno> {
-        // inet_bind of the kernel takes an address without a family for one of all.
+        // inet_bind of the kernel treats an address without a family as all addresses.
         let address = match address.meaning() {
             Meaning::Unspecified => address.clone().in_family(libc::AF_INET),
             _ => address.clone(),
         };
         match address.meaning() {
-            // Whether it keeps to IPv6 its program can change until it is bound.
+            // The program can change `IPV6_V6ONLY` until the socket is bound.
             Meaning::Internet(own) if own.port() != 0 => self.check(socket, kind, own, false),
             _ => Ok(()),
         }
     }
 
-    /// The same of a socket that was bound, which gives up its port if the kernel has chosen it.
+    /// Checks a socket after `bind`; it gives up its port if the kernel has chosen it.
     pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
@@ -47,7 +49,8 @@ impl HostNetwork {
         }
     }
 
-    /// A kernel that does not list sockets (`CONFIG_INET_UDP_DIAG`) keeps those apart that share nothing.
+    /// Fails if a socket outside holds the port. A kernel that does not list sockets (`CONFIG_INET_UDP_DIAG`)
+    /// keeps those apart that share nothing.
     fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
@@ -62,9 +65,10 @@ impl HostNetwork {
     }
 }
 
-/// True if it is no fault of the moment: there is no such family of netlink (`netlink_create`), no such list of it
-/// (`inet_diag_lock_handler`), or none of TCP in the old form (`sock_diag_rcv_msg`); or whoever started us keeps netlink from us, as
-/// systemd's `RestrictAddressFamilies` does, a filter of a container, or a module of the kernel.
+/// True if the error is permanent: netlink lacks this family (`netlink_create`), this list
+/// (`inet_diag_lock_handler`), or the old form of TCP (`sock_diag_rcv_msg`); or the environment denies
+/// netlink to this process, as systemd's `RestrictAddressFamilies`, a container's filter, or a kernel module
+/// does.
 fn does_not_list(errno: Errno) -> bool {
     let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
     never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)

@@ -1,11 +1,13 @@
-//! The trees in which mediated programs may act, and what lies in them.
+//! Trees in which mediated programs may act.
 //!
-//! A path is resolved once, to a descriptor; the descriptor is judged, and the act is performed on the descriptor. Which
-//! symbolic links led there does not matter, since it is the kernel's own name of what was found that is judged.
+//! A path is resolved once, to a descriptor; the descriptor is judged, and the act is performed on the
+//! descriptor. Symbolic links on the way do not matter, since the judged name is the kernel's own name of the
+//! found file.
 //!
-//! The roots are held open from the beginning: what later has the name of one is none. What is on the mount of a root lies where
-//! it says. A name on another mount can lie (one of another namespace, one that is mounted over or gone), so it is proven: opened
-//! again beneath the root, without links, it must lead to the same inode.
+//! The roots are held open from the start: a file that gets the name of a root later is no root. A file on
+//! the mount of a root lies where its name says. A name on another mount can lie (one of another namespace,
+//! one that is mounted over or gone), so it is proven: opened again beneath the root, without links, it must
+//! lead to the same inode.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,21 +25,22 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use super::refusals::Denied;
 use crate::system::file::mount_of;
 
-/// How often a file is looked for that has another name each time.
+/// Maximum number of searches for a file that has another name each time.
 const MOST_LOOKS: usize = 16;
 
-/// What the kernel adds to the last name of what has none any more (`d_path` of `fs/d_path.c`).
+/// Suffix that the kernel adds to the last name of a deleted file (`d_path` of `fs/d_path.c`).
 const DELETED: &[u8] = b" (deleted)";
 
-/// Trees, but for what is hidden in them.
+/// Trees without the hidden paths in them.
 #[derive(Debug)]
 pub(super) struct ProcessTree {
     roots: Vec<Root>,
-    /// By their bytes: what is found is canonical as they are, and comparing components costs ten times as much.
+    /// Compared by bytes: found names are canonical as well, and comparing components costs ten times as
+    /// much.
     hidden: Vec<PathBuf>,
 }
 
-/// A directory with all that is beneath it, or a file.
+/// Directory with all files beneath it, or a file.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
@@ -46,8 +49,8 @@ struct Root {
 }
 
 impl ProcessTree {
-    /// Of roots, but for what is hidden inside; both canonical. A root in a hidden place is granted all the same. A root that cannot
-    /// be opened contains nothing.
+    /// Returns a tree of roots without the hidden paths; both canonical. A root beneath a hidden path is
+    /// granted all the same. A root that cannot be opened contains nothing.
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -57,8 +60,9 @@ impl ProcessTree {
         Self { roots: roots.collect(), hidden }
     }
 
-    /// Opens the unix socket that a path leads to, if it lies in the tree. Who may not write a socket outside may not be
-    /// connected to it either (unix(7)), and what is none takes no connection: there the rules refuse nothing.
+    /// Opens the unix socket that a path leads to, if it lies in the tree. A socket outside that plain
+    /// permissions do not let the caller write cannot be connected to either (unix(7)), and a file of another
+    /// kind takes no connection: these failures are not denials by the rules.
     pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
@@ -69,9 +73,9 @@ impl ProcessTree {
         }
     }
 
-    /// Fails with `EACCES` unless what is open lies in the tree.
+    /// Fails with `EACCES` unless an open file lies in the tree.
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
-        // It may be moved while it is looked for, within the tree too, and back.
+        // The file may be moved during the search, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
             let name = name(found)?;
             if self.places(&name).next().is_none() {
@@ -87,7 +91,7 @@ impl ProcessTree {
         Err(Errno::EACCES)
     }
 
-    /// Whether what is open has no name any more, and its last one was in the tree: a temporary file.
+    /// True if an open file has no name any more, and its last one was in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
@@ -95,8 +99,8 @@ impl ProcessTree {
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
-    /// Whether what is open and has this name is on the mount of a root, which still has its own. What was deleted has a name
-    /// that could be another's.
+    /// True if an open file with this name is on the mount of a root, which still has its own name. The name
+    /// of a deleted file could belong to another file.
     fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
@@ -107,7 +111,7 @@ impl ProcessTree {
             .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
-    /// Whether this name of what is open leads to it, beneath a root and without links.
+    /// True if this name of an open file leads to it, beneath a root and without links.
     fn proves(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         let found = identity(found)?;
         let leads = |(root, rest): (&Root, &Path)| {
@@ -120,7 +124,7 @@ impl ProcessTree {
         Ok(self.places(name).any(leads))
     }
 
-    /// Where a name that is not hidden lies, root by root.
+    /// Returns the locations of a name that is not hidden, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
         let hides = |root: &Root| {
             self.hidden.iter().any(|hidden| name.starts_with(hidden) && !root.path.starts_with(hidden))
@@ -144,17 +148,17 @@ fn identity(file: &OwnedFd) -> Result<(libc::dev_t, libc::ino_t), Errno> {
     fstat(file).map(|FileStat { st_dev, st_ino, .. }| (st_dev, st_ino))
 }
 
-/// The kernel's name of what is open.
+/// Returns the kernel's name of an open file.
 pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
     fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
 }
 
-/// Whether plain permissions let the user of this process write what is open.
+/// True if plain permissions let the user of this process write an open file.
 pub(super) fn is_writable(file: &OwnedFd) -> bool {
     access(by_descriptor(file).as_str(), AccessFlags::W_OK).is_ok()
 }
 
-/// The path by which a call acts on an open file, in this process.
+/// Returns the path of an open file by its descriptor in this process.
 pub(super) fn by_descriptor(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }

@@ -1,9 +1,10 @@
-//! Calls that may wait for something: performed on threads that may wait, and ended when their callers want them to.
+//! Calls that may wait: performed on threads that may wait, and ended when their callers get a signal.
 //!
-//! Once a call was received, only fatal signals end its caller's waiting (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So somebody
-//! has to look whether a signal is pending whose handler should run, or the process is to stop. Nothing reports that: a thread of its own looks, often
-//! at first and then twenty times a second, as long as there is a call that waits. It also has another thread lead where the leader
-//! waits, against expectation.
+//! Once a call was received, only fatal signals end its caller's waiting
+//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So the mediator has to check for pending signals whose handler
+//! should run, or that stop the process. The kernel reports neither: a thread of its own looks, often at
+//! first and then twenty times a second, as long as a call waits. The thread also makes another thread lead
+//! if the leader waits unexpectedly.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,25 +21,24 @@ use super::listener::{Listener, NotificationAnswer};
 use super::status::Status;
 use crate::system::{self, process};
 
-/// How soon, and how often at least, a waiting call is looked at.
+/// Shortest and longest time between two looks at a waiting call.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
-/// How long a call takes at most that does not wait. A leader that takes longer is relieved.
+/// Maximum duration of a call that does not wait. A leader that takes longer is relieved.
 const EXPECTED: Duration = Duration::from_millis(1);
-/// How long to stay awake without a waiting call: the next one then needs no waking.
+/// Time to stay awake without a waiting call, so that the next one needs no wake-up.
 const LINGER: Duration = Duration::from_millis(200);
-/// How often a signal that any thread could take is seen before it is taken to be for this one.
+/// Number of times that a signal for the whole process is seen before it counts as one for this thread.
 const PATIENCE: u8 = 3;
 
-/// The most threads that are asked whether their process stops.
+/// Maximum number of threads that are looked at to find out if their process stops.
 const MOST_LOOKED_AT: usize = 8;
 
-/// Why an act did not succeed.
+/// Cause of an unsuccessful act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It failed.
     Failed(Errno),
-    /// A signal of the caller's wants to be handled.
+    /// The caller has a signal to handle.
     Interrupted,
 }
 
@@ -57,7 +57,6 @@ impl From<Stop> for NotificationAnswer {
     }
 }
 
-/// The calls that wait now.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     state: Mutex<State>,
@@ -67,21 +66,19 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 struct State {
     calls: Vec<Arc<Wait>>,
-    /// When the last of them began, and the last that its leader performs.
+    /// Start of the newest of them, and of the newest that its leader performs.
     began: Instant,
     led: Instant,
-    /// Until when the thread that looks sleeps.
+    /// State of the thread that looks.
     sleep: Sleep,
     ended: bool,
 }
 
-/// How long a thread sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
-    /// No longer than a leader may wait.
+    /// At most as long as a leader may wait.
     Short,
     Long,
-    /// Until it is woken.
     Endless,
 }
 
@@ -96,9 +93,8 @@ impl Default for State {
 struct Wait {
     id: u64,
     caller: pid_t,
-    /// The thread that performs the call.
     thread: pid_t,
-    /// If it leads.
+    /// Lead of the thread, if it leads.
     lead: Option<Lead>,
     since: Instant,
     verdict: AtomicU8,
@@ -110,8 +106,8 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait. `act` fails with `EINTR` when it is to be looked at again. `lead` is for a leader who expects
-    /// that it will not: it is made to let another lead, if it does.
+    /// Performs an act that may wait. `act` fails with `EINTR` to be interrupted and judged. `lead` is given
+    /// by a leader that does not expect to wait: if the act waits, another thread leads.
     pub(super) fn perform<T>(
         &self,
         caller: &Caller<'_>,
@@ -160,7 +156,7 @@ impl Waiting {
         wait
     }
 
-    /// Looks after the waiting calls until [`Waiting::end`].
+    /// Watches the waiting calls until [`Waiting::end`].
     pub(super) fn watch(&self, listener: &Listener, relieve: impl Fn(Lead)) {
         loop {
             let state = self.lock();
@@ -180,13 +176,13 @@ impl Waiting {
         }
     }
 
-    /// Lets the thread that looks end when no call waits.
+    /// Ends the thread that looks once no call waits.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.more.notify_all();
     }
 
-    /// Sleeps for as long as nobody wants to be looked at; what calls there are then.
+    /// Sleeps until the next look is due; returns the calls that wait then.
     fn sleep(&self, mut state: MutexGuard<'_, State>) -> Vec<Arc<Wait>> {
         let mut state = if state.calls.is_empty() && state.began.elapsed() > LINGER {
             state.sleep = Sleep::Endless;
@@ -201,12 +197,12 @@ impl Waiting {
         state.calls.clone()
     }
 
-    /// Interrupts the performing thread, if it still performs: a thread that was not yet in its system call is interrupted
-    /// at the next look.
+    /// Interrupts the performing thread, if it still performs: a thread that was not yet in its system call
+    /// is interrupted at the next look.
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
-            // The thread is alive, since it takes the lock before it goes on.
+            // The thread is alive, since it takes the lock before it continues.
             system::signal_thread(std::process::id().cast_signed(), wait.thread, interruption());
         }
     }
@@ -217,12 +213,13 @@ impl Waiting {
 }
 
 impl Wait {
-    /// The verdict on it, if it is to end. Processes that are to stop are looked up once in a round.
+    /// Returns the verdict on a call that is to end. Processes that are to stop are looked up once in a
+    /// round.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
         }
-        // A caller that is gone is found out by its call at the next look.
+        // The next look at the call finds out that the caller is gone.
         let status = Status::of(self.caller).ok()?;
         if status.pending & !status.blocked != 0
             || *stopping.entry(status.process).or_insert_with(|| is_to_stop(&status))
@@ -243,8 +240,9 @@ impl Wait {
     }
 }
 
-/// True if a thread has taken a signal that stops the process: it has not stopped before those have (`do_signal_stop` of kernel/signal.c)
-/// that wait for an answer, and have no signal pending. Every other thread shows that, but one that has ended or is traced.
+/// True if a thread has taken a signal that stops the process: the process stops only once those threads have
+/// stopped (`do_signal_stop` of kernel/signal.c) that wait for an answer, and have no signal pending. Every
+/// other thread shows that, except one that has ended or is traced.
 fn is_to_stop(status: &Status) -> bool {
     if status.threads < 2 {
         return false;
@@ -254,24 +252,25 @@ fn is_to_stop(status: &Status) -> bool {
     seen.find(|state| !matches!(state, b'D' | b'Z' | b'X' | b't')) == Some(b'T')
 }
 
-/// Until the call that began last wants to be looked at.
+/// Returns the time until the newest call is due for a look.
 fn pause(calls: &[Arc<Wait>]) -> Duration {
     let wanted = |wait: &Arc<Wait>| (wait.since.elapsed() / 4).clamp(SOONEST, LATEST);
     calls.iter().map(wanted).min().unwrap_or(LATEST)
 }
 
-/// The signal that interrupts. The last of the real-time ones, which no library uses by itself.
+/// Returns the signal that interrupts: the last real-time signal, which no library uses by itself.
 fn interruption() -> c_int {
     libc::SIGRTMAX()
 }
 
-/// Has the signal interrupt system calls and do nothing else, and blocks it in this thread and those that it makes.
+/// Makes the signal interrupt system calls and do nothing else, and blocks it in this thread and those that
+/// it starts.
 pub(super) fn prepare_interruption() -> Result<(), Errno> {
     process::let_interrupt(interruption())?;
     process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
-/// Lets this thread be interrupted by that signal, and by no other: they are the main thread's.
+/// Lets that signal, and no other, interrupt this thread: the others are the main thread's.
 pub(super) fn allow_interruption() -> Result<(), Errno> {
     process::mask(libc::SIG_SETMASK, interruption(), true)
 }

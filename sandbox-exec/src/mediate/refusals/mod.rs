@@ -1,8 +1,9 @@
-//! Refused calls are told to whoever started the programs, one by one.
+//! Reports denied calls one by one to the process that started the programs.
 //!
-//! Nothing waits for that: a report is written only where the pipe has room for the whole of it, and is else counted, and told with
-//! the next one. What is the same as before is told again when it has happened twice, four times, eight times as often. So what is
-//! remembered is bounded, and so is what a flood of refused calls writes.
+//! No call waits for that: a report is written only if the pipe has room for the whole of it, and is
+//! otherwise counted, and reported with the next one. A repeated denial is reported again when it has
+//! happened twice, four times, eight times as often. So the memory of denials is bounded, and so is the
+//! output of a flood of denied calls.
 
 mod origins;
 mod report;
@@ -20,27 +21,26 @@ use super::status::Status;
 use super::text;
 use origins::Origins;
 
-/// The most ancestors that are looked at.
+/// Maximum number of ancestors that are looked at.
 const MOST_ANCESTORS: usize = 256;
-/// The name of this process, which the program still has while it tries what must be refused.
+/// Name of this process, which the program still has while it tries a forbidden act for the self-test.
 const OWN_NAME: &str = "sandbox-exec";
 
-/// Why a call fails that is judged here.
+/// Cause of the failure of a judged call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// The rules do not allow it; without them it would have gone on.
+    /// Denied by the rules; without them the call would have continued.
     Rules {
-        /// The object of the call.
+        /// Object of the call.
         target: Target,
-        /// The answer to the caller.
         errno: Errno,
     },
-    /// Anything else: it would have failed without the rules too, or nobody knows.
+    /// Any other cause: the call would have failed without the rules too, or the cause is unknown.
     Other(Errno),
 }
 
 impl Denied {
-    /// The answer to the caller.
+    /// Returns the error for the caller.
     pub(super) fn errno(&self) -> Errno {
         match self {
             Self::Rules { errno, .. } | Self::Other(errno) => *errno,
@@ -54,14 +54,13 @@ impl From<Errno> for Denied {
     }
 }
 
-/// Tells of refusals.
+/// Reporter of denials.
 #[derive(Debug)]
 pub struct Refusals(Option<Telling>);
 
 #[derive(Debug)]
 struct Telling {
     program: pid_t,
-    /// The unix sockets of the host.
     listeners: Listeners,
     state: Mutex<RefusalState>,
 }
@@ -73,18 +72,19 @@ struct RefusalState {
 }
 
 impl Refusals {
-    /// Tells nobody.
+    /// Returns a reporter that drops all denials.
     pub fn untold() -> Self {
         Self(None)
     }
 
-    /// Of this program, a child of this process, to the reader of a pipe, if there is one.
+    /// Returns a reporter for this program, a child of this process, to the reader of a pipe, if there is
+    /// one.
     pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
-    /// Tells of what the rules do not allow a thread, whose call must wait until then; what that is told itself.
+    /// Reports the denial of a thread's call, which must wait until then; returns the error for the caller.
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Denied) -> Errno {
         let errno = hindrance.errno();
         if let Denied::Rules { target, .. } = hindrance
@@ -101,7 +101,7 @@ impl Telling {
         if let Target::Socket(path) = &target
             && self.listeners.answers(path.as_path()) == Some(false)
         {
-            // Without the rules it would have failed as well.
+            // Without the rules the call would have failed as well.
             return;
         }
         let Some((caller, process)) = self.lineage(thread) else { return };
@@ -121,13 +121,13 @@ impl Telling {
         origins.of(process, began).count(refusal, |refusal| report::write(pipe, refusal));
     }
 
-    /// True if this thread will be the program, and tries what must be refused.
+    /// True if this thread will become the program, and still runs the self-test.
     fn only_tries(&self, thread: pid_t) -> bool {
         thread == self.program && name(thread) == OWN_NAME
     }
 
-    /// The process of a thread, and the child of the program that it descends from, if it is not the program itself. What
-    /// this process has adopted descends from nobody else any more.
+    /// Returns the process of a thread, and the child of the program that it descends from, if it is not the
+    /// program itself. Orphans that this process has adopted count as its children.
     fn lineage(&self, thread: pid_t) -> Option<(pid_t, pid_t)> {
         let own = std::process::id().cast_signed();
         let mut status = Status::of(thread).ok()?;
@@ -146,14 +146,15 @@ impl Telling {
     }
 }
 
-/// The name that a process gives itself (`proc_pid_comm(5)`).
+/// Returns the name that a process gives itself (`proc_pid_comm(5)`).
 fn name(process: pid_t) -> String {
     let name = text::read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// When a process began: the twenty-second field (`proc_pid_stat(5)`), counted behind its name, which may hold anything.
+/// Returns the start time of a process: the twenty-second field (`proc_pid_stat(5)`), counted after its name,
+/// which may contain anything.
 fn began(process: pid_t) -> Option<u64> {
     let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

@@ -1,30 +1,30 @@
-//! Refusals by the child of the program that they happened beneath: what of them is new.
+//! Denials, grouped by the child of the program that they happened beneath; finds the new ones.
 
 use std::collections::VecDeque;
 
 use ipc::refusal::Refusal;
 use nix::libc::pid_t;
 
-/// The most children of the program that are remembered, and the most refusals beneath each.
+/// Maximum number of remembered children of the program, and of denials beneath each.
 pub(super) const MOST_ORIGINS: usize = 32;
 pub(super) const MOST_EACH: usize = 32;
 
-/// The children of the program that are remembered, the oldest first.
+/// Remembered children of the program, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Origins(VecDeque<Origin>);
 
-/// A child of the program, with all its descendants.
+/// Child of the program, with all its descendants.
 #[derive(Debug)]
 pub(super) struct Origin {
     process: pid_t,
-    /// When it began, in ticks: its number can be another's later.
+    /// Start time in ticks: another process can have the same number later.
     began: u64,
     pub(super) refused: Vec<Refusal>,
     pub(super) untold: u64,
 }
 
 impl Origins {
-    /// Finds a child of the program among those remembered; the oldest of too many is forgotten.
+    /// Returns a child of the program among those remembered; forgets the oldest of too many.
     pub(super) fn of(&mut self, process: pid_t, began: u64) -> &mut Origin {
         let known = self.0.iter().position(|origin| (origin.process, origin.began) == (process, began));
         let at = known.unwrap_or_else(|| {
@@ -39,7 +39,7 @@ impl Origins {
 }
 
 impl Origin {
-    /// Counts a refusal, and tells of it if that says something new.
+    /// Counts a denial, and reports it if it is new or has happened often enough.
     pub(super) fn count(&mut self, refusal: Refusal, tell: impl FnOnce(&Refusal) -> bool) {
         let same = |known: &Refusal| (known.act, &known.object) == (refusal.act, &refusal.object);
         if let Some(known) = self.refused.iter_mut().find(|known| same(known)) {
@@ -50,7 +50,7 @@ impl Origin {
             return;
         }
         let new = Refusal { untold: self.untold, ..refusal };
-        // What was not told is new the next time too.
+        // A denial that was not reported is new the next time too.
         if self.refused.len() < MOST_EACH && tell(&new) {
             self.refused.push(new);
         } else {

@@ -1,4 +1,4 @@
-//! A refusal on its way to whoever started the programs.
+//! Writes a report of a denial to the process that started the programs.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,14 +10,15 @@ use ipc::id::Generation;
 use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// The most bytes of a name: what leaves room in a report for everything else.
+/// Maximum size of a name in bytes, which leaves room in a report for everything else.
 pub(super) const MOST_BYTES: usize = 2048;
 
-/// Writes a report, if it fits into the pipe now; whether it was written.
+/// Writes a report, if it fits into the pipe now; returns true if it was written.
 ///
-/// A pipe that is ready takes so many bytes at once and whole (pipe(7), `pipe_poll` of fs/pipe.c). This process writes one report at a
-/// time, and whoever else writes there says that the program was started, when little was said before, and that it has ended.
-/// The pipe is not made nonblocking for it: that would be so for all who have it.
+/// A pipe that is ready takes so many bytes at once and whole (pipe(7), `pipe_poll` of fs/pipe.c). This
+/// process writes one report at a time; other writers report the start of the program, when the pipe is
+/// nearly empty, and its end. The pipe stays blocking, since the flag would hold for all processes that have
+/// it.
 pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     if size(&refusal.object) > MOST_BYTES {
         return false;
@@ -30,7 +31,7 @@ pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     bytes.len() <= MAX_REFUSAL && has_room(pipe) && pipe.write_all(&bytes).is_ok()
 }
 
-/// The bytes of its name, where their number is anybody's choice.
+/// Returns the size in bytes of a name that a program can choose.
 fn size(target: &Target) -> usize {
     match target {
         Target::Socket(path) | Target::File(path) => path.as_bytes().len(),

@@ -20,7 +20,8 @@ fn to(port: u16) -> Denied {
     Denied::Rules { target, errno: Errno::ENETUNREACH }
 }
 
-/// Tells of this test's own thread, as if its process were a child of the program's; and what was told.
+/// Reports denials of this test's own thread, as if its process were a child of the program's, and collects
+/// the reports.
 struct Told {
     refusals: Refusals,
     read: File,
