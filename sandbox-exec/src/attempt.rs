@@ -1,7 +1,8 @@
 //! Forbidden acts, tried inside the finished confinement before anything is executed there.
 //!
-//! A layer that says it is in force and is not has happened: "best effort" once applied nothing and reported success. So
-//! each layer has to refuse something. What is tried was possible before (the control), so that a refusal is the layer's own.
+//! A layer that claims to be in force and is not has happened: "best effort" once applied nothing and
+//! reported success. So each layer has to deny an act. Each act was possible before (the control), so that
+//! the denial is the layer's own.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -26,47 +27,46 @@ use crate::descendants;
 use crate::platform::{Platform, SCOPES};
 use crate::system::forbidden;
 
-/// A file that its owner may write, that no rule makes writable (`/proc` never is), and that makes no litter.
+/// File that its owner may write, that no rule makes writable (`/proc` never is), and that leaves no litter.
 const WITNESS: &str = "/proc/self/comm";
 
-/// The same, as a C string.
 const MARKED: &CStr = c"/proc/self/comm";
 
-/// What would be a file in the full tier's own `/dev`, which `root` and everybody else may write but for the mount.
+/// Path of a file in the full tier's own `/dev`, which `root` and everybody else may write but for the mount.
 const IN_TREE: &str = "/dev/.witness";
 
-/// An address that leads nowhere (RFC 5737), so that trying it tells nobody anything.
+/// Address that leads nowhere (RFC 5737), so that trying it discloses nothing.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
-/// The acts that will be tried; made before the confinement.
+/// Acts to try; prepared before the confinement.
 #[derive(Debug)]
 pub struct Attempts<'a> {
     acts: Vec<(&'static str, Act<'a>)>,
-    /// What could not be tried, one sentence each.
+    /// Acts that could not be tried, one sentence each.
     pub untried: Vec<String>,
 }
 
-/// What is around the process that tries.
+/// Environment of the process that tries.
 #[derive(Clone, Copy, Debug)]
 pub enum Surroundings<'a> {
-    /// The broker, beside it.
+    /// Floor tier: a broker outside the domain.
     Floor {
-        /// Its number.
         broker: pid_t,
-        /// A datagram socket from before, where such a one may be used inside: to make one there takes the broker.
+        /// Datagram socket from before, where such a socket may be used inside: a new one there needs the
+        /// broker.
         datagrams: Option<BorrowedFd<'a>>,
     },
-    /// Namespaces of its own.
+    /// Full tier: namespaces of its own.
     Full {
-        /// The number of the stub, outside.
+        /// Pid of the stub, outside.
         stub: pid_t,
-        /// `/dev`, by a mount that can be written.
+        /// `/dev`, by a mount that is writable.
         witness: BorrowedFd<'a>,
     },
 }
 
 impl Surroundings<'_> {
-    /// The number of the broker: in a pid namespace of its own it is the first.
+    /// Returns the pid of the broker: in a pid namespace of its own it is the first.
     pub fn broker(self) -> pid_t {
         match self {
             Self::Floor { broker, .. } => broker,
@@ -91,7 +91,7 @@ enum Act<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// What seccomp, or the broker behind it, refuses: nothing of that depends on the rules.
+    /// Returns the acts that seccomp, or the broker behind it, denies, whatever the rules.
     pub fn of_calls(net: Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut acts = vec![];
         if let (Surroundings::Floor { datagrams, .. }, true) = (surroundings, platform.seccomp()) {
@@ -119,7 +119,8 @@ impl<'a> Attempts<'a> {
         Self { acts, untried: vec![] }
     }
 
-    /// What the rules and the namespaces refuse; each act of Landlock is carried out once as the control.
+    /// Returns the acts that the rules and the namespaces deny; each act of Landlock is carried out once as
+    /// the control.
     pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
@@ -140,8 +141,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The tree is built already: that it can be written is shown by the mount which is not part of it, and that a hidden
-    /// file could be read was seen before.
+    /// Adds the acts of the full tier. The tree is built already: the mount outside the tree shows that the
+    /// file is writable, and a hidden file was readable before.
     fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
         let create = Act::CreateIn(witness);
         match create.run() {
@@ -174,7 +175,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Tries them.
+    /// Tries all acts.
     pub fn run(&self) -> Vec<Attempt> {
         let attempt = |(name, act): &(&str, Act<'_>)| {
             let errno = act.run().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
@@ -193,24 +194,24 @@ impl Act<'_> {
             Self::Read(path) => open_file(path),
             Self::Signal(pid) | Self::Find(pid) => descendants::send(pid, 0),
             Self::Socket(family, kind) => forbidden::socket(family, kind),
-            // Who may write to it, and is not stopped on the way, is told that it is no socket (ECONNREFUSED).
+            // A process that may write to it gets ECONNREFUSED, since it is no socket.
             Self::Meet => UnixStream::connect("/dev/null").map(drop),
-            // Flags that there are none of: who is not stopped is told that they are invalid.
+            // Undefined flags: if the call is allowed, it fails with EINVAL.
             Self::Mark => forbidden::set_attribute(MARKED, c"user.witness"),
             Self::Connect(None) => datagrams().and_then(|socket| connect_elsewhere(socket.as_fd())),
             Self::Connect(Some(socket)) => connect_elsewhere(socket),
-            // Where it is not denied, the caller executes nothing and exits.
+            // If this is not denied, the caller executes nothing and exits.
             Self::Namespace => Ok(unshare(CloneFlags::CLONE_NEWUSER)?),
         }
     }
 
-    /// Whether this error is the layer's answer.
+    /// True if this error is the layer's answer.
     fn is_denied_by(self, errno: c_int) -> bool {
         match self {
             Self::CreateInTree => errno == libc::EROFS,
             Self::Find(_) => errno == libc::ESRCH,
-            // Refused by the broker: of datagrams the kernel refuses none itself. Where the loopback device never was up, every address
-            // can be bound, and is taken for one of this machine.
+            // The broker's denial: the kernel itself denies no datagrams. If the loopback device never was
+            // up, every address can be bound, and counts as one of this machine.
             Self::Connect(_) => {
                 matches!(errno, libc::ENETUNREACH | libc::ECONNREFUSED | libc::EPERM | libc::EACCES)
             }
@@ -225,24 +226,24 @@ fn create_in(directory: BorrowedFd<'_>) -> io::Result<()> {
     Ok(unlinkat(directory, ".witness", UnlinkatFlags::NoRemoveDir)?)
 }
 
-/// Whether a regular file can be opened.
+/// True if a regular file can be opened.
 pub(crate) fn is_readable(path: &Path) -> bool {
     open_file(path).is_ok()
 }
 
-/// Opens a regular file and nothing else: an agent may have put a fifo or a device where a secret was.
+/// Opens a regular file and nothing else: an agent may have replaced a secret by a fifo or a device.
 fn open_file(path: &Path) -> io::Result<()> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// A socket to connect.
+/// Creates a socket to connect.
 pub(crate) fn datagrams() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
 }
 
-/// Not bound before, which would be mediated as well.
+/// Connects a socket without binding it first, since `bind` would be mediated as well.
 fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
     UdpSocket::from(datagrams.try_clone_to_owned()?).connect(ELSEWHERE)
 }

@@ -1,7 +1,7 @@
-//! What stays beside a confined program: reaps, forwards signals, ends what is left, reports.
+//! Broker of a confined program: reaps, forwards signals, ends the descendants, reports.
 //!
-//! It runs no byte of the program, reads nothing from it, and is outside its domain. It keeps none of its pipes open, so that
-//! their other ends see the end of file when the program closes them.
+//! It runs no byte of the program, reads nothing from it, and is outside its domain. It keeps none of its
+//! pipes open, so that their other ends see the end of file when the program closes them.
 
 use std::fs::File;
 use std::io;
@@ -24,35 +24,34 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// What the broker waits for; blocked from before the fork, so that none is lost.
+/// Signals that the broker waits for; blocked from before the fork, so that none is lost.
 pub(crate) const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// Where the broker's reports go, if anywhere.
+/// Destination of the broker's reports, if any.
 pub type Reports = Option<Outgoing<File, BrokerReport>>;
 
-/// The broker of one program.
 #[derive(Debug)]
 pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
     progress: Progress,
-    /// Works for as long as it is not dropped.
+    /// Works until it is dropped.
     _mediator: Option<Mediator>,
-    /// What was opened to start it, and is closed once it has started.
+    /// Files that were opened to start the program, closed once it has started.
     opened: Opened,
-    /// The program's, if it has one; goes last.
+    /// Control group of the program, if it has one; dropped last.
     group: Option<Cgroup>,
 }
 
-/// What a child on its way to become the program says.
+/// Reports of a child on its way to become the program.
 #[derive(Debug)]
 pub(crate) struct Progress(FrameReader<File, BrokerReport>);
 
-/// Why the watch is over.
+/// End of the watch.
 enum End {
-    /// The program ended, with this exit code.
+    /// Exit code of the program.
     Program(u8),
-    /// A signal says to end it.
+    /// Signal to end the program.
     Signal(Signal),
 }
 
@@ -61,19 +60,19 @@ impl Broker {
         Self { program, bound, progress, _mediator: mediator, opened: Opened::default(), group: None }
     }
 
-    /// With what was opened to start the program, and the control group that it was cloned into.
+    /// Adds the files that were opened to start the program, and the control group that it was cloned into.
     pub(crate) fn with(self, opened: Opened, group: Option<Cgroup>) -> Self {
         Self { opened, group, ..self }
     }
 
-    /// Watches over the program to its end; the exit status.
+    /// Watches over the program to its end; returns the exit status.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
             self.abandon();
             return Err(failure);
         }
-        // The program is under way, and nobody waits for this.
+        // Closed late: the program is under way, and nobody waits for this.
         drop(std::mem::take(&mut self.opened));
         if let Some(group) = &self.group {
             group.end_left();
@@ -89,18 +88,18 @@ impl Broker {
             }
         };
         if let Some(reports) = reports {
-            // The supervisor may be gone: that is why we are here, then.
+            // The supervisor may be gone, which is then the reason for the end.
             drop(reports.send(&BrokerReport::Ended { status: status.into() }));
         }
         Ok(status)
     }
 
-    /// Ends what was begun and will not become the program.
+    /// Ends a started child that will not become the program.
     pub(crate) fn abandon(self) {
         descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
-    /// From the fork to exec: passes on what the child reports, and lets go of the program's pipes.
+    /// Handles the time from the fork to exec: passes on the child's reports, and closes the program's pipes.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
         let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
@@ -127,7 +126,7 @@ impl Broker {
         }
     }
 
-    /// Reaps all that ended; the program's status, if it is among them.
+    /// Reaps all ended processes; returns the program's status, if it is among them.
     fn reap(&self) -> Option<u8> {
         let mut status = None;
         while let Waited::Ended(pid, wait_status) = descendants::reap_one(false) {
@@ -144,7 +143,7 @@ impl Progress {
         Self(reports)
     }
 
-    /// The child's report, once its end of the pipe has closed on exec.
+    /// Returns the child's report, once its end of the pipe has closed on exec.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
         self.wait_for_progress()?;
@@ -161,7 +160,8 @@ impl Progress {
         }
     }
 
-    /// Waits until the child says something or is gone; what would end a running program ends a starting one too.
+    /// Waits until the child reports or is gone; a signal that would end a running program ends a starting
+    /// one too.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
@@ -178,7 +178,8 @@ impl Progress {
     }
 }
 
-/// The teller of refused calls, where the broker's reports go somewhere; otherwise `listeners` is not needed.
+/// Returns the reporter of denied calls, if the broker's reports have a destination; otherwise `listeners` is
+/// unused.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
@@ -189,14 +190,14 @@ pub(crate) fn refusals(
     Ok(Refusals::told(program.as_raw(), telling))
 }
 
-/// Gives up what only a start needs: for who stays beside a program of the full tier.
+/// Drops the privileges that only a start needs, for the stub of the full tier.
 pub(crate) fn retire() -> io::Result<()> {
     system::set_no_new_privs()?;
     privilege::drop_capabilities().map_err(io::Error::other)?;
     system::make_undumpable()
 }
 
-/// Keeps none of the program's pipes open. Standard error is ours for as long as nobody else takes our reports.
+/// Closes the program's pipes. Standard error stays open unless a reader takes the reports.
 pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;
@@ -211,7 +212,7 @@ fn broken(error: impl Into<io::Error>) -> Failure {
     Stage::Broker.failed(error.into())
 }
 
-/// The exit code of a wait status: 128 + the signal that ended it.
+/// Returns the exit code of a wait status: 128 + the signal that ended the process.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

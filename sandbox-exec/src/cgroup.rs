@@ -1,11 +1,13 @@
-//! A control group of its own for a program of the floor tier, where that is delegated (`cgroups(7)`, version 2): what descends
-//! from the program stays in it, whoever adopts it, so that what outlived supervisor *and* broker can still be told apart.
+//! A control group of its own for a program of the floor tier, where that is delegated (`cgroups(7)`, version
+//! 2): all descendants of the program stay in it, whichever process adopts them, so that processes that
+//! outlive supervisor *and* broker can still be identified.
 //!
-//! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`, Linux 5.7). The broker
-//! removes the group at the end; one that was left by a broker that is dead is ended by the next start in the same place
-//! (`cgroup.kill`, Linux 5.14). Its name says which broker that is: a lock would be anybody's who can read.
+//! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`,
+//! Linux 5.7). The broker removes the group at the end; the next start in the same place ends the group of a
+//! dead broker (`cgroup.kill`, Linux 5.14). The name of the group identifies the broker: a lock could be
+//! taken by any process that can read.
 //!
-//! A program of the full tier has one where that bounds what it uses: its pid namespace ends what outlives.
+//! A program of the full tier has a group if it bounds resources: its pid namespace ends its descendants.
 
 mod bounds;
 
@@ -22,22 +24,23 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
 use crate::privilege;
 
-/// What the names of groups begin with.
+/// Prefix of the names of groups.
 const PREFIX: &str = "bailiwick-";
 
-/// How long to wait for the end of processes that were killed, each time that one of them ends; in milliseconds.
+/// Time in milliseconds to wait for the end of killed processes, renewed each time that one of them ends.
 const PATIENCE: u16 = 2000;
 
-/// Where version 2 is mounted, alone or beside version 1 (`file-hierarchy(7)` of systemd): its list of mounts costs as much as a fork.
+/// Usual mount points of version 2, alone or with version 1 (`file-hierarchy(7)` of systemd): reading the
+/// list of mounts costs as much as a fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Who may make something in a directory: anybody at all.
+/// Mode bits of a directory in which any user may create files.
 const WRITABLE: u32 = 0o222;
 
-/// The inode of the root of the hierarchy.
+/// Inode of the root of the hierarchy.
 const ROOT: u64 = 1;
 
-/// A group, which is removed at the end.
+/// Control group, which is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     path: PathBuf,
@@ -45,7 +48,7 @@ pub(crate) struct Cgroup {
     bounds: Bounds,
 }
 
-/// Where a group can be made.
+/// Parent of new groups.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
@@ -54,10 +57,10 @@ struct Place {
 }
 
 impl Cgroup {
-    /// Makes one for a program of a tier, where there is a place and the tier has a use for it.
+    /// Creates a group for a program of a tier, if there is a place and the tier has a use for it.
     ///
-    /// It is made without capabilities, as it will be removed: where only they would do, nothing is delegated, and it would be
-    /// left.
+    /// It is created without capabilities, as it will be removed: a place that needs them is not delegated,
+    /// and the group would be left over.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
         let useful = |place: &Place| tier != Tier::Full || (place.bounds && wanted != Bounds::default());
         let place = Place::find().filter(useful)?;
@@ -68,7 +71,7 @@ impl Cgroup {
         let path = place.path.join(BrokerCgroup::this()?.name());
         fs::create_dir(&path).ok()?;
         match File::open(&path) {
-            // What cannot be killed is of no use.
+            // A group without `cgroup.kill` is of no use.
             Ok(directory) if path.join("cgroup.kill").exists() => {
                 let bounds =
                     if place.bounds { bounds::set(&place.path, &path, wanted) } else { Bounds::default() };
@@ -81,7 +84,7 @@ impl Cgroup {
         }
     }
 
-    /// Ends what dead brokers left beside it.
+    /// Ends the groups of dead brokers in the same place.
     pub(crate) fn end_left(&self) {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
@@ -93,13 +96,11 @@ impl Cgroup {
         }
     }
 
-    /// What it bounds.
     pub(crate) fn bounds(&self) -> Bounds {
         self.bounds
     }
 }
 
-/// The group, for `clone3(2)`.
 impl AsFd for Cgroup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
@@ -107,8 +108,9 @@ impl AsFd for Cgroup {
 }
 
 impl Place {
-    /// Where one might be made without any capability: beside the group of this process, if their parent is delegated, else
-    /// beneath it. In the root of the hierarchy that is nowhere, for anybody.
+    /// Finds a place where a group might be created without any capability: in the parent of this process's
+    /// group, if the parent is delegated, else in the group itself. In the root of the hierarchy no process
+    /// can.
     fn find() -> Option<Self> {
         let is_root = |path: &PathBuf| fs::metadata(path).is_ok_and(|group| group.ino() == ROOT);
         let own = own_group().filter(|own| !is_root(own))?;
@@ -121,14 +123,14 @@ impl Place {
     }
 }
 
-/// Ends whatever is in it.
+/// Ends all processes in the group.
 impl Drop for Cgroup {
     fn drop(&mut self) {
         end(&self.path);
     }
 }
 
-/// A broker, for as long as this machine runs: no other has its number, its start and its namespace.
+/// Identity of a broker, unique until this machine restarts: its pid, its start time and its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BrokerCgroup {
     namespace: u64,
@@ -156,19 +158,19 @@ impl BrokerCgroup {
         (broker.name() == name).then_some(broker)
     }
 
-    /// Whether it has ended, if that can be seen from here.
+    /// True if the broker has ended, if that is visible from here.
     fn is_dead(&self) -> bool {
         own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
     }
 }
 
-/// The pid namespace in which numbers are this process's.
+/// Returns the pid namespace of this process.
 fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// When a process started, in ticks since the machine did: the 22nd field of `/proc/PID/stat`; the second, a name in
-/// parentheses, may hold anything. None for one that has ended, though it may not have been reaped.
+/// Returns the start time of a process in ticks since boot: the 22nd field of `/proc/PID/stat`; the second, a
+/// name in parentheses, may contain anything. `None` for a process that has ended, even if it was not reaped.
 fn start(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -177,7 +179,8 @@ fn start(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Kills every process in a group and removes it, once they are gone. Nobody can do more about one that stays.
+/// Kills every process in a group and removes it, once they are gone. A group whose processes do not end
+/// stays.
 fn end(group: &Path) {
     // Usually the last process has been reaped by now.
     if fs::remove_dir(group).is_err() && fs::write(group.join("cgroup.kill"), "1").is_ok() {
@@ -186,7 +189,8 @@ fn end(group: &Path) {
     }
 }
 
-/// `cgroup.events` says `populated 1` for as long as there are processes that have not ended; a change is an exceptional condition.
+/// Waits while `cgroup.events` says `populated 1`, that is, while a process has not ended; a change is an
+/// exceptional condition.
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -202,12 +206,12 @@ fn wait_until_empty(group: &Path) -> io::Result<()> {
     }
 }
 
-/// The directory of this process's own group.
+/// Returns the directory of this process's own group.
 fn own_group() -> Option<PathBuf> {
     let groups = read("/proc/self/cgroup").ok()?;
     let group = group(&groups)?;
     let usual = USUAL.iter().find(|point| is_version_2(point)).map(|point| beneath(point, "/", group));
-    // In a container it may be another part of the hierarchy that is mounted there.
+    // In a container, another part of the hierarchy may be mounted there.
     usual.flatten().filter(|path| path.exists()).or_else(|| {
         let mounts = read("/proc/self/mountinfo").ok()?;
         directory(group, &mounts)
@@ -218,38 +222,38 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file of proc, whose size nobody knows, in few pieces: the kernel makes each anew.
+/// Reads a file of proc, whose size is unknown, in few pieces, since the kernel generates each anew.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// `0::PATH` (`cgroups(7)`).
+/// Parses `0::PATH` (`cgroups(7)`).
 fn group(groups: &str) -> Option<&str> {
     groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// A group, beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
+/// Returns the directory of a group, beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
 fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
-        // What has unusual bytes is written in octal: none of ours.
+        // Unusual bytes are written in octal: our names have none.
         let plain = !mount.contains('\\');
         (plain && kind.starts_with("cgroup2 ")).then(|| beneath(point, root, group)).flatten()
     })
 }
 
-/// Where a group is shown by a mount of a part of the hierarchy.
+/// Returns the directory that shows a group on a mount of a part of the hierarchy.
 fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     let plain = !group.contains('\\');
     let beneath = Path::new(group).strip_prefix(root).ok()?;
     (plain && beneath.components().all(is_normal)).then(|| Path::new(point).join(beneath))
 }
 
-/// A group outside of the namespace's root is shown with `..`.
+/// Groups outside the namespace's root are shown with `..`.
 fn is_normal(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
 }

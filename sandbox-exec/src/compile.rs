@@ -26,10 +26,10 @@ use self::rules::Rules;
 pub use self::rules::{Access, PathRule};
 use crate::tree::{Kind, Tree};
 
-/// The devices that every program may read and write, and the only ones.
+/// Devices that every program may read and write, and no others.
 pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
-/// What lies in the program's own `/dev` in the full tier: shared memory, and its own terminals.
+/// Content of the program's own `/dev` in the full tier: shared memory, and its own terminals.
 const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/shm", Access::ALL),
     ("/dev/mqueue", Access::ALL),
@@ -37,28 +37,28 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// The most rules that a domain may have: each is a descriptor for a moment, and memory of the kernel's for long.
+/// Maximum number of rules of a domain: each needs a descriptor for a moment, and kernel memory for long.
 pub const MAX_RULES: usize = 20_000;
 
-/// Never writable, and no write root may hold them.
+/// Never writable; a write root that contains one of them is an error.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Rights, compiled.
+/// Compiled rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The rules, in no order.
+    /// Rules in no order.
     pub rules: Vec<PathRule>,
-    /// The network.
     pub net: Network,
-    /// The tier: what else holds, and whether devices and addresses are private.
+    /// Tier, which decides on other protection, and if devices and addresses are private.
     pub tier: Tier,
-    /// A file that exists and must be unreadable: what the attempt before the start is tried on.
+    /// File that exists and must be unreadable: the self-test before the start tries to read it.
     pub hidden_witness: Option<PathBuf>,
 }
 
 impl Plan {
-    /// The plan of a domain inside another one, which has left out already what must be left out. A domain that has all of the
-    /// outer one's rights also has the devices that are private to that one: where they are not, it does not grant them.
+    /// Returns the plan of a domain inside another one, which has left out already what must be left out. A
+    /// domain with all of the outer one's rights also has the devices that are private to the outer one;
+    /// otherwise it does not grant them.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -70,17 +70,17 @@ impl Plan {
         Self { rules, net, tier, hidden_witness: None }
     }
 
-    /// Allows what was found to be private.
+    /// Grants the places that were found to be private.
     pub(crate) fn allow_private(&mut self, rules: impl Iterator<Item = (&'static str, Access)>) {
         self.rules.extend(rules.map(|(path, access)| PathRule::new(path, access, false)));
     }
 
-    /// Allows the program's own terminal, by the paths that lead to it.
+    /// Grants the program's own terminal, by the paths that lead to it.
     pub fn allow_terminal(&mut self, paths: impl Iterator<Item = PathBuf>) {
         self.rules.extend(paths.map(|path| PathRule::new(path, Access::DEVICE, false)));
     }
 
-    /// Makes a place the program's own, whatever lies in it.
+    /// Makes a place the program's own, whatever its content.
     fn own(&mut self, path: &Path) {
         match self.rules.iter_mut().find(|rule| rule.path == path) {
             Some(rule) => rule.access = Access::ALL,
@@ -89,16 +89,15 @@ impl Plan {
     }
 }
 
-/// Which devices a domain inside another one has.
+/// Devices of a domain inside another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// The five harmless ones.
     Harmless,
-    /// What is the program's own as well: terminals and shared memory.
+    /// Also the program's own devices: terminals and shared memory.
     Own,
 }
 
-/// Why rights cannot be compiled.
+/// Error in the compilation of rights.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CompileError {
@@ -116,9 +115,9 @@ pub enum CompileError {
 
 /// Compiles rights against a file system.
 ///
-/// The place `own` is the program's own, whatever lies in it and whatever hides what it lies in, if a write root is or holds it: in rights of
-/// normal form one around it has taken its place. What has the identity of one of `moved` stays unreadable under
-/// whatever name it is found beside a hidden path.
+/// The place `own` is the program's own, whatever its content and even in a hidden directory, if a write root
+/// is or contains it: in rights of normal form a write root around it has replaced it. A file with the
+/// identity of one of `moved` stays unreadable under any name in the directories around a hidden path.
 pub fn compile(
     rights: &Rights,
     own: Option<&WirePath>,
@@ -149,7 +148,7 @@ pub fn compile(
     Ok(plan)
 }
 
-/// By bytes, as paths are compared from here on: `/a//b` and `/a/./b` are other names than `/a/b`.
+/// Compares bytes, as paths are compared from here on: `/a//b` and `/a/./b` are other names than `/a/b`.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let canonical = match path.as_bytes() {
@@ -160,7 +159,7 @@ fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
-/// Something beneath `/dev` may be granted (`/dev/shm`, `/dev/dri`), `/dev` itself may not.
+/// Fails for `/dev` itself; paths beneath it may be granted (`/dev/shm`, `/dev/dri`).
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
     let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));
@@ -189,7 +188,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
         Ok(())
     }
 
-    /// Grants `access` on `path` and beneath it, around what must be left out.
+    /// Grants `access` on `path` and beneath it, around the exceptions.
     fn grant(&mut self, path: &Path, access: Access) -> Result<(), CompileError> {
         if path == Path::new("/dev") && !access.has(Access::WRITE) {
             self.rules.add(path, Access::LIST);
@@ -208,7 +207,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
                     self.rules.add(path, access);
                     return Ok(());
                 }
-                // Who may not list it can name nothing beside the hidden path: nothing is granted.
+                // A process that may not list the directory can name nothing in it: grant nothing.
                 io::ErrorKind::PermissionDenied => {
                     self.rules.add(path, access.without(Access::READ));
                     return Ok(());

@@ -17,11 +17,12 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// What a process that adopts its orphaned descendants sends to its group where the broker mediates signals: from then on these
-/// reach each other only. It is no signal: without that broker it is refused with `EINVAL`.
+/// Signal that a process that adopts its orphaned descendants sends to its group where the broker mediates
+/// signals: from then on these reach each other only. It is no real signal: without that broker it fails with
+/// `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Has the broker bound the signals of all descendants of this process, if it mediates them.
+/// Asks the broker to bound the signals of all descendants of this process, if it mediates them.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -29,18 +30,18 @@ pub fn fence() -> io::Result<()> {
     }
 }
 
-/// How far `kill(-1)` of this process reaches.
+/// Reach of `kill(-1)` of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// To its own domain and those beneath it: verified.
+    /// Own domain and those beneath it: verified.
     Domain,
-    /// To every process of the user: it must never be called.
+    /// Every process of the user: `kill(-1)` must never be called.
     Children,
 }
 
 impl Bound {
-    /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled before, and
-    /// cannot be any more. A process that could not be signalled before proves nothing.
+    /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled
+    /// before, and cannot be any more. A process that could not be signalled before proves nothing.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -56,24 +57,22 @@ fn probe(pid: pid_t) -> io::Result<()> {
     send(pid, 0)
 }
 
-/// Sends a signal.
 pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
     // Callers pass -1 only under `Bound::Domain`.
     process::kill(pid, signal)
 }
 
-/// A child that changed its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// This one ended, with this wait status.
+    /// Child that ended, and its wait status.
     Ended(pid_t, c_int),
-    /// All still run.
+    /// All children still run.
     Running,
-    /// There is none.
+    /// The process has no children.
     None,
 }
 
-/// Reaps one child, if one has ended or `block` says to wait for it.
+/// Reaps one child, if one has ended; waits for one if `block`.
 pub fn reap_one(block: bool) -> Waited {
     loop {
         // __WALL also reaps children made by clone without SIGCHLD.
@@ -88,15 +87,15 @@ pub fn reap_one(block: bool) -> Waited {
     }
 }
 
-/// Traces a child no longer that has asked for it (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it; what follows
-/// execve(2) was none of its own.
+/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that
+/// stopped it; the stop after execve(2) has no signal to deliver.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
     process::detach(pid, signal);
 }
 
-/// Kills every descendant and reaps it; returns when there is none. `ended` sees each that is reaped. `known` is a child that
-/// may still live, and 0 if there is none: it is killed even where `/proc` does not list the children.
+/// Kills and reaps every descendant; returns when none is left. `ended` sees each that is reaped. `known` is
+/// a child that may still live, 0 for none: it is killed even where `/proc` does not list the children.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {
@@ -117,7 +116,7 @@ pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_in
 }
 
 fn kill_all(bound: Bound, known: pid_t) {
-    // Whoever is gone by now needs no signal.
+    // A process that is gone by now needs no signal.
     match bound {
         Bound::Domain => drop(send(-1, libc::SIGKILL)),
         Bound::Children => {

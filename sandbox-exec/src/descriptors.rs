@@ -13,8 +13,8 @@ use nix::libc;
 
 use crate::system::{self, check};
 
-/// Takes what the caller left open under these numbers, and closes every other descriptor above 2. Only a process that has just begun
-/// may: it owns none yet. A second time there is nothing to take (`EBADF`).
+/// Takes these inherited descriptors, and closes every other descriptor above 2. Only a new process may call
+/// it: it owns none yet. A second call fails (`EBADF`).
 pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let different: BTreeSet<_> = numbers.iter().collect();
@@ -26,7 +26,7 @@ pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
-/// Closes every descriptor above 2 but `keep`, which are closed on exec from now on.
+/// Closes every descriptor above 2 but `keep`, which close on exec from now on.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     let mut first = 3;
     let mut kept = keep.to_vec();
@@ -41,19 +41,19 @@ pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     keep.iter().try_for_each(|&descriptor| close_on_exec(descriptor))
 }
 
-/// Closes all of these: with a call for each run of numbers, since the kernel needs less for a range than for each.
+/// Closes all of these with one call for each run of numbers, which costs the kernel less than one for each.
 pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     let mut numbers: Vec<u32> = descriptors.map(IntoRawFd::into_raw_fd).map(RawFd::cast_unsigned).collect();
     numbers.sort_unstable();
     for run in numbers.chunk_by(|one, next| one + 1 == *next) {
         if let &[first, .., last] | &[first @ last] = run {
-            // They are open, and closed whatever a file system says of it (close_range(2)).
+            // They are open, and are closed even if a file system reports an error (close_range(2)).
             let _ = close_range(first, last);
         }
     }
 }
 
-/// Some container profiles are older than `close_range(2)` and refuse it: then one by one.
+/// Closes a range one by one, if an old container profile denies `close_range(2)`.
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     match system::close_range(first, last) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_closed_together_is_closed_and_nothing_else() {
         let open = || OwnedFd::from(File::open("/dev/null").unwrap());
-        // High above what other tests of this process open meanwhile.
+        // High above the descriptors of other tests of this process.
         let at = |number: RawFd| {
             let descriptor = open();
             // SAFETY: a number, and a descriptor that is open; the new one is nobody else's.

@@ -1,7 +1,7 @@
 //! Rules → a Landlock domain.
 //!
-//! Every right of the ABI is handled and nothing is left to best effort: a rule or a layer that the kernel does not take is
-//! an error. What the ABI itself lacks is named by [`Platform::missing`].
+//! Every right of the ABI is handled and nothing is left to best effort: a rule or a layer that the kernel
+//! does not accept is an error. [`Platform::missing`] names the gaps of the ABI itself.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ use crate::descriptors;
 use crate::platform::Platform;
 use crate::system;
 
-/// A ruleset that waits to be entered.
+/// Ruleset that is ready to be entered.
 #[derive(Debug)]
 pub struct Domain {
     ruleset: Option<OwnedFd>,
@@ -34,14 +34,14 @@ pub struct Domain {
     rules: u32,
 }
 
-/// What rules were added on, still open: a rule does not need it, and closing costs a fifth of adding. Whoever is waited for
-/// closes later.
+/// Open files that rules were added on: a rule does not need them, and closing costs a fifth of adding. A
+/// process that others wait for closes them later.
 #[derive(Debug, Default)]
 #[must_use = "it is for later"]
 pub(crate) struct Opened(Vec<File>);
 
 impl Opened {
-    /// Far below what a process may have open, as a rule 1024 (`getrlimit(2)`).
+    /// Far below the usual limit of open files, 1024 (`getrlimit(2)`).
     const MOST: usize = 256;
 
     fn keep(&mut self, file: File) {
@@ -58,7 +58,6 @@ impl Drop for Opened {
     }
 }
 
-/// Why a domain cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DomainError {
@@ -75,14 +74,14 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Builds the domain of a plan: files, network and scopes, as far as the ABI goes.
+    /// Builds the domain of a plan: files, network and scopes, as far as the ABI allows.
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
         let mut domain = Self::empty(plan.net, plan.tier, platform)?;
         domain.add(&plan.rules)?;
         Ok(domain)
     }
 
-    /// Begins a domain that allows nothing yet.
+    /// Creates a domain that allows nothing yet.
     pub(crate) fn empty(net: Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
@@ -92,19 +91,18 @@ impl Domain {
         Ok(Self { ruleset: ruleset.into(), abi, rules: 0 })
     }
 
-    /// The same ruleset by another descriptor, for the other side of a fork.
+    /// Duplicates the descriptor of the ruleset, for the other side of a fork.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         let ruleset = self.ruleset.as_ref().map(OwnedFd::try_clone).transpose()?;
         Ok(Self { ruleset, abi: self.abi, rules: self.rules })
     }
 
-    /// Adds rules.
     pub(crate) fn add(&mut self, rules: &[PathRule]) -> Result<(), DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, rule.named)).map(drop)
     }
 
-    /// Adds rules whose paths are canonical, as what is compiled against a tree is: where a directory on the way has become a
-    /// link since, there is no rule.
+    /// Adds rules whose paths are canonical, as compiled against a tree: a path on which a directory has
+    /// become a link since gets no rule.
     pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
@@ -127,15 +125,17 @@ impl Domain {
         Ok(opened)
     }
 
-    /// Says how many rules there are, wherever some were added by another descriptor.
+    /// Sets the number of rules, if some were added by another descriptor.
     pub(crate) fn count(&mut self, rules: u32) {
         self.rules = rules;
     }
 
-    /// Builds a domain that bounds only signals and abstract unix sockets; `None` where the ABI has no scopes.
+    /// Builds a domain that bounds only signals and abstract unix sockets; `None` where the ABI has no
+    /// scopes.
     ///
-    /// Every layer of a process that has file rights at all must allow to move and link files between directories, or
-    /// it is denied (EXDEV), even by a layer that handles no file right: so this one handles REFER and grants it.
+    /// Every layer of a process that has file rights at all must allow to move and link files between
+    /// directories, or that is denied (EXDEV), even by a layer that handles no file right: so this one
+    /// handles REFER and grants it.
     pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
@@ -154,7 +154,6 @@ impl Domain {
         Ok(Some(Self { ruleset: ruleset.into(), abi: ABI::V6, rules: 0 }))
     }
 
-    /// How many rules there are.
     pub fn rules(&self) -> u32 {
         self.rules
     }
@@ -164,12 +163,12 @@ impl Domain {
         self.ruleset().map_or(Ok(()), system::landlock_restrict_self)
     }
 
-    /// The ruleset, to be handed to another process; there is none on a kernel without Landlock.
+    /// Returns the ruleset, to be handed to another process; `None` on a kernel without Landlock.
     pub(crate) fn ruleset(&self) -> Option<BorrowedFd<'_>> {
         self.ruleset.as_ref().map(AsFd::as_fd)
     }
 
-    /// A domain that another process has built.
+    /// Wraps a ruleset that another process has built.
     pub(crate) fn of_ruleset(ruleset: OwnedFd) -> Self {
         Self { ruleset: Some(ruleset), abi: ABI::Unsupported, rules: 0 }
     }
@@ -179,7 +178,8 @@ fn abi(platform: Platform) -> ABI {
     i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
 }
 
-/// In the full tier the network that is off is a private one, where all ports are the program's own.
+/// Creates a ruleset. In the full tier a network that is off is a private one, where all ports are the
+/// program's own.
 fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -193,10 +193,11 @@ fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetE
     ruleset.create()
 }
 
-/// What a rule is on. What was found by listing may be gone, out of reach or behind a link by now: it then needs no rule.
+/// Returns the file of a rule. A file that was found by listing may be gone, out of reach or behind a link by
+/// now: it then needs no rule.
 ///
-/// A link would have been left out by the listing. Should one have come there since, a rule on it allows nothing: it is for the
-/// link itself, and what cannot be opened cannot be read.
+/// The listing leaves links out. If one has appeared since, a rule on it allows nothing: it is for the link
+/// itself, and a file that cannot be opened cannot be read.
 fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
     let opened = opened.and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
     match opened {
@@ -207,8 +208,8 @@ fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, Doma
     }
 }
 
-/// Adds a rule: for a directory, unless it was a file when it was listed, and for a file where the kernel says that it is none.
-/// Whether there is one: on a file, listing allows nothing.
+/// Adds a rule: for a directory, unless the path was a file when it was listed, and for a file if the kernel
+/// says that it is no directory. Returns false if no rule was needed: on a file, listing allows nothing.
 fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
     let add = |directory| match rights(rule.access, abi, directory).bits() {
         0 => Ok(false),
@@ -220,8 +221,8 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path without reading what lies there. What the rights name is canonical, so that no component of it is a link: an
-/// agent that could put one in the place of a directory must not choose the root of the next generation.
+/// Opens a path without reading its file. Paths that the rights name are canonical, so that no component is a
+/// link: an agent that replaces a directory by a link must not choose the root of the next generation.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     if named {
@@ -232,11 +233,12 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
             opened => return Ok(opened?.into()),
         }
     }
-    // Rust's own way to open takes `O_PATH` away where the C library counts it among the access modes (musl).
+    // Rust's own way to open drops `O_PATH` where the C library counts it among the access modes (musl).
     Ok(open(path, flags, Mode::empty())?.into())
 }
 
-/// Gone, or a mount that answers nobody (a dead FUSE or NFS server; another user's FUSE mount).
+/// True if the file is gone, or on a mount that does not answer (a dead FUSE or NFS server; another user's
+/// FUSE mount).
 pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -256,7 +258,8 @@ fn is_behind_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// The rights of a rule; a file's rule must not carry rights of directories (EINVAL, `landlock_add_rule(2)`).
+/// Returns the rights of a rule; a file's rule must not carry rights of directories (EINVAL,
+/// `landlock_add_rule(2)`).
 fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
     let all = AccessFs::from_all(abi);
     let contents = AccessFs::ReadFile | AccessFs::Execute;

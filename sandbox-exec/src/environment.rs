@@ -1,7 +1,7 @@
-//! The environment of a confined program: an allowlist of what development needs, without credentials.
+//! Environment of a confined program: an allowlist of variables that development needs, without credentials.
 //!
-//! A name passes if the list has it *and* neither its name nor its value looks like a credential. What the user names
-//! passes whatever it looks like.
+//! A name passes if the list has it *and* neither its name nor its value looks like a credential. A variable
+//! that the user names always passes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,9 +9,8 @@ use std::path::Path;
 
 use ipc::confinement::Environment;
 
-/// Variables that pass.
 const NAMES: &[&str] = &[
-    // the session
+    // session
     "PATH",
     "HOME",
     "USER",
@@ -29,7 +28,7 @@ const NAMES: &[&str] = &[
     "XDG_STATE_HOME",
     "XDG_DATA_DIRS",
     "XDG_CONFIG_DIRS",
-    // the look of output
+    // look of output
     "TERM",
     "COLORTERM",
     "TERMINFO",
@@ -116,7 +115,7 @@ const NAMES: &[&str] = &[
     "GEM_PATH",
     "RBENV_ROOT",
     "PERL5LIB",
-    // the environment that a program is to be in: without it a test uses another database
+    // environment of the program: without it a test uses another database
     "NODE_ENV",
     "RAILS_ENV",
     "RACK_ENV",
@@ -127,7 +126,7 @@ const NAMES: &[&str] = &[
     "DJANGO_SETTINGS_MODULE",
     "ASPNETCORE_ENVIRONMENT",
     "DOTNET_ENVIRONMENT",
-    // more of languages
+    // more languages
     "UV_PYTHON",
     "DOTNET_ROOT",
     "ANDROID_HOME",
@@ -139,7 +138,7 @@ const NAMES: &[&str] = &[
     "GOOS",
     "GOARCH",
     "CGO_ENABLED",
-    // places that packages come from
+    // sources of packages
     "GOPROXY",
     "GOPRIVATE",
     "GONOPROXY",
@@ -151,18 +150,18 @@ const NAMES: &[&str] = &[
     "npm_config_registry",
 ];
 
-/// Variables that pass by how they begin.
+/// Prefixes of variables that pass.
 const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
 
-/// In a name, the mark of a credential.
+/// Parts of names that mark a credential.
 const CREDENTIAL_NAMES: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_AUTH", "COOKIE"];
 
-/// How a name of a credential ends, or begins.
+/// Suffixes and prefixes of names of credentials.
 const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
 const CREDENTIAL_BEGINNINGS: &[&str] = &["AWS_", "DBUS_", "SSH_", "GPG_", "KUBE"];
 
-/// How the usual kinds of keys begin.
+/// Prefixes of the usual kinds of keys.
 const KEY_BEGINNINGS: &[&[u8]] = &[
     b"sk-",
     b"sk_live_",
@@ -188,11 +187,11 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
     b"shpat_",
 ];
 
-/// A key of these has at least this many characters, a digit among them: names of directories have not.
+/// Minimum length of such a key, which also has a digit: names of directories do not.
 const KEY_LENGTH: usize = 20;
 
-/// The environment of the program: what passes of `ours`, then what is set. `temp` becomes `TMPDIR`, and `is_of_temp` is true of
-/// what lies in it.
+/// Builds the environment of the program: the variables of `ours` that pass, then the variables that are set.
+/// `temp` becomes `TMPDIR`, and `is_of_temp` is true of paths in it.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
@@ -217,8 +216,9 @@ pub fn build(
     all
 }
 
-/// A value without the places in the private temp, if anything is left: the host's are not seen there, and commands with fewer
-/// rights may have made what a search path would lead to. A home stays, since programs need one.
+/// Removes the paths in the private temp from a value; `None` if nothing is left. The host's temp is not
+/// visible there, and commands with fewer rights may have created the targets of a search path. A home stays,
+/// since programs need one.
 fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
     let is_outside =
         |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));
@@ -255,7 +255,7 @@ fn holds_credential(value: &[u8]) -> bool {
         || value.split(|byte| !within(byte)).any(is_key)
 }
 
-/// The user in a URL is a token as often as not, with no password behind it.
+/// A user in a URL is often a token, without a password after it.
 fn names_user_in_url(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
         let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();

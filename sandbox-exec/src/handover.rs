@@ -1,8 +1,8 @@
-//! Handing the mediation listener from the program, whose filter it belongs to, to the broker.
+//! Handover of the mediation listener from the program, which attached the filter, to the broker.
 //!
-//! The filter traps the very calls that pass descriptors over sockets, so none is used: the program begins with the broker's
-//! own table of descriptors, attaches the filter, and leaves the table, in which the listener then remains. The broker
-//! closes none of these descriptors until it was told the number.
+//! The filter traps the calls that pass descriptors over sockets, so no socket is used: the program starts
+//! with the broker's own table of descriptors, attaches the filter, and leaves the table, in which the
+//! listener then remains. The broker closes none of these descriptors until it knows the number.
 
 #![expect(
     unsafe_code,
@@ -20,39 +20,40 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system;
 
-/// Told where there is no filter; a number is told from [`FIRST`] on. Zero cannot be told.
+/// Message for no filter; numbers are sent from [`FIRST`] on. Zero cannot be sent.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
-/// Where the number is told.
+/// Channel for the number.
 ///
-/// No pipe: who is woken by one is taken to follow on a writer that sleeps, and takes that one's processor, though the program
-/// goes on.
+/// Not a pipe: the scheduler assumes that the reader of a pipe follows on a writer that sleeps, and gives it
+/// the writer's processor, though the program continues.
 #[derive(Debug)]
 pub(crate) struct Handover(EventFd);
 
 impl Handover {
-    /// Made before the fork.
+    /// Creates the channel, before the fork.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?))
     }
 
-    /// The program's side: attaches the filter, if there is one, and leaves the broker's table. Nothing may have been closed
-    /// before, nor be if it fails. Needs `no_new_privs`.
+    /// Program's side: attaches the filter, if any, and leaves the broker's table. Nothing may have been
+    /// closed before, nor be if it fails. Needs `no_new_privs`.
     pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
         // Its number stays open in the broker's table; here it closes on exec.
         let listener =
             filter.map(Filter::attach).transpose().map(|listener| listener.map(IntoRawFd::into_raw_fd));
-        // Whatever happened: from now on this process closes only what is its own.
+        // Even after a failure: from now on this process closes only its own descriptors.
         system::leave_descriptors()?;
         let told = listener?.map_or(NONE, |number| FIRST + u64::from(number.cast_unsigned()));
         Ok(self.0.write(told).map(drop)?)
     }
 
-    /// The broker's side: the listener, or nothing if there is no filter, or the program, a child, ended before it was told.
+    /// Broker's side: returns the listener; `None` if there is no filter, or the program, a child, ended
+    /// before it sent the number.
     pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
-        // Adding to the shared table harms nobody. Not by SIGCHLD: that can be another child's, of whoever this process was before
-        // it was executed.
+        // Adding to the shared table is harmless. SIGCHLD does not serve: it can be from another child, of
+        // the image that this process had before exec.
         let process = system::open_process(program.as_raw())?;
         let mut ready =
             [PollFd::new(self.0.as_fd(), PollFlags::POLLIN), PollFd::new(process.as_fd(), PollFlags::POLLIN)];

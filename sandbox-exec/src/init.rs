@@ -32,28 +32,28 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// PID 1, when it begins.
+/// PID 1, before its start.
 pub(crate) struct Init<'a> {
     pub(crate) confinement: &'a Confinement,
-    /// The program and its arguments.
     pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) layout: &'a Layout,
-    /// The stub, as the host knows it.
+    /// Pid of the stub on the host.
     pub(crate) stub: pid_t,
-    /// The program's, if it has one.
+    /// Control group of the program, if it has one.
     pub(crate) group: Option<&'a Cgroup>,
-    /// Where the stub's reports go, and what is refused.
+    /// Destination of the stub's reports and of denials.
     pub(crate) status: &'a Reports,
 }
 
 impl Init<'_> {
-    /// Its whole life. `mapped` brings a byte when it has its ids, `told` takes what fails, and `meet` a byte from the program.
+    /// Runs init until it ends. `mapped` delivers a byte once init has its ids, `told` takes failures, and
+    /// `meet` a byte from the program.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
         let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
                 drop(told);
-                // With it ends the pid namespace.
+                // Ends the pid namespace as well.
                 system::exit(watched.watch())
             }
             Err(failure) => failure,
@@ -69,7 +69,7 @@ impl Init<'_> {
         rules: Awaited,
     ) -> Result<Watched, Failure> {
         system::set_parent_death_signal(libc::SIGKILL).map_err(at(Stage::Parent))?;
-        // While this process is in the host's network: its unix sockets are reached by their paths.
+        // While this process is in the host's network namespace: its unix sockets are reached by their paths.
         let listeners = Listeners::here();
         // The slowest of the namespaces, made while the stub does its part. Needs no ids.
         let separate = machine::separate(self.ruleset.net);
@@ -81,15 +81,15 @@ impl Init<'_> {
         let own = machine::prepare(self.ruleset.net).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
-        // The program has the same descriptors until it executes: this one is none of its.
+        // The program has the same descriptors until it executes, but this one closes on exec.
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC);
         let signals = signals.map_err(at(Stage::Start))?;
         let filter = self.ruleset.mediation.as_ref().map(Mediation::filter);
         let handover = Handover::new().map_err(at(Stage::Start))?;
-        // For both of us.
+        // For init and the program.
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         if self.ruleset.is_scoped() {
-            // With it, nothing is mounted any more.
+            // From here on nothing can be mounted any more.
             enter_scopes(self.ruleset, |scopes| scopes.map_or(Ok(()), Domain::enter))?;
         }
         privilege::drop_bounds().map_err(at(Stage::Capabilities))?;
@@ -114,7 +114,7 @@ impl Init<'_> {
         LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
-    /// Threads make no forks, so it begins after the only one.
+    /// Starts the mediator after the only fork, since a process with threads must not fork.
     fn mediate(
         &self,
         listener: Option<OwnedFd>,
@@ -129,16 +129,16 @@ impl Init<'_> {
     }
 }
 
-/// What init does for the rest of its life.
+/// State of init after the start.
 struct Watched {
     program: Pid,
     signals: SignalFd,
-    /// Works for as long as it is not dropped.
+    /// Works until it is dropped.
     _mediator: Option<Mediator>,
 }
 
 impl Watched {
-    /// Reaps until the program has ended; its exit code.
+    /// Reaps until the program has ended; returns its exit code.
     fn watch(&self) -> u8 {
         loop {
             while let Waited::Ended(pid, status) = descendants::reap_one(false) {
@@ -147,11 +147,12 @@ impl Watched {
                 }
             }
             match self.signals.read_signal() {
-                // Only from the stub, which has no number in here: the program, and what it started, have one each.
+                // Only signals of the stub, which has no number in here: the program, and its descendants,
+                // have one each.
                 Ok(Some(signal))
                     if signal.ssi_signo == libc::SIGINT.cast_unsigned() && signal.ssi_pid == 0 =>
                 {
-                    // It leads its own process group.
+                    // The program leads its own process group.
                     let _gone = killpg(self.program, Signal::SIGINT);
                 }
                 _ => {}
@@ -160,7 +161,7 @@ impl Watched {
     }
 }
 
-/// Tells the stub who this process is: the kernel adds that to the byte, in the numbers of whoever reads it (`unix(7)`).
+/// Sends the stub the pid of this process: the kernel adds it to the byte, as seen by the reader (`unix(7)`).
 fn introduce(meet: OwnedFd) -> io::Result<()> {
     io::Write::write_all(&mut File::from(meet), &[1])
 }

@@ -89,13 +89,13 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, probe, self_test, system};
 
-/// This C library asks the kernel for each few pages anew, and gives them back as soon: dozens of calls and faults in a start.
+/// This C library requests and returns memory page by page: dozens of calls and faults in a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 fn main() -> ExitCode {
-    // A panic has told its cause.
+    // The panic has printed its cause.
     let outcome = panic::catch_unwind(begin);
     outcome.unwrap_or(Stage::Broker.code()).into()
 }
@@ -105,7 +105,7 @@ fn begin() -> u8 {
     match run(env::args_os().skip(1)) {
         Ok(status) => status,
         Err(failure) => {
-            // Without standard error the exit code still says which stage failed.
+            // Without standard error the exit code still names the failed stage.
             drop(writeln!(stderr(), "sandbox-exec: {failure}"));
             if failure.stage == Stage::Usage {
                 drop(writeln!(stderr(), "{USAGE}"));
@@ -141,12 +141,12 @@ fn execute(options: Options) -> Result<u8, Failure> {
     let rights = options.rights_fd.and_then(|_| inherited.next());
     let status = options.status_fd.and_then(|_| inherited.next());
     let mut reports = status.map(|status| Outgoing::new(status, Generation(0)));
-    // The supervisor has the lock for those that it orders; a person's own order needs one as well.
+    // The supervisor has the lock for programs that it orders; a person's own order needs one as well.
     let devices = if rights.is_some() { Devices::default() } else { Devices::take() };
     let places = devices.places();
     let outcome = launch(options, rights, places).and_then(|launch| launch.run(&mut reports));
     if let (Err(failure), Some(reports)) = (&outcome, &mut reports) {
-        // Whoever should have read it is gone, or reads the exit code.
+        // The reader is gone, or reads the exit code.
         drop(reports.send(&failure.report()));
     }
     outcome
@@ -167,7 +167,8 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
     Ok(launch)
 }
 
-/// The order of a program. It may be long in coming: nobody of the same user has to look into what waits for it.
+/// Reads the order of a program. It may be long in coming: no process of the same user needs to look into a
+/// process that waits for it.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = FrameReader::new(rights, Generation(0));
@@ -180,7 +181,7 @@ fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> 
     Ok(Launch::new(confinement, command))
 }
 
-/// The order of a person.
+/// Builds the order from a person's flags.
 fn confinement(flags: Flags) -> Result<Confinement, Failure> {
     let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
     let host = Host::default();
@@ -205,7 +206,8 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
-/// Hidden under its own name, which may be a link; what it leads to is hidden when the rights are compiled.
+/// Hides a path under its own name, which may be a link; the link's target is hidden when the rights are
+/// compiled.
 fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;

@@ -1,4 +1,4 @@
-//! Giving back what only a start needed.
+//! Releases memory that only a start needed.
 
 #![expect(unsafe_code, reason = "the program's own headers are read, and its pages given back")]
 
@@ -6,12 +6,12 @@ use std::io;
 
 use nix::libc;
 
-/// Unmaps the pages of the program's own code and constants from this process; what is needed comes back by a minor
-/// fault, from the page cache.
+/// Unmaps the pages of the program's own code and constants from this process; a page that is needed again
+/// comes back by a minor fault, from the page cache.
 ///
-/// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an idle
-/// worker's resident memory are pages that it never looks at again. Only segments that were never writable are given
-/// back: relocated data is this process's own, and would be lost.
+/// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an
+/// idle worker's resident memory are pages that it never looks at again. Only segments that were never
+/// writable are released: relocated data is this process's own, and would be lost.
 pub fn release_startup_pages() -> io::Result<()> {
     let mut result = Ok(());
     // SAFETY: the callback gets a pointer to `result`, which outlives the call, and is called on this thread.
@@ -19,7 +19,7 @@ pub fn release_startup_pages() -> io::Result<()> {
     result
 }
 
-/// Called for the program first, and then for its libraries, which are shared with others and left alone.
+/// Callback for the program first, and then for its libraries, which are shared with others and left alone.
 unsafe extern "C" fn release(
     program: *mut libc::dl_phdr_info,
     _size: libc::size_t,
@@ -37,11 +37,11 @@ unsafe extern "C" fn release(
             break;
         }
     }
-    // Not zero ends the iteration.
+    // A value other than zero ends the iteration.
     1
 }
 
-/// Only whole pages: the page at a border may belong to a writable neighbour as well.
+/// Releases only whole pages: the page at a border may belong to a writable neighbour as well.
 fn release_segment(start: u64, length: u64) -> io::Result<()> {
     const PAGE: u64 = 4096;
     let from = start.next_multiple_of(PAGE);

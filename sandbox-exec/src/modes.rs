@@ -1,4 +1,5 @@
-//! What plain file permissions allow, whatever confines this process: who was refused by them was not refused by us.
+//! Checks plain file permissions, whatever confines this process: a failure by permissions is no denial of
+//! the sandbox.
 
 use std::fs;
 use std::io;
@@ -11,15 +12,15 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};
 
-/// Whether plain permissions would have allowed it: access(2) asks them, for Landlock does not restrict it (landlock(7),
-/// "Current limitations"), and a read-only mount only after them. What does not exist is judged by its nearest existing
-/// ancestor.
+/// True if plain permissions would have allowed it: access(2) checks them, for Landlock does not restrict it
+/// (landlock(7), "Current limitations"), and a read-only mount only after them. A path that does not exist is
+/// judged by its nearest existing ancestor.
 pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     let allowed = |path: &Path, mode| match faccessat(AT_FDCWD, path, mode, AtFlags::AT_EACCESS) {
         Ok(()) => true,
-        // A file system that is read-only as a whole says so before the permissions are asked.
+        // A file system that is read-only as a whole fails before the permissions are checked.
         Err(Errno::EROFS) => !is_read_only_file_system(path),
-        // In the floor tier the broker answers so, too, where a write would be denied.
+        // In the floor tier the broker returns this, too, where a write would be denied.
         Err(Errno::EACCES) if mode.contains(AccessFlags::W_OK) => mode_allows(path, mode),
         Err(_) => false,
     };
@@ -50,13 +51,14 @@ fn groups() -> Vec<u32> {
     nix::unistd::getgroups().unwrap_or_default().into_iter().map(nix::unistd::Gid::as_raw).collect()
 }
 
-/// Whether the file system itself is read-only, whatever the mount: the options after ` - ` in `proc_pid_mountinfo(5)`.
+/// True if the file system itself is read-only, whatever the mount: the options after ` - ` in
+/// `proc_pid_mountinfo(5)`.
 fn is_read_only_file_system(path: &Path) -> bool {
     let device = fs::metadata(path).map(|meta| (libc::major(meta.dev()), libc::minor(meta.dev())));
     let (Ok((major, minor)), Ok(mounts)) = (device, fs::read("/proc/self/mountinfo")) else {
         return false;
     };
-    // The names in it hold any bytes.
+    // Names in it hold any bytes.
     is_read_only_in(&String::from_utf8_lossy(&mounts), &format!("{major}:{minor}"))
 }
 
@@ -67,12 +69,12 @@ fn is_read_only_in(mounts: &str, device: &str) -> bool {
     line.and_then(options).is_some_and(|options| options.split(',').any(|option| option == "ro"))
 }
 
-/// Whether there is nothing at the path, not even a link.
+/// True if nothing exists at the path, not even a link.
 pub fn missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The nearest ancestor that exists.
+/// Returns the nearest ancestor that exists.
 pub fn nearest_existing(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(|ancestor| ancestor.exists())
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of `sandbox-exec`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
@@ -10,7 +10,7 @@ use ipc::rights::Network;
 
 use crate::self_test::Targets;
 
-/// What the synopsis says.
+/// Text of the synopsis.
 pub const USAGE: &str = "\
 usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
@@ -18,65 +18,59 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
        sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
        sandbox-exec --probe | --help | --version";
 
-/// What is asked for.
+/// Requested action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// To execute a program.
     Run(Options),
-    /// To try forbidden acts in this very process.
+    /// Tries forbidden acts in this process.
     SelfTest {
-        /// Things outside that must not be reached.
+        /// Objects outside that must not be reachable.
         targets: Targets,
-        /// The network of this process: while it is on, reaching it is not forbidden.
+        /// Network of this process: while it is on, reaching it is not forbidden.
         net: Network,
     },
-    /// To try the acts that standard input has.
+    /// Tries the acts from standard input.
     Probe,
-    /// To print the manual.
+    /// Prints the manual.
     Help,
-    /// To print the version.
+    /// Prints the version.
     Version,
 }
 
-/// How to execute a program.
+/// Options of the execution of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Where the rights come from, if not from the flags.
+    /// Descriptor to read the rights from, if not from the flags.
     pub rights_fd: Option<RawFd>,
-    /// Where the reports go.
+    /// Descriptor for the reports.
     pub status_fd: Option<RawFd>,
-    /// The rights, as flags.
+    /// Rights, as flags.
     pub flags: Flags,
-    /// Whether to start although a layer is missing.
+    /// True if the program starts even if a layer is missing.
     pub allow_degraded: bool,
-    /// Which tier to build, if it is said.
+    /// Tier to build, if given.
     pub tier: Option<TierChoice>,
-    /// The newest Landlock ABI to use, if not the kernel's own.
+    /// Newest Landlock ABI to use, if not the kernel's own.
     pub landlock_abi: Option<u32>,
-    /// Whether to end with the process that started this one.
+    /// True if the program ends with the process that started this one.
     pub die_with_parent: bool,
-    /// The program and its arguments.
     pub command: Vec<OsString>,
 }
 
-/// The rights, as a person writes them.
+/// Rights, as a person writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// The working directory; here, if absent.
+    /// Working directory; the current one if absent.
     pub directory: Option<PathBuf>,
-    /// Read roots; `/`, if there is none.
+    /// Read roots; `/` if empty.
     pub read: Vec<PathBuf>,
-    /// Write roots.
     pub write: Vec<PathBuf>,
-    /// Hidden paths.
     pub hide: Vec<PathBuf>,
-    /// The network.
     pub net: Network,
-    /// Additions to the environment.
     pub environment: Environment,
 }
 
-/// What is wrong with a command line.
+/// Mistake in a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum UsageError {
@@ -96,7 +90,7 @@ pub enum UsageError {
     OnlySelfTest(&'static str),
 }
 
-/// Reads the command line, without the program's own name.
+/// Parses the command line, without the program's own name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
     let mut arguments = arguments.into_iter();
     let mut options = Options::default();
@@ -172,7 +166,7 @@ fn check(options: Options) -> Result<Options, UsageError> {
     if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
 }
 
-/// `--option=value` as two; everything else as it is.
+/// Splits `--option=value` in two; leaves everything else unchanged.
 fn split(argument: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = argument.as_bytes();
     match bytes.iter().position(|byte| *byte == b'=') {
