@@ -1,6 +1,6 @@
-//! Compiles the seccomp rules into programs for the architecture that is built for, so that a start only attaches them.
+//! Compiles the seccomp rules into programs for the target architecture, so that a start only attaches them.
 //!
-//! For the tests it compiles them for every architecture that there are numbers for.
+//! For the tests it compiles them for every architecture with known call numbers.
 
 #[expect(unreachable_pub, reason = "it is the library's")]
 #[path = "src/seccomp/assemble.rs"]
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Arch::ALL.into_iter().try_for_each(|arch| write(format!("programs_{}.rs", arch.name()), arch))
 }
 
-/// Rust for all programs of an architecture. Equal programs are there once.
+/// Returns Rust source of all programs of an architecture. Equal programs are emitted once.
 fn source(arch: Arch) -> Result<String, Box<dyn Error>> {
     let mut bodies: BTreeMap<String, usize> = BTreeMap::new();
     let mut table = String::new();

@@ -1,14 +1,17 @@
 //! Rights → rules, as plain data: nothing here touches the kernel.
 //!
-//! Landlock knows no deny rule: a rule grants on a whole tree, and grants add up. What must stay unreadable inside a read
-//! root is therefore *left out*: every directory on the way to it gets the right to be listed only, and everything beside
-//! that way gets the full right. Names list, contents stay denied. It follows that a name which appears later in such a
-//! directory is unreadable, which errs on the right side.
+//! Landlock knows no deny rule: a rule grants on a whole tree, and grants add up. A file that must stay
+//! unreadable inside a read root is therefore *left out*: every directory on the way to it gets the right to
+//! be listed only, and everything else in these directories gets the full right. Names list, contents stay
+//! denied. It follows that a name which appears later in such a directory is unreadable, which errs on the
+//! right side.
 //!
 //! * A symbolic link gets no rule: it would be one for its target. The target has its own place in the tree.
-//! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its inode's.
-//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory, but for the
-//!   program's own in the full tier, and in the floor what `private` finds to be a container's own.
+//! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its
+//!   inode's.
+//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory,
+//!   but for the program's own in the full tier, and in the floor what `private` finds to be a container's
+//!   own.
 //! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
 
 mod exceptions;

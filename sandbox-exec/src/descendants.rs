@@ -1,10 +1,11 @@
 //! Ending every descendant of this process.
 //!
-//! A subreaper inherits its orphaned descendants, so a `setsid` daemon does not get away: once `waitpid` says `ECHILD`,
-//! nothing is left. To get there, [`Bound::Domain`] kills with `kill(-1)`: the caller has entered a Landlock domain that
-//! bounds its signals to itself and the domains beneath it, and the kernel walks the processes under a lock that `fork`
-//! takes, so that no fork escapes. Without signal scopes (below ABI 6) [`Bound::Children`] kills the direct children, round
-//! after round; whoever loses its parent becomes a direct child.
+//! A subreaper inherits its orphaned descendants, so a `setsid` daemon does not get away: once `waitpid` says
+//! `ECHILD`, nothing is left. To get there, [`Bound::Domain`] kills with `kill(-1)`: the caller has entered a
+//! Landlock domain that bounds its signals to itself and the domains beneath it, and the kernel walks the
+//! processes under a lock that `fork` takes, so that no fork escapes. Without signal scopes (below ABI 6)
+//! [`Bound::Children`] kills the direct children, round after round; whoever loses its parent becomes a
+//! direct child.
 //!
 //! The calling process has one thread that forks.
 
@@ -128,7 +129,8 @@ fn kill_all(bound: Bound, known: pid_t) {
     }
 }
 
-/// Kills the direct children of this thread as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`, which distributions set).
+/// Kills the direct children of this thread as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`, which
+/// distributions set).
 fn kill_children() {
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {

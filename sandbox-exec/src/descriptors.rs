@@ -22,7 +22,8 @@ pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
         return Err(Errno::EBADF.into());
     }
     close_all_but(numbers)?;
-    // SAFETY: they differ and are open; nothing of this process owns them, since this is done once, at its beginning.
+    // SAFETY: they differ and are open; nothing of this process owns them, since this is done once, at its
+    // beginning.
     Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
@@ -69,8 +70,8 @@ fn close_each(first: u32, last: u32) -> io::Result<()> {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
     }
     for descriptor in open.into_iter().filter(|descriptor| (first..=last).contains(descriptor)) {
-        // SAFETY: nothing in this process owns a descriptor that it inherited and was not told of. The listing's own
-        // descriptor is closed by now: closing it again only fails.
+        // SAFETY: nothing in this process owns a descriptor that it inherited and was not told of. The
+        // listing's own descriptor is closed by now: closing it again only fails.
         unsafe { libc::close(descriptor.cast_signed()) };
     }
     Ok(())

@@ -1,6 +1,8 @@
-//! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the program.
+//! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the
+//! program.
 //!
-//! Its end is the end of all that lives in its pid namespace; so is the end of the stub, whose death kills it.
+//! Its end is the end of all that lives in its pid namespace; so is the end of the stub, whose death kills
+//! it.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 

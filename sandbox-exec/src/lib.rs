@@ -1,18 +1,18 @@
 //! Confinement: from rights to a program that the kernel holds to them.
 //!
-//! The only code of Bailiwick that calls Landlock and seccomp. The program `sandbox-exec` uses it to confine a whole
-//! program; a worker uses [`command`] to put each of its commands into a domain deeper than its own.
+//! The only code of Bailiwick that calls Landlock and seccomp. The program `sandbox-exec` uses it to confine
+//! a whole program; a worker uses [`command`] to put each of its commands into a domain deeper than its own.
 //!
 //! * [`launch`]: a start, from rights to exec; its broker stays behind.
-//! * [`compile`]: rights → rules as plain data. [`platform`]: what this kernel offers, and what stays open.
-//! * [`mediate`]: the calls that only a process outside can judge.
-//! * [`memory`]: what an idle process gives back.
-//! * [`modes`]: what plain file permissions allow. [`probe`]: acts that are tried inside a confinement.
+//! * [`compile`]: rights → rules as plain data. [`platform`]: features of this kernel, and gaps.
+//! * [`mediate`]: calls that only a process outside can judge.
+//! * [`memory`]: releases memory of an idle process.
+//! * [`modes`]: checks plain file permissions. [`probe`]: acts that are tried inside a confinement.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
-//! * `cgroup`: a program's own control group, where that is delegated.
+//! * `cgroup`: a program's own control group, if delegated.
 //! * `private`: shared memory and terminals that are a container's own.
-//! * [`terminal`]: the one that was made for a program.
+//! * [`terminal`]: the terminal that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 
 #![deny(unsafe_code)]

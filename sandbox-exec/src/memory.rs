@@ -27,7 +27,8 @@ unsafe extern "C" fn release(
 ) -> libc::c_int {
     // SAFETY: the dynamic linker gives a valid description, and the caller its own result.
     let (program, result) = unsafe { (&*program, &mut *result.cast::<io::Result<()>>()) };
-    // SAFETY: the headers are where and as many as the description says, for as long as the program is loaded.
+    // SAFETY: the headers are where and as many as the description says, for as long as the program is
+    // loaded.
     let headers = unsafe { std::slice::from_raw_parts(program.dlpi_phdr, program.dlpi_phnum.into()) };
     for header in
         headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0)
@@ -52,8 +53,8 @@ fn release_segment(start: u64, length: u64) -> io::Result<()> {
     let too_large = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let address = usize::try_from(from).map_err(too_large)? as *mut libc::c_void;
     let length = usize::try_from(to - from).map_err(too_large)?;
-    // SAFETY: the range is a private mapping of our own file that nothing ever wrote to: its pages hold what the file
-    // holds, before and after (`madvise(2)`, MADV_DONTNEED).
+    // SAFETY: the range is a private mapping of our own file that nothing ever wrote to: its pages hold what
+    // the file holds, before and after (`madvise(2)`, MADV_DONTNEED).
     match unsafe { libc::madvise(address, length, libc::MADV_DONTNEED) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -1,4 +1,4 @@
-//! What this kernel offers, and what it leaves open.
+//! Features of this kernel, and the gaps that it leaves.
 //!
 //! | Landlock ABI | kernel | what it lacks beside the ABI that follows | in the floor tier | in the full tier |
 //! | --- | --- | --- | --- | --- |
@@ -12,9 +12,9 @@
 //! | 7, 8 | 6.15, 7.0 | `RESOLVE_UNIX` | held by the broker, which mediates | held by the broker, which mediates |
 //! | 9 | 7.1 | – | newer ABIs are used as 9 | |
 //!
-//! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets, namespaces and the
-//! kernel's rarer doors are then open. Without a listener for the broker a start in the floor tier is refused, unless
-//! degraded: then seccomp denies every socket but connected pairs.
+//! Without seccomp (gVisor, a kernel built without it) a start is refused, unless degraded: sockets,
+//! namespaces and the kernel's rarer doors are then open. Without a listener for the broker a start in the
+//! floor tier is refused, unless degraded: then seccomp denies every socket but connected pairs.
 
 use ipc::confinement::Tier;
 use ipc::rights::Rights;
@@ -23,7 +23,6 @@ use nix::errno::Errno;
 
 use crate::system;
 
-/// The newest ABI that this program knows.
 pub const NEWEST_ABI: u32 = ABI::V9 as u32;
 
 /// The first ABI with signal scopes.
@@ -35,20 +34,19 @@ pub const TRUNCATE: u32 = ABI::V3 as u32;
 /// What the kernel under this process offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Platform {
-    /// The Landlock ABI, 0 for none, at most [`NEWEST_ABI`].
+    /// Landlock ABI, 0 for none, at most [`NEWEST_ABI`].
     pub abi: u32,
-    /// Why there is no Landlock, if the kernel said so.
+    /// Error of the kernel if there is no Landlock.
     pub no_landlock: Option<Errno>,
-    /// Why there are no seccomp filters, if there are none.
+    /// Error of the kernel if there are no seccomp filters.
     pub no_seccomp: Option<Errno>,
-    /// Whether a filter of ours can have a listener.
+    /// True if a filter of ours can have a listener.
     pub listener: bool,
-    /// Whether this process runs as uid 0, for which file modes deny nothing by owner.
+    /// True if this process runs as uid 0, for which file modes deny nothing by owner.
     pub root: bool,
 }
 
 impl Platform {
-    /// Asks the kernel.
     pub fn probe() -> Self {
         let landlock = system::landlock_abi();
         Self {
@@ -60,28 +58,27 @@ impl Platform {
         }
     }
 
-    /// Whether seccomp filters exist.
     pub fn seccomp(self) -> bool {
         self.no_seccomp.is_none()
     }
 
-    /// The platform with the Landlock of an older kernel, never of a newer one.
+    /// Returns the platform with the Landlock of an older kernel, never of a newer one.
     #[must_use]
     pub fn lowered(self, abi: Option<u32>) -> Self {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
     }
 
-    /// Whether the broker mediates calls in this tier.
+    /// True if the broker mediates calls in this tier.
     pub fn mediates(self, tier: Tier) -> bool {
         self.seccomp() && self.listener && tier != Tier::FloorUnmediated
     }
 
-    /// Whether something bounds the signals of programs and their commands.
+    /// True if the signals of programs and their commands are bounded.
     fn bounds_signals(self, tier: Tier) -> bool {
         self.abi >= SCOPES || self.mediates(tier)
     }
 
-    /// The layers without which nothing starts in a tier, unless degraded; one sentence each.
+    /// Returns the missing layers without which nothing starts in a tier, unless degraded; one sentence each.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
         let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());
@@ -90,7 +87,7 @@ impl Platform {
         landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).collect()
     }
 
-    /// What the rights promise and a start in this tier does not enforce; one sentence each.
+    /// Returns the promises of the rights that a start in this tier does not enforce; one sentence each.
     pub fn missing(self, rights: &Rights, tier: Tier) -> Vec<String> {
         let mut missing = self.absent_layers(tier);
         let full = tier == Tier::Full;
@@ -220,7 +217,7 @@ mod tests {
         assert_eq!([None, Some(3), Some(9)].map(|abi| platform.lowered(abi).abi), [6, 3, 6]);
     }
 
-    /// For each ABI, whether a sentence with the word is said.
+    /// Shows for each ABI if a sentence has the word.
     fn table(tier: Tier, word: &str) -> String {
         let says = |abi| {
             let platform = platform(abi);

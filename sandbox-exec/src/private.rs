@@ -1,16 +1,17 @@
 //! Shared memory and terminals that no program outside of this container can reach.
 //!
-//! The full tier mounts its own. In the floor what is granted in `/dev/shm` and `/dev/pts` is granted on every segment and every
-//! terminal there, and Landlock cannot tell those that the program makes from others. So each is granted only where all of
-//! these are facts, of which none is a file that some engine leaves behind:
+//! The full tier mounts its own. In the floor a right in `/dev/shm` or `/dev/pts` covers every segment and
+//! every terminal there, and Landlock cannot tell those that the program makes from others. So each is
+//! granted only if all of these are facts, and none of them is a file that some engine leaves behind:
 //!
 //! 1. This pid namespace is not the machine's own.
-//! 2. The file system is younger than the namespace's first process: what a container was given from outside (`--ipc=host`,
-//!    `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is older.
-//! 3. Nothing of another program's is in it: somebody else in the same container is a stranger too.
+//! 2. The file system is younger than the namespace's first process: a file system that a container was given
+//!    from outside (`--ipc=host`, `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is
+//!    older.
+//! 3. It has no file of another program: another user of the same container is a stranger too.
 //! 4. No other agent has it: the order says so, whose sender has the lock ([`ipc::devices`]).
 //!
-//! What cannot be found out is not granted.
+//! A place is not granted if a fact is unknown.
 
 use std::fs;
 use std::io;
@@ -32,22 +33,21 @@ use crate::compile::Access;
 use crate::system::file::times;
 use crate::terminal;
 
-/// The number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
+/// Number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// Why a place is not granted that is private.
+/// Reason to deny a place that is private, to another agent.
 const ANOTHERS: &str = "another agent has it";
 
-/// Why nothing is granted there.
+/// Reason to deny all places on the machine itself.
 const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 
-/// A place that can be private.
 #[derive(Debug)]
 struct PrivatePlace {
     path: &'static str,
-    /// What it is to a person.
+    /// Name for people.
     name: &'static str,
-    /// What is always in it.
+    /// Files that are always in it.
     always: &'static [&'static str],
     born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
@@ -61,8 +61,8 @@ const PLACES: [PrivatePlace; 2] = [
         born: created,
         rules: &[(MEMORY, Access::ALL)],
     },
-    // devpts keeps no time of birth. Its root changes only by chmod and chown, which make it look younger to nobody inside:
-    // they would have to come from outside, after the container began.
+    // devpts has no time of birth. Its root changes only by chmod and chown, which make it look younger to
+    // nobody inside: they would have to come from outside, after the container began.
     PrivatePlace {
         path: TERMINALS,
         name: "new terminals",
@@ -72,16 +72,16 @@ const PLACES: [PrivatePlace; 2] = [
     },
 ];
 
-/// What was found.
+/// Result of the search.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     places: Vec<&'static PrivatePlace>,
-    /// What is not granted, and why; one sentence each.
+    /// Places that are not granted, with the reason; one sentence each.
     pub(crate) denied: Vec<String>,
 }
 
 impl Private {
-    /// Looks for what is private here, beside what the rights say of these places already.
+    /// Looks for private places, in addition to the rights' own entries for them.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
@@ -100,19 +100,19 @@ impl Private {
         found
     }
 
-    /// What the program may do there.
+    /// Returns the program's access to the private places.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, Access)> {
         self.places.iter().flat_map(|place| place.rules.iter().copied())
     }
 
-    /// Where the program can make names of shared memory.
+    /// Returns the directories where the program can create names of shared memory.
     pub(crate) fn memory(&self) -> impl Iterator<Item = PathBuf> {
         self.places.iter().map(|place| place.path).filter(|path| *path == MEMORY).map(PathBuf::from)
     }
 }
 
 impl PrivatePlace {
-    /// Why it is not to be granted, if it is not.
+    /// Fails with the reason if the place is not to be granted.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -128,7 +128,7 @@ impl PrivatePlace {
         }
     }
 
-    /// Something in it that is neither always there nor the terminal that was made for the program.
+    /// Returns a file that is neither always there nor the terminal that was made for the program.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -141,14 +141,15 @@ impl PrivatePlace {
     }
 }
 
-/// Whether the rights grant it by name, or keep something in it from the program: a rule for the whole would give that away.
+/// True if the rights grant the place by name, or hide a part of it from the program: a rule for the whole
+/// would give that away.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// Whether this pid namespace, which stays that of a process, is the machine's own, or nobody can tell.
+/// True if this pid namespace, which stays that of a process, is the machine's own, or unknown.
 fn is_machines_own() -> bool {
     static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
     let look =
@@ -156,19 +157,20 @@ fn is_machines_own() -> bool {
     *IS_ITS_OWN.get_or_init(look)
 }
 
-/// The earliest moment at which the first process of a pid namespace that is not the machine's own can have been made.
+/// Returns the earliest possible start of the first process of a pid namespace that is not the machine's own.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
     let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
     let since_boot = started(&String::from_utf8_lossy(&stat)).ok_or(UNKNOWN)?;
     let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| UNKNOWN)?);
     let age = now.checked_sub(since_boot).ok_or(UNKNOWN)?;
-    // A file system's birth is read off a clock that stands still for a tick: the first process can seem younger than what it mounts.
+    // A file system's birth is read off a clock that stops between ticks: the first process can seem younger
+    // than its mounts.
     let tick = Duration::from(clock_getres(ClockId::CLOCK_REALTIME_COARSE).map_err(|_| UNKNOWN)?);
     SystemTime::now().checked_sub(age + tick).ok_or(UNKNOWN)
 }
 
-/// When a process began, since boot: the 22nd field, in clock ticks (`proc_pid_stat(5)`).
+/// Returns the start time of a process, since boot: the 22nd field, in clock ticks (`proc_pid_stat(5)`).
 fn started(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let ticks: u64 = after_name.split(' ').nth(19)?.parse().ok()?;
@@ -176,7 +178,7 @@ fn started(stat: &str) -> Option<Duration> {
     ticks.checked_mul(1000)?.checked_div(per_second).map(Duration::from_millis)
 }
 
-/// When it was made. Rust asks for that only by way of glibc.
+/// Returns the birth of a file, which Rust can look up only through glibc.
 fn created(path: &Path) -> io::Result<SystemTime> {
     let found = times(path)?;
     if found.stx_mask & libc::STATX_BTIME == 0 {
@@ -185,7 +187,6 @@ fn created(path: &Path) -> io::Result<SystemTime> {
     moment(&found.stx_btime)
 }
 
-/// When it was last changed.
 fn changed(path: &Path) -> io::Result<SystemTime> {
     moment(&times(path)?.stx_ctime)
 }

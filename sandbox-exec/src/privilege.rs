@@ -1,4 +1,4 @@
-//! Giving up what a process may do by virtue of who it is.
+//! Drops the privileges of a process that come from its user.
 
 use std::io;
 
@@ -11,8 +11,8 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresg
 
 use crate::system;
 
-/// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities; all locked
-/// (linux/securebits.h, `capabilities(7)`).
+/// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities;
+/// all locked (linux/securebits.h, `capabilities(7)`).
 const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
     | libc::SECBIT_NO_SETUID_FIXUP
@@ -21,10 +21,9 @@ const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as c_ulong;
 
-/// Beyond the last capability of any kernel: the sets have 64 bits.
+/// Number of bits of the sets, beyond the last capability of any kernel.
 const CAPABILITY_BITS: c_ulong = 64;
 
-/// Why capabilities could not be dropped.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PrivilegeError {
@@ -36,11 +35,13 @@ pub enum PrivilegeError {
     Left(&'static str),
 }
 
-/// Becomes another user, of no groups but its own, for good: root does, where the project is somebody else's.
+/// Switches to another user, with no groups but its own, for good: root does, if the project belongs to
+/// another user.
 ///
-/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: it is made so again,
-/// since it holds nothing yet. It also forgets whose death it dies with. The bounding set goes first: whoever is no longer
-/// root cannot empty it. A new user namespace begins with a full one again.
+/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: this
+/// restores dumpability, since the process holds no secret yet. The change also resets the parent-death
+/// signal. The bounding set goes first: a process that is no longer root cannot empty it. A new user
+/// namespace starts with a full one again.
 pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(uid), Gid::from_raw(gid));
     if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
@@ -53,17 +54,17 @@ pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     system::make_dumpable()
 }
 
-/// Forbids core dumps: they would hold what the program read.
+/// Forbids core dumps, which would contain data that the program read.
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Since this Linux processes are counted by user namespace (`user_namespaces(7)`); before, with all others of the user, whose number
-/// would then keep a start from its end.
+/// Since this Linux processes are counted by user namespace (`user_namespaces(7)`); before, with all others
+/// of the user, whose number would then prevent the start.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the processes and threads of this process's user in its own user namespace. The bound, if it binds: the kernel exempts
-/// root.
+/// Bounds the number of processes and threads of this process's user in its own user namespace. Returns the
+/// bound, if it binds: the kernel exempts root.
 pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
         return Ok(None);
@@ -76,8 +77,8 @@ pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
 
 /// Empties every capability set and locks the securebits.
 ///
-/// The bounding set and the securebits can be changed only with `CAP_SETPCAP`. A process without it, as a plain user's, has
-/// no capability, and with `no_new_privs` gains none.
+/// The bounding set and the securebits can be changed only with `CAP_SETPCAP`. A process without it, as a
+/// plain user's, has no capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if drop_bounds()? {
         system::set_securebits(SECUREBITS)
@@ -86,12 +87,12 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     clear_capabilities()
 }
 
-/// Empties the sets that this thread acts with. Other threads keep theirs.
+/// Empties the effective, permitted and inheritable sets of this thread. Other threads keep theirs.
 pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     caps::clear(None, CapSet::Ambient).map_err(capabilities("clear a capability set"))?;
-    // What is ambient is permitted and inheritable too (capabilities(7)), so that these tell. To read the ambient set takes a
-    // call for each capability.
+    // An ambient capability is permitted and inheritable too (capabilities(7)), so these sets suffice. To
+    // read the ambient set takes a call for each capability.
     for (set, name) in [
         (CapSet::Inheritable, "inheritable"),
         (CapSet::Effective, "effective"),
@@ -106,7 +107,7 @@ pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Does something with none of its capabilities in effect.
+/// Acts with no capability in effect.
 pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     let effective = caps::read(None, CapSet::Effective).map_err(capabilities("read the capabilities"))?;
@@ -116,7 +117,8 @@ pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     Ok(done)
 }
 
-/// Empties the bounding set, where this process may: whether it did. Its children begin with an empty one.
+/// Empties the bounding set, if this process may; returns true if it did. Its children start with an empty
+/// one.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
@@ -126,8 +128,8 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     Ok(may)
 }
 
-/// Each drop makes new credentials, so that it is asked first whether a parent did it. By number, since the kernel may have
-/// capabilities that no library names yet.
+/// Drops all capabilities from the bounding set. Each drop makes new credentials, so each is checked first: a
+/// parent may have dropped it. By number, since the kernel may have capabilities that no library names yet.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
         if !system::may_bound(capability) {

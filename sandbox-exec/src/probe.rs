@@ -1,8 +1,10 @@
-//! Acts for `bailiwick explain` and `bailiwick audit`, tried by this process itself: run it *inside* a confinement.
+//! Acts for `bailiwick explain` and `bailiwick audit`, tried by this process itself: run it *inside* a
+//! confinement.
 //!
-//! Each is harmless where it succeeds. A file is opened to append to it, which neither truncates nor makes it, and nothing is
-//! written; in a directory a file without a name is made, which is gone when it is closed (open(2), `O_TMPFILE`). What acts when it
-//! is opened is not: a fifo lets its other end go on, a device may begin to do what it is there for.
+//! Each act is harmless if it succeeds. A file is opened for appending, which neither truncates nor creates
+//! it, and nothing is written; in a directory a file without a name is created, which is gone when it is
+//! closed (open(2), `O_TMPFILE`). Files that act when opened are left alone: a fifo unblocks its other end,
+//! and a device may start to work.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -23,7 +25,7 @@ use crate::compile::DEVICES;
 use crate::modes::permitted_by_mode;
 use crate::system::file;
 
-/// Asks whether a file could be executed (execveat(2), since Linux 6.14); before that, the answer is `EINVAL`.
+/// Asks if a file could be executed (execveat(2), since Linux 6.14); before that, the answer is `EINVAL`.
 const EXECVE_CHECK: c_int = 0x1_0000;
 
 /// Tries each probe of a line, and answers it with a line.
@@ -52,7 +54,7 @@ fn outcome(probe: &Probe) -> Outcome {
     }
 }
 
-/// Why an act did not succeed.
+/// Cause of an unsuccessful act.
 enum ProbeFailure {
     Refused(io::Error),
     Untried(&'static str),
@@ -74,7 +76,7 @@ fn open(path: &WirePath, write: bool) -> Result<(), ProbeFailure> {
     let mut options = File::options();
     match (write, meta.is_dir()) {
         (false, false) => options.read(true).custom_flags(flags),
-        // Listing is what a directory is read for; to open it is not enough in a tree that may only be passed through.
+        // Lists the directory: opening it is possible in a tree that may only be passed through.
         (false, true) => return Ok(fs::read_dir(path).map(drop)?),
         (true, false) => options.append(true).custom_flags(flags),
         (true, true) => options.write(true).custom_flags(flags | libc::O_TMPFILE),
@@ -84,7 +86,7 @@ fn open(path: &WirePath, write: bool) -> Result<(), ProbeFailure> {
         Err(error) if write && matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
             Err(ProbeFailure::Untried("this file system makes no files without a name"))
         }
-        // Asked before mounts and rules are.
+        // The kernel checks this before mounts and rules.
         Err(error) if error.raw_os_error() == Some(libc::ETXTBSY) => {
             Err(ProbeFailure::Untried("it is being executed, and nobody may write it meanwhile"))
         }
@@ -106,7 +108,8 @@ fn acts_when_opened(path: &Path, meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// A stream first; where a datagram socket listens, the kernel says that it is of another type. Nothing waits for a full queue.
+/// Tries a stream first; if a datagram socket listens there, the kernel reports another type. Does not wait
+/// for a full queue.
 fn connect(path: &WirePath) -> Result<(), ProbeFailure> {
     if !fs::metadata(path)?.file_type().is_socket() {
         return Err(ProbeFailure::Untried("it is no socket"));

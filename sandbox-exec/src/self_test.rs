@@ -1,6 +1,7 @@
-//! Forbidden acts for `doctor`, tried by this process itself: run it *inside* a confinement, and beside it as the control.
+//! Forbidden acts for `doctor`, tried by this process itself: run it *inside* a confinement, and outside as
+//! the control.
 //!
-//! Each act is harmless where it succeeds: what it made is removed or closed at once.
+//! Each act is harmless if it succeeds: its results are removed or closed at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -21,27 +22,25 @@ use serde::Serialize;
 use crate::descendants;
 use crate::system::forbidden;
 
-/// The outcome of one act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// What was tried.
+    /// Act that was tried.
     pub act: &'static str,
-    /// Whether the kernel refused it.
+    /// True if the kernel denied it.
     pub denied: bool,
-    /// The error number, 0 if the act succeeded.
+    /// Error number, 0 if the act succeeded.
     pub errno: i32,
 }
 
-/// Things of the caller's, outside, that some acts are about.
+/// Objects of the caller's, outside, that some acts need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// A hidden file.
     pub hidden: Option<PathBuf>,
-    /// The name of an abstract unix socket on which somebody listens.
+    /// Name of an abstract unix socket that has a listener.
     pub name: Option<OsString>,
 }
 
-/// Tries every act and writes a JSON object a line.
+/// Tries every act and writes one JSON object a line.
 pub fn run(targets: &Targets, net: Network, out: &mut impl Write) -> io::Result<()> {
     for (act, outcome) in acts(targets, net) {
         let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
@@ -53,8 +52,8 @@ pub fn run(targets: &Targets, net: Network, out: &mut impl Write) -> io::Result<
     out.flush()
 }
 
-/// What is not forbidden but not there: a terminal, a device in a `/dev` of its own, a file or a home under a `/tmp` of its own, a
-/// network.
+/// Errors of acts that are allowed, but whose object is missing: a terminal, a device in a `/dev` of its own,
+/// a file or a home under a `/tmp` of its own, a network.
 const ABSENT: &[(&str, c_int)] = &[
     ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),
@@ -125,14 +124,14 @@ fn meet(name: &OsStr) -> io::Result<()> {
     UnixStream::connect_addr(&SocketAddr::from_abstract_name(name.as_bytes())?).map(drop)
 }
 
-/// Asks for a way to an address of nobody's (RFC 5737, RFC 3849); nothing is sent.
+/// Looks for a route to an unassigned address (RFC 5737, RFC 3849); sends nothing.
 fn reach(address: IpAddr) -> io::Result<()> {
     let own: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     UdpSocket::bind((own, 0))?.connect((address, 9))
 }
 
-/// An error that comes only after the call was permitted.
+/// Treats an error as success if it comes only after the call was permitted.
 fn allow(errno: c_int) -> impl Fn(io::Error) -> io::Result<()> {
     move |error| {
         if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }

@@ -1,7 +1,7 @@
-//! The stages of a start, each with a name and an exit code of its own. Where two sides work beside each other, one may be at a
-//! later stage than the other.
+//! Stages of a start, each with a name and an exit code of its own. If two processes work at the same time,
+//! one may be at a later stage than the other.
 //!
-//! | code | stage | what happens there |
+//! | code | stage | steps |
 //! | --- | --- | --- |
 //! | 100 | `usage` | the command line is read |
 //! | 101 | `rights` | the rights are read from their descriptor, or made of the flags |
@@ -28,7 +28,6 @@ use std::fmt;
 
 use ipc::confinement::{BrokerReport, FullTierRefusal};
 
-/// A stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the module's table says what each stage is")]
@@ -56,7 +55,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Every stage, in the order of their codes.
+    /// All stages in the order of their codes.
     pub const ALL: [Self; 20] = [
         Self::Usage,
         Self::Rights,
@@ -80,43 +79,41 @@ impl Stage {
         Self::Broker,
     ];
 
-    /// The exit code of a start that failed here.
+    /// Returns the exit code of a start that failed at this stage.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The stage of an exit code.
+    /// Returns the stage of an exit code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.code() == code)
     }
 
-    /// The failure of this stage.
+    /// Returns the failure of this stage.
     pub fn failed(self, detail: impl fmt::Display) -> Failure {
         Failure { stage: self, detail: detail.to_string(), refusal: None }
     }
 }
 
-/// The stage's name.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
-/// Why nothing was executed: the stage, what was tried on what, and why it failed.
+/// Failure of a start: the stage, the act and its object, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stage}: {detail}")]
 pub struct Failure {
-    /// The stage.
     pub stage: Stage,
-    /// What was tried, and why it failed.
+    /// Failed act, and its cause.
     pub detail: String,
-    /// The refusal, where it is this machine that refuses the full tier.
+    /// Refusal of the full tier, if this machine does not allow it.
     pub refusal: Option<FullTierRefusal>,
 }
 
 impl Failure {
-    /// The failure, as the broker reports it.
+    /// Returns the failure, as the broker reports it.
     pub fn report(&self) -> BrokerReport {
         let (code, stage) = (self.stage.code(), self.stage.to_string());
         BrokerReport::Failed { code, stage, detail: self.detail.clone(), refusal: self.refusal }

@@ -1,4 +1,5 @@
-//! What was started, in the full tier: stays in the host's namespaces, and stands for the program to whoever started it.
+//! Stub: the process that was started, in the full tier. It stays in the host's namespaces, and represents
+//! the program to the process that started it.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,14 +16,13 @@ use crate::broker::{Progress, Reports, SIGNALS, let_go_of_pipes, retire};
 use crate::cgroup::Cgroup;
 use crate::stage::{Failure, Stage};
 
-/// The stub of one program.
 #[derive(Debug)]
 pub(crate) struct Stub {
     init: Pid,
     alive: bool,
     progress: Progress,
     met: OwnedFd,
-    /// The program's, if it has one; goes once init has.
+    /// Control group of the program, if it has one; dropped once init has ended.
     group: Option<Cgroup>,
 }
 
@@ -31,9 +31,10 @@ impl Stub {
         Self { init, alive: true, progress, met, group }
     }
 
-    /// Waits for the end of everything; the exit status.
+    /// Waits for the end of all processes; returns the exit status.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
-        // After a refusal of the namespaces this process may go on as the broker of the floor, with all that it has.
+        // After a refusal of the namespaces this process may continue as the broker of the floor, with all
+        // that it has.
         let started = self.progress.started()?;
         retire().map_err(broken)?;
         self.begin(started, reports)?;
@@ -42,13 +43,13 @@ impl Stub {
         }
         let status = self.wait();
         if let Some(reports) = reports {
-            // The supervisor may be gone: that is why we are here, then.
+            // The supervisor may be gone, which is then the reason for the end.
             drop(reports.send(&BrokerReport::Ended { status: status.into() }));
         }
         Ok(status)
     }
 
-    /// Passes on what the program reported, with its number out here, and lets go of its pipes.
+    /// Passes on the program's report, with its pid out here, and closes its pipes.
     fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
         let started = match started {
@@ -61,7 +62,7 @@ impl Stub {
         }
     }
 
-    /// The number of the program in this pid namespace.
+    /// Returns the pid of the program in this pid namespace.
     fn meet(&self) -> Result<u32, Failure> {
         let mut byte = [0];
         let mut data = [IoSliceMut::new(&mut byte)];
@@ -94,7 +95,7 @@ impl Stub {
         }
     }
 
-    /// The status of init, once it and all its namespace are gone.
+    /// Returns the status of init, once it and its whole namespace are gone.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
@@ -103,7 +104,7 @@ impl Stub {
                 Ok(WaitStatus::Exited(_, code)) => code as u8,
                 Ok(WaitStatus::Signaled(_, signal, _)) => 128 + signal as u8,
                 Ok(_) => return None,
-                // Somebody else reaped it: nothing is left to wait for.
+                // Another process reaped it: nothing is left to wait for.
                 Err(_) => 128 + libc::SIGKILL as u8,
             };
             self.alive = false;
@@ -111,7 +112,7 @@ impl Stub {
         }
     }
 
-    /// Kills init, and with it everything in its pid namespace, and waits until it is gone.
+    /// Kills init, and with it all processes in its pid namespace, and waits until it is gone.
     fn end(&mut self) {
         if self.alive {
             let _gone = kill(self.init, Signal::SIGKILL);
@@ -120,7 +121,7 @@ impl Stub {
     }
 }
 
-/// What was cloned does not outlive a start that failed.
+/// Ends the cloned processes of a start that failed.
 impl Drop for Stub {
     fn drop(&mut self) {
         self.end();

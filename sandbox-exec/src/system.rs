@@ -29,15 +29,15 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// Which Linux runs, as far as it says so: its first two numbers (`uname(2)`).
+/// Returns the first two numbers of the running Linux (`uname(2)`).
 pub fn release() -> Option<(u32, u32)> {
     let name = uname().ok()?;
     let mut numbers = name.release().to_str()?.split(|byte: char| !byte.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` where it has none, `EOPNOTSUPP` where it is
-/// switched off, and whatever a filter above this process answers.
+/// Returns the Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` if it has none,
+/// `EOPNOTSUPP` if it is switched off, or the answer of a filter above this process.
 pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
@@ -51,18 +51,19 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Whether the kernel takes seccomp programs: a null program is a bad address where they exist, and an invalid argument
-/// or no such call where they do not (`seccomp(2)`), or whatever a filter above this process answers.
+/// Checks that the kernel accepts seccomp programs: a null program is a bad address if it does, and an
+/// invalid argument or an unknown call if it does not (`seccomp(2)`), or the answer of a filter above this
+/// process.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
 
-/// Whether it takes ones with a listener (Linux 5.0), as far as it says so without being given one.
+/// True if the kernel has listeners (Linux 5.0), as far as it says so without a program.
 pub fn has_listeners() -> bool {
     takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok()
 }
 
-/// Whether only fatal signals interrupt a call that a listener has received (Linux 5.19).
+/// True if only fatal signals interrupt a call that a listener has received (Linux 5.19).
 pub fn waits_undisturbed() -> bool {
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     takes_filters(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).is_ok()
@@ -79,7 +80,7 @@ fn takes_filters(flags: libc::c_ulong) -> Result<(), Errno> {
     }
 }
 
-/// Allows `rights` on what `path` stands for, and beneath it (`landlock_add_rule(2)`).
+/// Allows `rights` on the file of `path`, and beneath it (`landlock_add_rule(2)`).
 pub(crate) fn landlock_add_path(
     ruleset: BorrowedFd<'_>,
     path: BorrowedFd<'_>,
@@ -118,18 +119,18 @@ pub fn set_no_new_privs() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }
 
-/// Makes this process the one that inherits its orphaned descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
+/// Makes this process adopt its orphaned descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
 pub fn set_subreaper() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Names this process as `ps` shows it: one that is executed by descriptor is otherwise named after the number.
+/// Names this process for `ps`: a program that is executed by descriptor is otherwise named after the number.
 pub fn set_name(name: &CStr) {
     // SAFETY: a prctl that reads a C string. It cannot fail on a valid one.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Has the kernel send `signal` to this process when the *thread* that made it ends.
+/// Makes the kernel send `signal` to this process when the *thread* that made it ends.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
@@ -141,13 +142,14 @@ pub fn make_undumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
 }
 
-/// Undoes [`make_undumpable`], or what a change of ids did.
+/// Undoes [`make_undumpable`], or the effect of a change of ids.
 pub fn make_dumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
-/// A descriptor of a process, which becomes readable when it ends (`pidfd_open(2)`, Linux 5.3). It closes on exec.
+/// Opens a descriptor of a process, which becomes readable when the process ends (`pidfd_open(2)`, Linux
+/// 5.3). It closes on exec.
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
@@ -157,33 +159,34 @@ pub(crate) fn pidfd_open(thread: libc::pid_t, flags: libc::c_int) -> Result<Owne
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, flags) })
 }
 
-/// A duplicate of a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
+/// Duplicates a descriptor of a process (`pidfd_getfd(2)`, Linux 5.6).
 pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// A duplicate with the lowest free number from `lowest` on, closed on exec (`F_DUPFD_CLOEXEC(2const)`).
+/// Duplicates a descriptor to the lowest free number from `lowest` on, closed on exec
+/// (`F_DUPFD_CLOEXEC(2const)`).
 pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let number = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
     own(number.into())
 }
 
-/// Owns a descriptor that a system call returned, or gives its error.
+/// Wraps a descriptor that a system call returned, or returns its error.
 fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
     let number = RawFd::try_from(Errno::result(answer)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Sends a signal to one thread of a process (`tgkill(2)`). What is gone gets none.
+/// Sends a signal to one thread of a process (`tgkill(2)`), unless the thread is gone.
 pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
     // SAFETY: integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
-/// True if this process ignores a signal, as who starts it may have it do (nohup(1)).
+/// True if this process ignores a signal, as a parent may arrange (nohup(1)).
 pub(crate) fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
@@ -201,13 +204,14 @@ pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
     unsafe { sigaction(signal, &default) }.map(drop)
 }
 
-/// Ends this process at once (`_exit(2)`): nothing runs that belongs to the image of the process that forked it.
+/// Ends this process at once (`_exit(2)`): nothing runs that belongs to the image of the process that forked
+/// it.
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Attaches a seccomp program whose listener is returned. `no_new_privs` must be set.
+/// Attaches a seccomp program and returns its listener. `no_new_privs` must be set.
 pub(crate) fn attach_with_listener(
     instructions: &[libc::sock_filter],
     flags: libc::c_ulong,
@@ -256,8 +260,8 @@ pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
-/// Leaves the table of descriptors that this process shares with another, for a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9): engines
-/// of containers allow it, unlike unshare(2).
+/// Replaces the table of descriptors that this process shares with another by a copy (`CLOSE_RANGE_UNSHARE`,
+/// Linux 5.9): engines of containers allow it, unlike unshare(2).
 pub(crate) fn leave_descriptors() -> io::Result<()> {
     // SAFETY: closes what cannot be open, numbers being positive integers.
     check(unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_UNSHARE) })
@@ -268,7 +272,7 @@ pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A command of `ioctl(2)` as the C library takes it: the kernel reads 32 bits of it.
+/// Converts a command of `ioctl(2)` to the C library's type: the kernel reads 32 bits of it.
 pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(target_env = "musl")]
     return command.cast_signed();

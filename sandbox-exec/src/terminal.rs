@@ -1,4 +1,4 @@
-//! The terminal that was made for a program: the first among its descriptors 0, 1 and 2.
+//! Terminal that was made for a program: the first among its descriptors 0, 1 and 2.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::BorrowedFd;
@@ -8,18 +8,18 @@ use ipc::confinement::Tier;
 
 use crate::system;
 
-/// Makes it the controlling terminal of this session, which must have none (`TIOCSCTTY`, `ioctl_tty(2)`). It is not taken from
-/// another session.
+/// Makes it the controlling terminal of this session, which must have none (`TIOCSCTTY`, `ioctl_tty(2)`). It
+/// is not taken from another session.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
     system::control_terminal(terminal)
 }
 
-/// Its own path in the full tier's tree.
+/// Own path of the terminal in the full tier's tree.
 pub(crate) const OWN_NAME: &str = "/dev/console";
 
-/// The paths that lead to it: `/dev/tty`, which is the controlling terminal of whoever opens it (tty(4)), and its own, if it has
-/// one. `/dev/stderr` leads to the latter.
+/// Returns the paths that lead to the terminal: `/dev/tty`, which is the controlling terminal of the process
+/// that opens it (tty(4)), and its own path, if it has one. `/dev/stderr` leads to the latter.
 pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     let own = match tier {
         Tier::Full => Some(OWN_NAME.into()),
@@ -28,7 +28,7 @@ pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     [PathBuf::from("/dev/tty")].into_iter().chain(own)
 }
 
-/// Its own path in this mount namespace, if it has one.
+/// Returns its own path in this mount namespace, if it has one.
 pub(crate) fn name() -> Option<PathBuf> {
     own().and_then(|terminal| nix::unistd::ttyname(terminal).ok())
 }

@@ -1,5 +1,5 @@
-//! Waiting for what other tests of the same process may delay: a child of theirs that has been forked, and has not executed yet, has
-//! every socket open that was closed here.
+//! Waits in tests for conditions that other tests of the same process may delay: a child of theirs that has
+//! been forked, and has not executed yet, has every socket open that was closed here.
 
 use std::time::{Duration, Instant};
 

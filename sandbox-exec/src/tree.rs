@@ -1,4 +1,4 @@
-//! The view of a file system that rights are compiled against.
+//! View of a file system that rights are compiled against.
 
 mod candidates;
 
@@ -20,44 +20,37 @@ use nix::sys::statfs::{
 use self::candidates::Candidates;
 use crate::compile::MAX_RULES;
 
-/// What compilation has to know of a file system; a plain value stands in for it in tests.
+/// Facts about a file system that compilation needs; tests implement it with plain data.
 pub trait Tree {
-    /// The entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
+    /// Returns the entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
-    /// The device and inode of what lies at `path`, without following a link at its end.
+    /// Returns the device and inode of the file at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
-    /// What lies at `path`, and where that is.
+    /// Resolves `path` and looks up its file.
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
-/// The end of a path's links, mostly the path itself, and what lies there.
+/// Resolved path, mostly the path itself, with the identity of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
-    /// The path without symbolic links, as far as it exists.
+    /// Path without symbolic links, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// What lies at the path itself, if anything does: a link at its end is not followed.
+    /// Identity of the file at the path itself, if it exists: a link at its end is not followed.
     pub identity: Option<Identity>,
 }
 
-/// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
     pub name: OsString,
-    /// What it is.
     pub kind: Kind,
-    /// The number of its inode.
     pub inode: u64,
 }
 
-/// What an entry of a directory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory.
     Directory,
-    /// A symbolic link.
     Link,
-    /// A file, a device, a socket.
+    /// File, device or socket.
     Other,
 }
 
@@ -71,44 +64,40 @@ impl From<FileType> for Kind {
     }
 }
 
-/// What a file is, whatever it is called.
+/// Identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The device.
     pub device: u64,
-    /// The number of the inode on it.
     pub inode: u64,
-    /// Whether it is a directory.
     pub directory: bool,
 }
 
-/// The most entries of a directory that are listed: a program can make millions beside a hidden path, and each start would look
-/// at all of them. More than a domain may have rules, since links need none.
+/// Maximum number of entries of a directory that are listed: a program can make millions of them around a
+/// hidden path, and each start would look at all of them. More than a domain may have rules, since links need
+/// none.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
-/// The file system of this process.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Directories by the paths that were asked for, once they are known: hidden paths have most of theirs in common, and most of
-    /// them are not there, which one list says of all.
+    /// Known directories by the requested paths: hidden paths share most of their directories, and most of
+    /// them do not exist, which one list shows for all.
     known: RefCell<HashMap<OsString, Rc<Known>>>,
-    /// The entries of directories, once that was asked, by canonical paths.
+    /// Entries of directories that were listed, by canonical paths.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
-/// A directory by some path.
 #[derive(Debug)]
 struct Known {
     path: OsString,
     holds: Holds,
 }
 
-/// The entries of a directory, as far as they are known.
+/// Entries of a directory, as far as they are known.
 #[derive(Debug)]
 enum Holds {
-    /// It is not there.
+    /// The directory does not exist.
     Nothing,
-    /// It cannot be listed, or has too many.
+    /// The directory cannot be listed, or has too many entries.
     Unknown,
     These(Rc<[Entry]>),
 }
@@ -121,7 +110,7 @@ impl Tree for Host {
         let mut listed = list(directory, MOST_ENTRIES)?;
         if !lists_inodes(directory, &listed) {
             for entry in &mut listed {
-                // Of what went away since, nothing has to be known.
+                // An entry that vanished since needs no identity.
                 let found = self.identity(&directory.join(&entry.name));
                 entry.inode = found.map_or(entry.inode, |found| found.inode);
             }
@@ -151,7 +140,7 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// A path without links, by the names that its directories list.
+    /// Returns a path without links, by the names that its directories list.
     fn as_listed(&self, path: &Path) -> PathBuf {
         path.iter().fold(PathBuf::new(), |place, name| {
             let asked = place.join(name);
@@ -159,7 +148,7 @@ impl Host {
         })
     }
 
-    /// Where `path`, which something may lie in, leads.
+    /// Resolves `path` as a directory.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -174,7 +163,7 @@ impl Host {
         known
     }
 
-    /// A directory by a path without links.
+    /// Looks up a directory by a path without links.
     fn at(&self, path: PathBuf) -> Known {
         let holds = self.entries(&path).map_or(Holds::Unknown, Holds::These);
         Known { path: path.into(), holds }
@@ -182,7 +171,7 @@ impl Host {
 }
 
 impl Known {
-    /// The entry that a name means here, which is asked for at `place`: its path by the name that is listed.
+    /// Returns the entry that a name means here, requested as `place`: its path by the listed name.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -219,18 +208,19 @@ fn list(directory: &Path, most: usize) -> io::Result<Vec<Entry>> {
     Ok(listed)
 }
 
-/// Of linux/magic.h; the C library's own constant is not in every one of them.
+/// From linux/magic.h; not every C library defines it.
 pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
-/// File systems that list an entry with the number that `stat` gives of it.
+/// File systems whose lists have the inode numbers of `stat`.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// Whether the numbers in a list are those that `stat` gives: others make them up for the list (FUSE, vfat), or list those of what they lie
-/// on.
+/// True if the numbers in a list are those of `stat`: other file systems make them up for the list (FUSE,
+/// vfat), or list those of a lower layer.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
-        // Where all layers lie on one file system, files have its own device (the kernel's `filesystems/overlayfs`, "inode properties").
+        // If all layers lie on one file system, files have its own device (the kernel's
+        // `filesystems/overlayfs`, "inode properties").
         Ok(OVERLAYFS_SUPER_MAGIC) => {
             let file = listed.iter().find(|entry| entry.kind == Kind::Other);
             file.is_none_or(|file| device(&directory.join(&file.name)) == device(directory))
@@ -260,7 +250,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Does something in a mount namespace of its own, where there can be one.
+    /// Acts in a mount namespace of its own, if possible.
     pub(crate) fn with_own_mounts(act: impl FnOnce() -> Result<(), Errno> + Send + 'static) {
         let tried = thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNS)?;
@@ -308,7 +298,7 @@ pub(crate) mod tests {
         Host { listed: RefCell::new(listed), ..Host::default() }
     }
 
-    /// As a file system lists it that folds case, and where both are the same.
+    /// Imitates a file system that folds case, where both are the same file.
     #[test]
     fn what_is_listed_under_another_name_is_found_under_that() {
         let directory = tempfile::tempdir().unwrap();
@@ -353,8 +343,8 @@ pub(crate) mod tests {
         assert_eq!(found("link/key").0, root.join("SUB/key"));
     }
 
-    /// On an overlay whose layers lie on two file systems a file that was changed has a number of its own, and is listed with that of
-    /// what it lies on.
+    /// On an overlay whose layers lie on two file systems, a changed file has a number of its own, and is
+    /// listed with that of the lower layer.
     #[test]
     fn numbers_are_asked_for_where_lists_have_others() {
         let place = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Bounds on what the processes of a group use together (`cgroups(7)`, version 2).
+//! Bounds on the joint use of resources by the processes of a group (`cgroups(7)`, version 2).
 //!
-//! A group can have them only if its parent has no process of its own, or the kernel switches no controller on there. Such a
-//! parent is the broker's to divide where it is delegated: systemd says so by an attribute, which whoever sets up groups
-//! without it can set too. Ownership says less: in a parent that is not delegated, a program would escape the bounds that its
-//! user has set on the group of the broker.
+//! A group can have bounds only if its parent has no process of its own; otherwise the kernel enables no
+//! controller there. The broker may divide such a parent if it is delegated: systemd marks it by an
+//! attribute, which any other manager of groups can set too. Ownership does not suffice: in a parent that is
+//! not delegated, a program would escape the bounds that its user has set on the group of the broker.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use ipc::confinement::Bounds;
 
 use crate::system::file;
 
-/// The attribute of a delegated group, which then is `1` (`systemd.resource-control(5)`, `Delegate=`).
+/// Attribute of a delegated group, which then is `1` (`systemd.resource-control(5)`, `Delegate=`).
 const DELEGATED: &std::ffi::CStr = c"user.delegate";
 
 /// True if a group has been given to its owner, to be divided.
@@ -21,7 +21,7 @@ pub(super) fn is_delegated(group: &Path) -> bool {
     file::has_attribute(group, DELEGATED, b"1")
 }
 
-/// Sets those bounds on a group that can be set; which those are.
+/// Sets the bounds on a group as far as possible; returns those that were set.
 pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     let set = |controller: &str, most: Option<u64>| {
         most.filter(|most| {
@@ -33,7 +33,7 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Switches a controller on for the groups in one. It stays on: other brokers have groups there.
+/// Enables a controller for the child groups. It stays enabled: other brokers have groups there.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -51,7 +51,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A parent with a group in it, as files: what the kernel does with them is not tried here.
+    /// Creates a parent with a group in it, as plain files: the kernel's reaction is not tested here.
     fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();

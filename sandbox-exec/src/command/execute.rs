@@ -1,4 +1,4 @@
-//! The command up to exec: a fork of its reaper, which has one thread and nothing of the worker's.
+//! Start of a command up to exec: a fork of its reaper, which has one thread and nothing of the worker's.
 
 use std::convert::Infallible;
 use std::ffi::c_int;
@@ -18,14 +18,13 @@ use crate::seccomp::Program;
 use crate::stage::Stage;
 use crate::system::process;
 
-/// A command that was started.
 pub(super) struct Started {
     pub(super) command: pid_t,
-    /// Why it was not executed, as [`Failed::status`] has it: then it has ended.
+    /// Error before exec, as [`Failed::status`] encodes it: then the command has ended.
     pub(super) failure: Option<c_int>,
 }
 
-/// A command on its way to exec. It has the first three descriptors of its reaper, and no other.
+/// Command on its way to exec. It has the first three descriptors of its reaper, and no other.
 struct Attempt<'a> {
     image: Image,
     domain: Option<&'a Domain>,
@@ -49,14 +48,14 @@ pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Starte
 impl Attempt<'_> {
     fn run(&self, tell: &mut File) -> u8 {
         let Err(failed) = self.execute();
-        // The exit code tells the stage, if nothing else does.
+        // If this fails, the exit code still names the stage.
         let _told = tell.write_all(&failed.status().to_le_bytes());
         failed.0.code()
     }
 
     fn execute(&self) -> Result<Infallible, Failed> {
         let Image { cwd, argv, environment } = &self.image;
-        // A process group of its own, so that `kill 0` is its own affair.
+        // A process group of its own, so that `kill 0` does not reach the reaper.
         setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(at(Stage::Session))?;
         chdir(cwd.as_c_str()).map_err(at(Stage::Directory))?;
         default_signals().map_err(at(Stage::Session))?;

@@ -7,11 +7,11 @@
 //!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
 //! ```
 //!
-//! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the roots of the
-//! rights but not their hidden paths: domains only ever narrow, and W has left those out.
+//! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the
+//! roots of the rights but not their hidden paths: domains only ever narrow, and W has left those out.
 //!
-//! The reaper has none of the worker's memory and pipes: it gets rulesets that the worker has built, the pipes of its command, and
-//! one on which it reads the command (`start`, `request`).
+//! The reaper has none of the worker's memory and pipes: it gets rulesets that the worker has built, the
+//! pipes of its command, and one on which it reads the command (`start`, `request`).
 
 mod execute;
 mod reaper;
@@ -43,10 +43,9 @@ pub use reaper::reap;
 use request::{CommandFilter, Request};
 use start::Given;
 
-/// The only argument of a process that is executed to [`reap`].
+/// Only argument of a process that is executed to [`reap`].
 pub const REAP: &str = "--reap";
 
-/// Why a command cannot be confined or started.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CommandError {
@@ -64,7 +63,7 @@ pub enum CommandError {
     System { act: &'static str, source: io::Error },
 }
 
-/// What the commands of one worker are confined to. Made once for each worker.
+/// Domain of the commands of one worker. Made once for each worker.
 #[derive(Debug)]
 pub struct CommandDomain {
     platform: Platform,
@@ -77,69 +76,63 @@ pub struct CommandDomain {
     tier: Tier,
 }
 
-/// What to execute.
+/// Program to execute.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
-    /// The program, as an absolute path, and its arguments.
+    /// Program, as an absolute path, and its arguments.
     pub argv: Vec<OsString>,
-    /// The whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The working directory.
     pub cwd: PathBuf,
-    /// How much of the worker's rights it has.
+    /// Share of the worker's rights.
     pub access: DomainAccess,
 }
 
-/// How much of its worker's rights a command has.
+/// Share of its worker's rights that a command has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
-    /// All of them.
     Standing,
-    /// All of them but the network: it declared that it needs none.
+    /// All rights but the network: the command declared that it needs none.
     Offline,
-    /// It declared that it only reads: it can write nothing but its own temp directory and the null device, cannot change
-    /// metadata, and has no network, whatever the worker has, unless it was given it by name.
+    /// The command declared that it only reads: it can write nothing but its own temp directory and the null
+    /// device, cannot change metadata, and has no network, whatever the worker has, unless the network was
+    /// granted by name.
     Read {
-        /// A fresh directory that is private to this call, inside the worker's write roots.
+        /// Fresh directory that is private to this call, inside the worker's write roots.
         temp: PathBuf,
-        /// The network: no more than the worker has.
+        /// Network: no more than the worker has.
         net: Network,
     },
 }
 
-/// A command that was started, and the reaper that watches over it.
+/// Running command, and the reaper that watches over it.
 #[derive(Debug)]
 pub struct Running {
-    /// What the command prints, standard output and error in order. Nonblocking.
+    /// Standard output and error of the command, in order. Nonblocking.
     pub output: OwnedFd,
-    /// Four bytes once the command *and all its descendants* are gone, then end of file: see [`Ending::from_bytes`]. End of
-    /// file alone: the reaper was killed. Nonblocking.
+    /// Four bytes once the command *and all its descendants* are gone, then end of file: see
+    /// [`Ending::from_bytes`]. End of file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
-    /// Until it is waited for.
+    /// Reaper, until it is waited for.
     reaper: Option<Pid>,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It exited with this code.
     Exited(i32),
-    /// This signal ended it.
     Signalled(i32),
     /// Nothing was executed.
     NotStarted {
-        /// What failed.
         stage: Stage,
-        /// The error number.
         errno: i32,
     },
 }
 
 impl CommandDomain {
-    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, if it is not among the
-    /// write roots already.
+    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, if it
+    /// is not among the write roots already.
     ///
-    /// Makes the calling process a subreaper, so that what a killed reaper leaves comes to [`end_orphans`].
+    /// Makes the calling process a subreaper, so that orphans of a killed reaper come to [`end_orphans`].
     pub fn prepare(rights: &Rights, temp: Option<&Path>, tier: Tier) -> Result<Self, CommandError> {
         let platform = Platform::probe();
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
@@ -198,7 +191,7 @@ impl CommandDomain {
         Ok(running)
     }
 
-    /// What a command has less than its worker.
+    /// Returns the seccomp program of a command with fewer rights than its worker.
     fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
         match (access, self.net) {
@@ -211,7 +204,7 @@ impl CommandDomain {
         }
     }
 
-    /// The domain of a command that has less than all the rights.
+    /// Returns the domain of a command that has less than all the rights.
     fn narrow(&self, access: &DomainAccess) -> Result<Option<Domain>, CommandError> {
         let DomainAccess::Read { temp, net } = access else {
             return Ok(None);
@@ -223,17 +216,17 @@ impl CommandDomain {
 }
 
 impl Running {
-    /// The process id of the reaper.
     pub fn pid(&self) -> u32 {
         self.reaper.map_or(0, |reaper| reaper.as_raw().cast_unsigned())
     }
 
-    /// Asks the reaper to kill the command and all its descendants. The status follows.
+    /// Makes the reaper kill the command and all its descendants. The status follows.
     pub fn end(&self) -> io::Result<()> {
         self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper.as_raw(), libc::SIGTERM))
     }
 
-    /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of [`Running::status`].
+    /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of
+    /// [`Running::status`].
     pub fn reap(mut self) -> io::Result<()> {
         self.wait()
     }
@@ -249,7 +242,7 @@ impl Running {
     }
 }
 
-/// A command that nobody waits for is ended.
+/// Ends a command that nobody waits for.
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.end());
@@ -258,7 +251,7 @@ impl Drop for Running {
 }
 
 impl Ending {
-    /// Reads what [`Running::status`] brings.
+    /// Decodes the bytes of [`Running::status`].
     pub fn from_bytes(bytes: [u8; 4]) -> Self {
         let status = i32::from_le_bytes(bytes);
         let code = libc::WEXITSTATUS(status);
@@ -270,12 +263,12 @@ impl Ending {
     }
 }
 
-/// Marks a status as one of a command that was never executed: it reads as an exit with the stage's code, and has the
-/// error number in bits 16–23.
+/// Marks a status as one of a command that was never executed: it reads as an exit with the stage's code, and
+/// has the error number in bits 16–23.
 const NOT_STARTED: i32 = 1 << 30;
 
-/// Kills and reaps the children of this process that are not in `reapers`: what a reaper that was itself killed left.
-/// Finds none where `/proc` cannot be read.
+/// Kills and reaps the children of this process that are not in `reapers`: orphans of a reaper that was
+/// killed. Finds none where `/proc` cannot be read.
 pub fn end_orphans(reapers: &[u32]) {
     while let Ok(mut orphans) = children() {
         orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
@@ -283,14 +276,14 @@ pub fn end_orphans(reapers: &[u32]) {
             return;
         }
         for orphan in orphans {
-            // Its own children come to this process as it ends: the next round finds them.
+            // Its children come to this process as it ends: the next round finds them.
             drop(descendants::send(orphan, libc::SIGKILL));
             let _gone = waitpid(Pid::from_raw(orphan), None);
         }
     }
 }
 
-/// The children of all threads: adopted ones are the main thread's (needs `CONFIG_PROC_CHILDREN`).
+/// Returns the children of all threads: adopted ones are the main thread's (needs `CONFIG_PROC_CHILDREN`).
 fn children() -> io::Result<Vec<pid_t>> {
     let mut children = vec![];
     for thread in fs::read_dir("/proc/self/task")? {
@@ -304,7 +297,8 @@ fn children() -> io::Result<Vec<pid_t>> {
     Ok(children)
 }
 
-/// Forbids this thread, and all that it makes, to execute anything: for a worker whose rights have no commands.
+/// Forbids this thread, and all threads and processes that it makes, to execute anything: for a worker whose
+/// rights have no commands.
 pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }

@@ -1,4 +1,5 @@
-//! The reaper of a command, from its start to its end: a process with one thread, executed by its worker for one command.
+//! Reaper of a command, from its start to its end: a process with one thread, executed by its worker for one
+//! command.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -21,12 +22,13 @@ use crate::domain::Domain;
 use crate::stage::Stage;
 use crate::system;
 
-/// A stage that failed, and why.
+/// Stage that failed, and the cause.
 #[derive(Debug)]
 pub(super) struct Failed(pub(super) Stage, pub(super) io::Error);
 
-/// Lives as the reaper of one command, as a worker's [`CommandDomain`](super::CommandDomain) executes it with [`REAP`](super::REAP):
-/// starts the command, and ends when it and all its descendants are gone. For processes that have just begun.
+/// Main function of the reaper of one command, as a worker's [`CommandDomain`](super::CommandDomain) executes
+/// it with [`REAP`](super::REAP): starts the command, and ends when it and all its descendants are gone. For
+/// processes that have just begun.
 pub fn reap() -> ExitCode {
     let inherited = match inherit() {
         Ok(inherited) => inherited,
@@ -42,7 +44,7 @@ pub fn reap() -> ExitCode {
     code.into()
 }
 
-/// Hides this process, and takes what its worker gave it.
+/// Makes this process non-dumpable, and takes the descriptors that its worker passed.
 fn inherit() -> Result<[OwnedFd; 4], Failed> {
     system::make_undumpable().map_err(at(Stage::Descriptors))?;
     system::set_name(c"reaper");
@@ -75,7 +77,7 @@ fn prepare(worker: pid_t, signals: Option<&Domain>) -> Result<Bound, Failed> {
     system::set_subreaper().map_err(at(Stage::Session))?;
     descendants::fence().map_err(at(Stage::Session))?;
     system::set_parent_death_signal(libc::SIGTERM).map_err(at(Stage::Parent))?;
-    // It may have died before.
+    // The worker may have died before.
     if getppid().as_raw() != worker {
         return Err(Failed(Stage::Parent, Errno::ESRCH.into()));
     }
@@ -84,7 +86,7 @@ fn prepare(worker: pid_t, signals: Option<&Domain>) -> Result<Bound, Failed> {
 }
 
 impl Failed {
-    /// As the status of a command.
+    /// Encodes the failure as the status of a command.
     pub(super) fn status(&self) -> c_int {
         let Self(stage, error) = self;
         NOT_STARTED | (error.raw_os_error().unwrap_or(0) & 0xff) << 16 | c_int::from(stage.code()) << 8
@@ -95,8 +97,8 @@ pub(super) fn at<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failed {
     move |error| Failed(stage, error.into())
 }
 
-/// Waits until the command has ended, which is true, or SIGTERM says to end it: from the worker, or by its death. Both signals are
-/// blocked, so that none is lost.
+/// Waits until the command has ended, and returns true; or until SIGTERM says to end it, from the worker or
+/// by its death. Both signals are blocked, so that none is lost.
 fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let awaited = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM]);
     loop {

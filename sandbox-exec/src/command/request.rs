@@ -1,4 +1,5 @@
-//! The order of a worker to a reaper, which it reads from a pipe. A reaper has its worker's rights and no more, whatever it reads.
+//! Order of a worker to a reaper, which reads it from a pipe. A reaper has its worker's rights and no more,
+//! whatever it reads.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -14,25 +15,26 @@ use serde::{Deserialize, Serialize};
 use super::{CommandError, CommandSpec};
 use crate::seccomp::{Policy, Program};
 
-/// The longest request in bytes: the kernel takes 6 MiB of arguments and environment at most (execve(2)).
+/// Maximum size of a request in bytes: the kernel takes 6 MiB of arguments and environment at most
+/// (execve(2)).
 const LONGEST: u64 = 16 << 20;
 
-/// A command to start, and how to confine it.
+/// Command to start, and its confinement.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Request {
     pub(super) worker: pid_t,
-    /// False on kernels without Landlock: then the descriptor of the domain is none.
+    /// False on kernels without Landlock: then the descriptor of the domain is unused.
     pub(super) has_domain: bool,
-    /// False on kernels without signal scopes: then the descriptor of the domain with scopes is none.
+    /// False on kernels without signal scopes: then the descriptor of the domain with scopes is unused.
     pub(super) has_signals: bool,
-    /// The seccomp program on top of the worker's.
+    /// Seccomp program on top of the worker's.
     pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
     argv: Vec<WirePath>,
     environment: Vec<WirePath>,
 }
 
-/// A seccomp program that narrows that of the worker.
+/// Seccomp program that narrows the worker's.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) enum CommandFilter {
     ReadOnly(Policy),
@@ -50,7 +52,6 @@ impl CommandFilter {
     }
 }
 
-/// The arguments of chdir(2) and execve(2).
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) cwd: CString,
@@ -59,7 +60,7 @@ pub(super) struct Image {
 }
 
 impl Request {
-    /// Checks a command; nothing confines it yet.
+    /// Checks a command; confines nothing yet.
     pub(super) fn new(command: &CommandSpec) -> Result<Self, CommandError> {
         let program = command.argv.first().ok_or(CommandError::Empty)?;
         for path in [Path::new(program), &command.cwd] {
@@ -85,19 +86,20 @@ impl Request {
         })
     }
 
-    /// Sends it to a reaper that runs: one that fits into the pipe at once, a longer one as the reaper reads it.
+    /// Sends the request to a running reaper: a short one fits into the pipe at once, a longer one is sent as
+    /// the reaper reads it.
     pub(super) fn send(&self, pipe: OwnedFd) -> io::Result<()> {
         File::from(pipe).write_all(&serde_json::to_vec(self)?)
     }
 
-    /// Receives the only one on a pipe.
+    /// Receives the only request on a pipe.
     pub(super) fn receive(pipe: OwnedFd) -> io::Result<Self> {
         let mut bytes = vec![];
         File::from(pipe).take(LONGEST).read_to_end(&mut bytes)?;
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Makes C strings of it.
+    /// Converts the request to C strings.
     pub(super) fn image(&self) -> io::Result<Image> {
         let c_string = |word: &WirePath| Ok(CString::new(word.as_bytes())?);
         let all = |words: &[WirePath]| words.iter().map(c_string).collect::<io::Result<_>>();

@@ -1,7 +1,9 @@
-//! The start of a reaper by its worker: the worker's own image, executed anew, with exactly the descriptors that it needs.
+//! Start of a reaper by its worker: the worker's own image, executed anew, with exactly the descriptors that
+//! it needs.
 //!
-//! The image is in the worker's domain already, under a name that nobody can replace. Of the worker's environment the reaper gets
-//! nothing that a dynamic loader heeds (ld.so(8)): a command may write where a library would be looked for.
+//! The image is in the worker's domain already, under a name that nobody can replace. Of the worker's
+//! environment the reaper gets nothing that a dynamic loader heeds (ld.so(8)): a command may write where a
+//! library would be looked up.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -15,14 +17,12 @@ use nix::unistd::Pid;
 use super::REAP;
 use crate::system;
 
-/// The image of this process.
+/// Image of this process.
 const IMAGE: &CStr = c"/proc/self/exe";
 
-/// The descriptors of a reaper.
 pub(super) struct Given<'a> {
     /// Standard input of the command: the null device.
     pub(super) null: BorrowedFd<'a>,
-    /// Standard output and error of the command.
     pub(super) output: BorrowedFd<'a>,
     pub(super) status: BorrowedFd<'a>,
     pub(super) request: BorrowedFd<'a>,
@@ -31,15 +31,15 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The number of [`Given::status`] in the reaper; 0 to 2 are the command's.
+    /// Number of [`Given::status`] in the reaper; 0 to 2 are the command's.
     pub(super) const STATUS: RawFd = 3;
-    /// The number of [`Given::request`].
+    /// Number of [`Given::request`].
     pub(super) const REQUEST: RawFd = 4;
-    /// The number of [`Given::domain`].
+    /// Number of [`Given::domain`].
     pub(super) const DOMAIN: RawFd = 5;
-    /// The number of [`Given::signals`].
+    /// Number of [`Given::signals`].
     pub(super) const SIGNALS: RawFd = 6;
-    /// The first number that is none of these.
+    /// First number after these.
     const FREE: RawFd = 7;
 
     fn by_number(&self) -> [(RawFd, BorrowedFd<'_>); 7] {
@@ -55,10 +55,9 @@ impl Given<'_> {
     }
 }
 
-/// Executes a reaper.
 pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     let mut actions = PosixSpawnFileActions::init()?;
-    // The sources' numbers are no target's, and they are open until the reaper is executed.
+    // The sources must not have the numbers of targets, and stay open until the reaper is executed.
     let mut sources: Vec<OwnedFd> = vec![];
     for (number, descriptor) in given.by_number() {
         let source = system::duplicate_above(descriptor, Given::FREE)?;
@@ -69,8 +68,8 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// All signals are blocked: a reaper waits for those that mean something to it, and none may end it before that. SIGCHLD is not
-/// queued where it is ignored.
+/// Blocks all signals: a reaper waits for those that mean something to it, and none may end it before that.
+/// SIGCHLD is not queued if it is ignored.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;

@@ -1,4 +1,4 @@
-//! What no rule may allow.
+//! Files that no rule may allow.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,18 +12,19 @@ use ipc::rights::Rights;
 use super::rules::above;
 use crate::tree::{Identity, Tree};
 
-/// What must be left out, looked up rather than searched: every entry beside a hidden path is asked about. All of it by bytes, as
-/// the rules are.
+/// Index of the hidden files, since every entry in a directory around a hidden path is looked up. All of it
+/// by bytes, as the rules are.
 pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
-    /// What lies above an exception.
+    /// Directories above an exception.
     ancestors: HashSet<OsString>,
-    /// The devices on which a hidden file, or one that was hidden when the session began, has this inode.
+    /// Devices by inode on which a file is hidden, or was hidden when the session began.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// A hidden path is hidden under the name that it was given, and under the one that it resolves to.
+    /// Collects the exceptions. A hidden path is hidden under the name that it was given, and under the one
+    /// that it resolves to.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -44,7 +45,7 @@ impl<'a> Exceptions<'a> {
         let mut ancestors = HashSet::new();
         for path in hidden.keys().map(AsRef::as_ref).chain([OsStr::new("/dev")]) {
             for place in above(Path::new(path)) {
-                // What lies above that was seen with it.
+                // The directories above were added with it.
                 if ancestors.contains(place) {
                     break;
                 }
@@ -54,19 +55,19 @@ impl<'a> Exceptions<'a> {
         Self { hidden, ancestors, files }
     }
 
-    /// The hidden path that `path` is, or lies in.
+    /// Returns the hidden path that is `path` or contains it.
     pub(super) fn holding<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let found =
             iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));
         found.map(Path::new)
     }
 
-    /// Whether an exception lies beneath `path`.
+    /// True if an exception lies beneath `path`.
     pub(super) fn lie_beneath(&self, path: &Path) -> bool {
         self.ancestors.contains(path.as_os_str())
     }
 
-    /// Whether `path` is one, by name or as another name of a hidden file.
+    /// True if `path` is an exception, by name or as another name of a hidden file.
     pub(super) fn has(&self, path: &Path, inode: u64, tree: &impl Tree) -> bool {
         self.hidden.contains_key(path.as_os_str())
             || self
@@ -75,7 +76,7 @@ impl<'a> Exceptions<'a> {
                 .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
     }
 
-    /// A file that exists.
+    /// Returns an exception that exists as a file.
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));

@@ -1,4 +1,4 @@
-//! The rules of a domain, as they are found.
+//! Rules of a domain, as the compilation finds them.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a rule allows on its path and beneath it.
+/// Access that a rule allows on its path and beneath it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access(u8);
 
@@ -26,10 +26,9 @@ impl Access {
     pub const TERMINALS: Self = Self(1 | 8);
     /// A read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
-    /// A write root: everything.
     pub const ALL: Self = Self(1 | 2 | 4);
 
-    /// Whether all of `other` is in it.
+    /// True if it includes all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -47,16 +46,14 @@ impl BitOr for Access {
     }
 }
 
-/// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRule {
-    /// The file or the root of the tree.
+    /// File, or root of a tree.
     pub path: PathBuf,
-    /// What it allows there.
     pub access: Access,
-    /// Whether the rights name this path: it must exist. Others were found by listing, and may vanish.
+    /// True if the rights name this path: it must exist. Other paths were found by listing, and may vanish.
     pub named: bool,
-    /// Whether it was a file when it was listed: a hint, which saves asking what it is.
+    /// True if the path was a file when it was listed: a hint that saves a lookup.
     pub file: bool,
 }
 
@@ -66,8 +63,8 @@ impl PathRule {
     }
 }
 
-/// Rules, each path once. They are looked up by their bytes: paths are canonical, and comparing components costs twenty
-/// times as much.
+/// Rules, each path once. They are looked up by their bytes: paths are canonical, and comparing components
+/// costs twenty times as much.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<PathRule>,
@@ -75,7 +72,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Allows more on a path.
+    /// Adds access on a path.
     pub(super) fn add(&mut self, path: &Path, access: Access) -> &mut PathRule {
         let next = self.all.len();
         let place = *self.places.entry(path.as_os_str().to_owned()).or_insert(next);
@@ -87,7 +84,7 @@ impl Rules {
         rule
     }
 
-    /// Says that the rights name a path.
+    /// Records that the rights name a path.
     pub(super) fn name(&mut self, path: &Path) {
         if let Some(place) = self.places.get(path.as_os_str()) {
             self.all[*place].named = true;
@@ -98,7 +95,7 @@ impl Rules {
         self.all.len()
     }
 
-    /// Those that allow more than what lies above them does, and those that must exist.
+    /// Returns the rules that allow more than those above them, and the rules that must exist.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
@@ -108,7 +105,7 @@ impl Rules {
     }
 }
 
-/// The directories on the way to a canonical path, the innermost first.
+/// Iterates over the directories on the way to a canonical path, the innermost first.
 pub(super) fn above(path: &Path) -> impl Iterator<Item = &OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slashes = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);

@@ -7,7 +7,8 @@ use ipc::confinement::{FileIdentity, Tier};
 use super::*;
 use crate::tree::{Entry, Found, Identity};
 
-/// A file system as a list of paths: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode n.
+/// File system as a list of paths: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode
+/// n.
 struct Listed {
     paths: BTreeSet<(PathBuf, char, u64)>,
     links: BTreeMap<PathBuf, PathBuf>,
@@ -194,7 +195,7 @@ fn what_is_the_programs_own_is_granted_in_a_hidden_place_and_nothing_beside_it()
     ");
     let error = compile(&hidden, None, &[], Tier::Floor, &tree).unwrap_err();
     assert_eq!(error.to_string(), "the root /t/own lies in /t, which is hidden");
-    // A write root around both takes its place in normal form, and gives nothing beside it.
+    // In normal form a write root around both replaces it, and grants nothing outside it.
     let tree = Listed::new("/ /u/ /u/f /u/t/ /u/t/own/ /u/t/other/");
     let own = WirePath::from("/u/t/own");
     let rights = rights(&["/"], &["/u/t"], &["/u", "/u/t/own"]).normalised();
@@ -301,7 +302,7 @@ fn the_number_of_rules_is_bounded() {
     assert!(matches!(error, CompileError::TooManyRules), "{error}");
 }
 
-/// A root with some directories, in each of which there are so many files.
+/// Root with directories that have so many files each.
 struct Many {
     listed: Cell<usize>,
     answer: fn() -> io::Result<usize>,

@@ -1,4 +1,4 @@
-//! The last step of a start: the program's image.
+//! Last step of a start: execution of the program.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
@@ -44,7 +44,7 @@ fn candidates(name: &OsStr, environment: &[(OsString, OsString)]) -> Vec<PathBuf
     }
     let path =
         environment.iter().find(|(variable, _)| *variable == "PATH").map(|(_, value)| value.as_os_str());
-    // What execvp(3) searches without PATH.
+    // Default path of execvp(3).
     let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));
     std::env::split_paths(path).map(|directory| Path::new(&directory).join(name)).collect()
 }

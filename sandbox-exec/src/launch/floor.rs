@@ -1,6 +1,7 @@
-//! The floor tier: the broker is the process that was started. It enters a domain of its own that only has scopes, so that
-//! at the end it can kill exactly what is beneath it, and reaches the abstract unix sockets of nobody else. The program's domain is
-//! nested in that one, so that the mediator may still look at the program's memory and duplicate its sockets.
+//! Floor tier: the broker is the process that was started. It enters a domain of its own that only has
+//! scopes, so that at the end it can kill exactly the processes beneath it, and reaches no other program's
+//! abstract unix sockets. The program's domain is nested in that one, so that the mediator may still look at
+//! the program's memory and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -33,7 +34,7 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// Starts the program in the floor tier and watches over it; `instead` says why not in the full one.
+/// Starts the program in the floor tier and watches over it; `instead` says why the full tier is not used.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -65,7 +66,7 @@ fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) 
     }
 }
 
-/// A child that confines itself up to its rules, and waits for those.
+/// Child that confines itself up to its rules, and waits for those.
 #[derive(Debug)]
 struct Child {
     program: Pid,
@@ -76,20 +77,20 @@ struct Child {
     group: Option<Cgroup>,
 }
 
-/// How a child's calls will be attended to.
+/// Treatment of a child's calls.
 #[derive(Debug)]
 struct Calls {
-    /// The listener of its mediation filter, on its way to this process.
+    /// Listener of its mediation filter, on its way to this process.
     handover: Handover,
-    /// What is the program's, and is let go of once it has its own.
+    /// Objects of the child, dropped here once it has its own.
     theirs: Theirs,
 }
 
-/// Its reports, its rules, what it will try to reach the network with, and its working directory.
+/// Reports, rules, socket for the network attempt, and working directory of the child.
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
-    /// Forks it. Until the listener is there, this process closes nothing that is open now.
+    /// Forks the child. Until the listener has arrived, this process closes nothing that is open now.
     fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
         let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
@@ -121,21 +122,21 @@ impl Child {
     }
 }
 
-/// Gives up calls, with the listener, and capabilities: none opens what is somebody else's from then on. While they go, the mediator
-/// begins.
+/// Gives up system calls, with the handover of the listener, and capabilities: from then on no file of
+/// another user can be opened with them. Meanwhile the mediator starts.
 fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> {
     handover.give(filter).map_err(at(Stage::Seccomp))?;
     privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
-/// Enters the domain with scopes, and adopts what descends from this process.
+/// Enters the domain with scopes, and adopts orphans among the descendants of this process.
 fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
-/// Makes the rules, and beside that starts the mediator: what the program tries first of all, it answers.
+/// Makes the rules, and meanwhile starts the mediator, which answers the program's first attempts.
 fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
@@ -146,9 +147,10 @@ fn attend(
     let refusals = broker::refusals(program, status, Listeners::here)?;
     let (took, taken) = mpsc::channel::<()>();
     let mediate = move || {
-        // What the mediator's threads perform for the program needs no capabilities: nothing is opened for it with any.
+        // The mediator's threads need no capabilities for the program's calls: nothing is opened for it with
+        // any.
         let cleared = privilege::clear_capabilities().map_err(at(Stage::Broker));
-        // Then the child has a table of descriptors of its own.
+        // After this the child has a table of descriptors of its own.
         let listener = handover.take(program).map_err(at(Stage::Broker));
         drop((took, theirs));
         cleared?;
@@ -156,7 +158,7 @@ fn attend(
         let started = both.map(|(mediation, listener)| Mediator::start(listener, mediation, refusals));
         started.transpose().map_err(at(Stage::Broker))
     };
-    // Threads make no forks, so it begins after the only one.
+    // Started after the only fork, since a process with threads must not fork.
     let mediating = thread::Builder::new().spawn(mediate).map_err(at(Stage::Broker))?;
     let opened = making.plan().and_then(|plan| making.add(plan));
     // Until the program has left our table of descriptors, nothing is closed that was open before it began.
@@ -167,7 +169,8 @@ fn attend(
     Ok((mediator?, opened?))
 }
 
-/// What the program will try to reach the network with, unless only sockets that the mediator made can be used.
+/// Creates the socket for the program's network attempt, unless only sockets that the mediator made can be
+/// used.
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| !mediation.net.is_the_machines() && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()

@@ -1,5 +1,5 @@
-//! The full tier: the process that was started stays in the host's namespaces as the stub, and its child is the init of new
-//! ones.
+//! Full tier: the process that was started stays in the host's namespaces as the stub, and its child is the
+//! init of new ones.
 
 #![expect(unsafe_code, reason = "init is a clone of the stub")]
 
@@ -30,9 +30,10 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 use crate::system::process;
 
-/// The namespaces of init, but for that of the network, which takes the kernel longest: init makes it itself.
+/// Namespaces of init, except the network namespace, which takes the kernel longest: init makes it itself.
 ///
-/// Cloning, rather than `unshare(2)`, leaves the stub where it is and keeps init dumpable, so that it can be given its ids.
+/// Cloning, rather than `unshare(2)`, leaves the stub in its namespaces and keeps init dumpable, so that it
+/// can be given its ids.
 const SEPARATE: libc::c_int =
     libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
@@ -72,25 +73,25 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
     }
 }
 
-/// Gives init its ids, and lets it begin.
+/// Maps the ids of init, and lets it start.
 fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
     namespace::map(init).map_err(|error| Refusal::new("map the ids of a user namespace", error).failure())?;
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
 }
 
-/// Two ends of a socket; what comes out of the first tells who sent it.
+/// Creates a socket pair; messages that arrive at the first end carry the pid of their sender.
 fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (met, introduced) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&met, sockopt::PassCred, &true)?;
     Ok((met, introduced))
 }
 
-/// What the program will see in the places of the host's.
+/// Returns the layout of the program's tree, as far as it differs from the host's.
 pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
     Layout::new(confinement, program(confinement, command).as_deref())
 }
 
-/// The program's path, if that is how it is named.
+/// Returns the program's path, if it is named by one.
 fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
     let name = PathBuf::from(command.first()?);
     (name.components().count() > 1).then(|| confinement.project.as_path().join(name))

@@ -1,10 +1,10 @@
 //! A start, from rights to exec: the order of [`crate::stage`].
 //!
-//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it. `program`: the
-//!   child's life up to exec.
+//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it.
+//!   `program`: the child's life up to exec.
 //! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
-//! * `full`: the process that was started becomes the stub; its child is the broker and the init of new namespaces, and
-//!   that one's child the program.
+//! * `full`: the process that was started becomes the stub; its child is the broker and the init of new
+//!   namespaces, and that one's child the program.
 
 mod execute;
 mod floor;
@@ -33,34 +33,33 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// What a start needs beside the rights.
+/// Parameters of a start.
 #[derive(Debug)]
 pub struct Launch {
-    /// What to confine to.
     pub confinement: Confinement,
-    /// Whether to end with the process that started this one.
+    /// True if the program ends with the process that started this one.
     pub die_with_parent: bool,
-    /// The program and its arguments.
     pub command: Vec<OsString>,
 }
 
 impl Launch {
-    /// A start that outlives the process that started this one.
+    /// Returns a start that outlives the process that started this one.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
         Self { confinement, die_with_parent: false, command }
     }
 
-    /// Confines and executes the program; its exit status once it and its descendants are gone.
+    /// Confines and executes the program; returns its exit status once it and its descendants are gone.
     ///
-    /// The best tier is the full one where this machine lets us, which shows before anything is done that has to do with
-    /// the rights; what fails later is a failure.
+    /// The best tier is the full one if this machine allows it, which shows before any step that depends on
+    /// the rights; a later failure is a failure of the start.
     pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
         if let Some(identity) = self.confinement.identity {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
-        // These and no others: who started this process may have blocked what stops it until it is executed.
-        // A hang-up that is ignored stays so, as under nohup(1): blocked, it would be kept for who waits for it.
+        // Exactly these signals: the parent may have blocked those that stop this process until it is
+        // executed. A hang-up that is ignored stays so, as under nohup(1): blocked, it would be kept for a
+        // process that waits for it.
         let heeded = |signal: &Signal| *signal != Signal::SIGHUP || !system::is_ignored(*signal);
         let heeded: SigSet = SIGNALS.into_iter().filter(heeded).collect();
         heeded.thread_set_mask().map_err(at(Stage::Start))?;
@@ -91,8 +90,8 @@ impl Launch {
     }
 }
 
-/// Enters a domain that only has scopes, and sees that it keeps the broker from abstract unix sockets where it is to: every process and
-/// thread that this one starts is in it or beneath it.
+/// Enters a domain that only has scopes, and verifies that it keeps the broker from abstract unix sockets if
+/// it should: every process and thread that this one starts is in it or beneath it.
 pub(crate) fn enter_scopes<T>(
     ruleset: &Ruleset,
     enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,

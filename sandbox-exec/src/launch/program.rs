@@ -1,4 +1,4 @@
-//! The child's whole life before exec, the same in both tiers.
+//! Child process from the fork to exec, the same in both tiers.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -25,23 +25,21 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::terminal;
 
-/// A process on its way to become the program.
 pub(crate) struct LaunchedProgram<'a> {
     pub(crate) confinement: &'a Confinement,
-    /// The program and its arguments.
     pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// The seccomp programs that are left to be attached.
+    /// Seccomp programs that are left to be attached.
     pub(crate) programs: &'a [seccomp::Program],
-    /// Its rules, which its parent makes.
+    /// Rules that its parent makes.
     pub(crate) rules: Awaited,
-    /// What its control group bounds.
+    /// Bounds of its control group.
     pub(crate) bounds: Bounds,
 }
 
 impl LaunchedProgram<'_> {
-    /// Confines this process and executes the program; what fails is reported.
+    /// Confines this process and executes the program; reports a failure.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
         let Err(failure) = self.confine_and_execute(&mut reports);
@@ -68,9 +66,9 @@ impl LaunchedProgram<'_> {
         let early = matches!(surroundings, Surroundings::Floor { .. });
         let mut tried = vec![];
         if early {
-            // The broker opens everything that a rule is on, and is still at it.
+            // The broker opens the file of every rule, and is still at it.
             give_up_calls(programs)?;
-            // The mediator looks into it.
+            // The mediator looks into this process.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);
         }
@@ -105,23 +103,23 @@ impl LaunchedProgram<'_> {
     }
 }
 
-/// Makes a directory this process's own working directory: before it gives up what it might need for that.
+/// Enters the working directory, before the process gives up rights that it might need for that.
 pub(crate) fn enter(project: &WirePath, directory: io::Result<impl AsFd>) -> Result<(), Failure> {
     let entered = directory.and_then(|directory| Ok(fchdir(directory)?));
     entered.map_err(|error| no_entry(project, &error))
 }
 
-/// Why a program cannot be where it should.
+/// Returns the failure for a working directory that cannot be entered.
 pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
     Stage::Directory.failed(format!("cannot enter {project}: {error}"))
 }
 
-/// What makes rules has been opened by now: the filters have no openat2 for root.
+/// Attaches the filters: all files of rules are open by now, since the filters deny openat2 to root.
 fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
-/// Tries what must fail.
+/// Tries the forbidden acts.
 fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     let tried = attempts.run();
     if let Some(Attempt { act, errno, .. }) = tried.iter().find(|attempt| !attempt.denied) {
@@ -130,9 +128,9 @@ fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     Ok(tried)
 }
 
-/// Says why there will be no program, and ends this process.
+/// Reports the failure, and ends this process.
 pub(crate) fn give_up(mut reports: Outgoing<File, BrokerReport>, failure: &Failure) -> ! {
-    // The broker prints it and reports it; without a broker nobody is left to tell.
+    // The broker prints it and reports it; without a broker there is no reader.
     drop(reports.send(&failure.report()));
     system::exit(failure.stage.code())
 }
@@ -142,7 +140,8 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
     if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
 }
 
-/// Rust ignores SIGPIPE, and the broker blocks what it waits for; a program expects neither.
+/// Resets signals: Rust ignores SIGPIPE, and the broker blocks the signals that it waits for; a program
+/// expects neither.
 pub(crate) fn default_signals() -> nix::Result<()> {
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

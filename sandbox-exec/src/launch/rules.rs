@@ -1,9 +1,9 @@
-//! The rules of a program, compiled and added beside it while it gets ready.
+//! Rules of a program, compiled and added while the program's process prepares itself.
 //!
-//! Both tiers make the Landlock ruleset before the fork, so that both processes have its descriptor. The parent compiles, opens
-//! what the rules are on, and adds them; the child waits for that before it enters the domain. A rule is on an inode, whichever
-//! mount it was reached by: only for what the full tier puts in the place of the host's (its own `/tmp`, `/dev` and `/proc`) the
-//! child, which alone sees it, adds the rules.
+//! Both tiers make the Landlock ruleset before the fork, so that both processes have its descriptor. The
+//! parent compiles, opens the files of the rules, and adds the rules; the child waits for that before it
+//! enters the domain. A rule is on an inode, whichever mount it was reached by. The child adds only the rules
+//! for trees that the full tier replaces (its own `/tmp`, `/dev` and `/proc`), which no other process sees.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -30,45 +30,45 @@ use crate::stage::{Failure, Stage};
 use crate::terminal;
 use crate::tree::Host;
 
-/// A confinement as a tier sees it, which its rules will be compiled from.
+/// Confinement as a tier sees it, the source of its rules.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) confinement: Cow<'a, Confinement>,
     pub(crate) tier: Tier,
     pub(crate) platform: Platform,
-    /// Whether the program has a `/tmp` of its own.
+    /// True if the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// The places that were found to be private, where the tier makes nothing so.
+    /// Places that were found to be private, if the tier itself makes none private.
     pub(super) private: Private,
 }
 
-/// What the child gets once the parent is done.
+/// Message to the child once the parent is done.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
-    /// How many there are already.
+    /// Number of rules added already.
     added: u32,
     hidden_witness: Option<WirePath>,
-    /// The rules that are left for the child: path, access, whether it must exist, whether it is a file.
+    /// Rules that are left for the child: path, access, must exist, is a file.
     left: Vec<(WirePath, Access, bool, bool)>,
 }
 
-/// The parent's end of what a child waits for.
+/// Parent's end of the channel to the child.
 #[derive(Debug)]
 pub(super) struct Awaiting {
     domain: Domain,
     to: File,
 }
 
-/// The rules of a child, in the making.
+/// Rules of a child, while they are made.
 #[derive(Debug)]
 pub(super) struct Making<'a> {
     seen: &'a Seen<'a>,
     child: Awaiting,
-    /// What to tell it.
+    /// Encoded message.
     word: Vec<u8>,
 }
 
-/// The child's end.
+/// Child's end of the channel.
 #[derive(Debug)]
 pub(crate) struct Awaited {
     domain: Domain,
@@ -76,7 +76,7 @@ pub(crate) struct Awaited {
 }
 
 impl<'a> Seen<'a> {
-    /// Mediated where the kernel gives the broker a listener.
+    /// Returns the floor tier's view: mediated if the kernel gives the broker a listener.
     pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self {
@@ -88,7 +88,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// What lies under a `/tmp` that the program does not see is not its concern, and nothing in its own is kept from it.
+    /// Returns the full tier's view: paths in a `/tmp` that the program does not see do not matter, and
+    /// nothing in its own is hidden from it.
     pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
@@ -97,7 +98,7 @@ impl<'a> Seen<'a> {
         Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
     }
 
-    /// What is hidden in a `/tmp` of the program's own.
+    /// Returns the hidden paths in a `/tmp` of the program's own.
     pub(crate) fn hidden_in_own_tmp(&self) -> impl Iterator<Item = &WirePath> {
         let tmp = WirePath::from(TMP);
         let hidden = self.confinement.rights.hidden.iter().filter(|_| self.own_tmp);
@@ -120,14 +121,14 @@ impl<'a> Seen<'a> {
         Ok(plan)
     }
 
-    /// Whether the program sees at `path` what the host has there.
+    /// True if the program sees the host's file at `path`.
     pub(super) fn is_the_hosts(&self, path: &Path) -> bool {
         let replaced = |place| path.starts_with(place);
         self.tier != Tier::Full || !(replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP))
     }
 }
 
-/// A ruleset without rules yet, for both sides of a fork.
+/// Creates a ruleset without rules, for both sides of a fork.
 pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
     let domain = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -136,7 +137,7 @@ pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
 }
 
 impl Awaiting {
-    /// The domain, for acts in the program's place.
+    /// Returns the domain, for calls that the mediator performs for the program.
     pub(super) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
@@ -151,7 +152,7 @@ impl<'a> Making<'a> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds what is the host's. What was opened for it can be closed later.
+    /// Adds the rules on the host's files. Returns the open files, which can be closed later.
     pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
@@ -169,10 +170,10 @@ impl<'a> Making<'a> {
         Ok(opened)
     }
 
-    /// Tells the child.
+    /// Sends the message to the child.
     pub(super) fn tell(mut self) -> Result<(), Failure> {
         match self.child.to.write_all(&self.word) {
-            // The child is gone: its report says why.
+            // The child is gone: its report names the cause.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(at(Stage::Start)),
         }
@@ -180,12 +181,12 @@ impl<'a> Making<'a> {
 }
 
 impl Awaited {
-    /// The domain, for acts in the program's place.
+    /// Returns the domain, for calls that the mediator performs for the program.
     pub(crate) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
 
-    /// Waits for the parent, and adds what was left. The plan that comes back has these rules alone.
+    /// Waits for the parent, and adds the rules that are left. The returned plan has these rules alone.
     pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
         let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
@@ -209,7 +210,8 @@ impl Awaited {
     }
 }
 
-/// A project in `/dev`, where `/` grants nothing, is a read root of its own: one in shared memory.
+/// Adds a project in `/dev`, where `/` grants nothing, as a read root of its own: for example one in shared
+/// memory.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

@@ -1,4 +1,4 @@
-//! What a child needs to confine itself beside its rules, made before there is one.
+//! Ruleset that a child needs to confine itself, except its rules; made before the fork.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
-/// What a confinement comes to on this platform in a tier.
+/// Confinement on this platform in a tier.
 #[derive(Debug)]
 pub(crate) struct Ruleset {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// The standing program, and for one that only reads the one that is stacked on it.
+    /// Standing seccomp program, and the stacked one of a program that only reads.
     pub(crate) programs: Vec<Program>,
-    /// What the broker performs for the program, where it mediates.
+    /// Calls that the broker performs for the program, if it mediates.
     pub(crate) mediation: Option<Mediation>,
-    /// Why the tier is not the full one, where the best was asked for.
+    /// Reason that the tier is not the full one, if the best was requested.
     pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 
 impl Ruleset {
-    /// Judges this platform by what the tier needs of it.
+    /// Checks that this platform has all that the tier needs.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
@@ -68,8 +68,8 @@ impl Ruleset {
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
-    /// What is attached at once, with the listener, and what is attached after it: the denying program is part of the mediating one,
-    /// where there is one.
+    /// Returns the filter to attach first, with the listener, and the programs to attach after it: the
+    /// mediating filter includes the denying program, if there is one.
     pub(super) fn joined(&self) -> (Option<Filter>, &[Program]) {
         match (&self.mediation, self.programs.split_first()) {
             (Some(mediation), Some((standing, others))) => {
@@ -79,18 +79,17 @@ impl Ruleset {
         }
     }
 
-    /// Whether the kernel is to keep the broker from abstract unix sockets of the host.
+    /// True if the kernel keeps the broker from abstract unix sockets of the host.
     pub(crate) fn is_scoped(&self) -> bool {
         self.mediation.as_ref().is_some_and(|mediation| mediation.scoped)
     }
 
-    /// The number of rules for calls.
     pub(crate) fn seccomp_rules(&self) -> u32 {
         self.programs.iter().map(Program::rules).sum()
     }
 }
 
-/// Unix sockets may be reached wherever the program could have made them.
+/// Returns the mediation: unix sockets may be reached wherever the program could have made them.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);

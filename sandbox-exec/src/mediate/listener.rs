@@ -16,8 +16,8 @@ use crate::system;
 /// next.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// `ERESTARTSYS` (linux/errno.h): never seen by a program. The kernel runs the pending handler, then makes the call again or
-/// answers `EINTR`, as the handler's `SA_RESTART` says.
+/// `ERESTARTSYS` (linux/errno.h): never seen by a program. The kernel runs the pending handler, then makes
+/// the call again or answers `EINTR`, as the handler's `SA_RESTART` says.
 const RESTART: c_int = 512;
 
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).

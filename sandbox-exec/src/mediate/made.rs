@@ -1,22 +1,25 @@
-//! The callers' sockets where they cannot be duplicated (`pidfd_getfd(2)` is denied by the profiles of containers): this process
-//! makes them (`socket(2)` is mediated too), and keeps a duplicate of each as long as a call may need it ([`Registry`]).
+//! The callers' sockets where they cannot be duplicated (`pidfd_getfd(2)` is denied by the profiles of
+//! containers): this process makes them (`socket(2)` is mediated too), and keeps a duplicate of each as long
+//! as a call may need it ([`Registry`]).
 //!
-//! What a caller's number stands for is read from `/proc` and looked up by inode. A connection has left the registry, and its end
-//! is the kernel's alone; of the mediated calls only `sendmsg`, `sendmmsg` and `sendto` mean anything on it, and they go on by
-//! themselves. This is no decision about an address: for a connection there is none. What has to hold is that the kernel finds no
-//! datagram socket under that number, and one of these says that it cannot:
+//! The socket of a caller's number is read from `/proc` and looked up by inode. A connection has left the
+//! registry, and its end is the kernel's alone; of the mediated calls only `sendmsg`, `sendmmsg` and `sendto`
+//! mean anything on it, and they go on by themselves. This is no decision about an address: for a connection
+//! there is none. The kernel must find no datagram socket under that number, and one of these ensures that:
 //!
-//! * No datagram socket is open in any process, and none is given out before the kernel has looked ([`Datagrams`]).
-//! * The caller's thread is the only one that could change its table: its process has no other thread, and shares the table
-//!   with no other process ([`Tables`]). It waits, so what is read in `/proc` now is what the kernel will find.
+//! * No datagram socket is open in any process, and none is given out before the kernel has looked
+//!   ([`Datagrams`]).
+//! * The caller's thread is the only one that could change its table: its process has no other thread, and
+//!   shares the table with no other process ([`Tables`]). It waits, so what is read in `/proc` now is what
+//!   the kernel will find.
 //!
-//! Else the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. It cannot be performed here instead: a
-//! duplicate that was kept would keep the connection from ending when its programs close it, and later none is to be had. Nor is it
-//! enough that the caller's process has no datagram socket now: another may pass it one over a unix socket before the kernel looks.
+//! Otherwise the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. It cannot
+//! be performed here instead: a duplicate that was kept would keep the connection from ending when its
+//! programs close it, and later none is to be had. Nor is it enough that the caller's process has no datagram
+//! socket now: another may pass it one over a unix socket before the kernel looks.
 //!
-//! Every socket is one that was made
-//! here, or one end of a connection that `accept` or `socketpair` made, or handed in ([`HandedIn`]): the filter denies pairs of
-//! datagram sockets.
+//! Every socket was made here, or is one end of a connection that `accept` or `socketpair` made, or was
+//! handed in ([`HandedIn`]): the filter denies pairs of datagram sockets.
 
 use std::os::fd::OwnedFd;
 

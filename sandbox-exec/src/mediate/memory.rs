@@ -72,7 +72,8 @@ impl Memory {
             .map(|range| iovec { iov_base: pointer(range.start), iov_len: range.length })
             .collect();
         let local = iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        // SAFETY: the kernel writes at most `bytes.len()` bytes to `bytes`; the other addresses are not this process's.
+        // SAFETY: the kernel writes at most `bytes.len()` bytes to `bytes`; the other addresses are not this
+        // process's.
         let read = unsafe {
             libc::process_vm_readv(self.0, &raw const local, 1, remote.as_ptr(), remote.len() as u64, 0)
         };

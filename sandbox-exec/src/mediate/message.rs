@@ -27,7 +27,8 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Reads a header, its vector and its control data, with the kernel's checks (`__copy_msghdr` of net/socket.c).
+    /// Reads a header, its vector and its control data, with the kernel's checks (`__copy_msghdr` of
+    /// net/socket.c).
     pub(super) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
         let header: [u8; 56] = memory.read(start)?;
         let word = |at: usize| {

@@ -1,56 +1,65 @@
 //! The mediator: performs, for confined programs, the calls that no rule of the kernel can judge.
 //!
-//! Where `connect` and `sendmsg` lead is behind a pointer, which a seccomp program cannot follow, and below ABI 9 Landlock does not
-//! know unix sockets. So [`Filter`] sends these calls to a listener; the broker, which is outside the domain, copies the
-//! arguments once, judges the copy, performs the call on a duplicate of the caller's own socket, and answers. No call about which
-//! something is decided goes on by itself: between a look at the caller's memory and the call, that memory can change.
+//! `connect` and `sendmsg` have their destination behind a pointer, which a seccomp program cannot follow,
+//! and below ABI 9 Landlock does not know unix sockets. So [`Filter`] sends these calls to a listener; the
+//! broker, which is outside the domain, copies the arguments once, judges the copy, performs the call on a
+//! duplicate of the caller's own socket, and answers. The kernel continues no call that needs a decision:
+//! between a look at the caller's memory and the call, that memory can change.
 //!
-//! * `filter`: which calls. `probe`: whether there can be a listener. `listener`: where they arrive. `crew`: the threads.
-//!   `waiting`: calls that wait, and the signals of their callers.
-//! * `caller`, `memory`, `status`, `text`: who calls. `address`, `message`, `control`: what they pass.
-//! * `rules`: what is allowed. `tree`: by path. `host`, `internet`, `own`, `alive`, `holders`, `sock_diag`,
-//!   `connections`, `reservations`, `introduce`, `admitted`, `taken`: on the host's network.
-//! * `act`, `listen`, `socket`: the calls. `metadata`: those on files. `socket_file`: a unix socket's file.
-//! * `refusals`: what is refused is told. `listeners`: who answers at a unix socket. `stranger`: whether the kernel judges abstract names. `objects`: System V memory, semaphores and queues.
-//! * `sockets`: how the socket of a caller is got at. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`: without
-//!   `pidfd_getfd(2)`, which the profiles of containers deny.
-//! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: how far they reach. `sender`, `aim`: whom.
+//! * `filter`: the mediated calls. `probe`: checks for listeners. `listener`: receives the calls. `crew`: the
+//!   threads. `waiting`: calls that wait, and the signals of their callers.
+//! * `caller`, `memory`, `status`, `text`: the caller. `address`, `message`, `control`: its arguments.
+//! * `rules`: the decisions. `tree`: decisions by path. `host`, `internet`, `own`, `alive`, `holders`,
+//!   `sock_diag`, `connections`, `reservations`, `introduce`, `admitted`, `taken`: decisions on the host's
+//!   network.
+//! * `act`, `listen`, `socket`: the calls. `metadata`: calls on files. `socket_file`: a unix socket's file.
+//! * `refusals`: reports of denials. `listeners`: processes that answer at a unix socket. `stranger`: checks
+//!   if the kernel judges abstract names. `objects`: System V memory, semaphores and queues.
+//! * `sockets`: access to the callers' sockets. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`:
+//!   access without `pidfd_getfd(2)`, which the profiles of containers deny.
+//! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: their scope. `sender`,
+//!   `aim`: their targets.
 //!
-//! What is from inside is known by the kernel's whole key, never by a part of it that another object may have as well
-//! (`tests/mediate/keys.rs` and `names.rs` attack each part):
+//! Objects from inside are identified by the kernel's whole key, never by a part of it that another object
+//! may have as well (`tests/mediate/keys.rs` and `names.rs` attack each part):
 //!
-//! | object | the kernel's key | how it is asked | what may change in between |
+//! | object | the kernel's key | look-up | possible changes in between |
 //! | --- | --- | --- | --- |
 //! | abstract unix socket | network namespace, type, name | the call itself, which Landlock's scope denies; below ABI 6 `sock_diag` for the one that answers, by its cookie, before and after | nothing; below ABI 6 the host may take a name that is given up: a connection to it is undone, a datagram is not |
 //! | unix socket by path | mount, inode | opened (`O_PATH`), and reached by that descriptor | nothing |
 //! | internet socket | network namespace, protocol, family, address, port, device | `sock_diag` for all that might receive, by their cookies, before and after | the host may take a port that is given up: as above; not one that a datagram socket is connected to |
-//! | client of a connection | its socket; on abstract names who connected it | its cookie, by the addresses of both ends; `SO_PEERCRED`, which has to be this very process | nothing |
-//! | object of System V | ipc namespace, kind, number | the table of those that were made here | removed from outside, its number may come again 65,536 objects later |
+//! | client of a connection | its socket; on abstract names the process that connected it | its cookie, by the addresses of both ends; `SO_PEERCRED`, which has to be this very process | nothing |
+//! | object of System V | ipc namespace, kind, number | the table of the objects that were made here | removed from outside, its number may come again 65,536 objects later |
 //! | process, thread | pid namespace, number | held by a pidfd; the caller by its call, which still waits | nothing |
 //! | file | mount, inode | held open (`O_PATH`), by the kernel's own name of it | nothing |
 //!
-//! A socket of another network namespace, or of another protocol than TCP and UDP, which somebody must have handed in, leads nowhere.
+//! A socket of another network namespace, or of another protocol than TCP and UDP, which must have been
+//! handed in, leads nowhere.
 //!
-//! It ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
+//! The mediator ends with the last process under the filter. If it dies, calls fail with `ENOSYS`.
 //!
-//! A program can notice this: Landlock rules of its own do not bind what is performed here, one end of a pair of unix sockets, or of a connection, gets no name,
-//! and one that is bound by `/proc/self/fd` is named by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` is refused with
-//! `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's network a connection to an abstract name fails, below ABI 6, with
-//! `ECONNREFUSED` if its listener is closed in that moment; a caller that is not dumpable gets `EPERM`, unless this process
-//! may trace it (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be given a filter
-//! (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in that moment; at most 1024 ports of datagram
-//! sockets are connected to, or send to others. Not seen are, with the network on, UDP that strangers send to a port from inside, and a port
-//! that `listen` or `IP_BIND_ADDRESS_NO_PORT` has the kernel choose: nobody inside is led there.
+//! Visible to a program: Landlock rules of its own do not bind calls that are performed here; one end of a
+//! pair of unix sockets, or of a connection, gets no name, and one that is bound by `/proc/self/fd` is named
+//! by another number; a peer sees the broker's pid (`SO_PEERCRED`, `SCM_CREDENTIALS`); `MSG_ZEROCOPY` fails
+//! with `ENOBUFS`; a handler runs, and a process stops, up to 50 ms late while a call waits; on the host's
+//! network a connection to an abstract name fails, below ABI 6, with `ECONNREFUSED` if its listener is closed
+//! in that moment; a caller that is not dumpable gets `EPERM`, unless this process may trace it
+//! (`CAP_SYS_PTRACE` in the user namespace). With the network off, on the host's, also: no socket can be
+//! given a filter (`SO_ATTACH_FILTER` …: `EPERM`); a datagram is lost if its port is bound anew inside in
+//! that moment; at most 1024 ports of datagram sockets are connected to, or send to others. With the network
+//! on, the mediator does not see UDP that strangers send to a port from inside, and a port that the kernel
+//! chooses for `listen` or `IP_BIND_ADDRESS_NO_PORT`: no call from inside leads there.
 //!
-//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram, and a message with an
-//! address, passes along no descriptors but sockets that are not connected; `sendmsg` on a connection fails with `EPERM`, after a second, if its process has several threads and
-//! there is a datagram socket anywhere inside; `connect` on a connection that was begun without waiting says `EISCONN` the first
-//! time, too; a port is free for the host up to a second after its socket was closed, and then its queued peers are reset
-//! (who connects or binds inside notices nothing of that); what was handed in accepts, binds and connects nothing, and sends
-//! no datagram; a process shares its table of descriptors (`CLONE_FILES`) with one other at most; where signals are mediated,
-//! `F_SETOWN_EX`, `FIOSETOWN` and `SIOCSPGRP` fail with `EPERM` on all but sockets that are not connected (`F_SETOWN` does not); 4096
-//! sockets that
-//! are not connected are too many (`ENOBUFS`).
+//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
+//! and a message with an address, passes along no descriptors but sockets that are not connected; `sendmsg`
+//! on a connection fails with `EPERM`, after a second, if its process has several threads and any process
+//! inside has a datagram socket; `connect` on a connection that was started without waiting returns `EISCONN`
+//! the first time, too; a port is free for the host up to a second after its socket was closed, and then its
+//! queued peers are reset (invisible to processes that connect or bind inside); a socket that was handed in
+//! cannot accept, bind, connect or send datagrams; a process shares its table of descriptors (`CLONE_FILES`)
+//! with one other at most; where signals are mediated, `F_SETOWN_EX`, `FIOSETOWN` and `SIOCSPGRP` fail with
+//! `EPERM` on all but sockets that are not connected (`F_SETOWN` does not); more than 4096 sockets that are
+//! not connected fail (`ENOBUFS`).
 
 mod act;
 mod address;

@@ -8,8 +8,8 @@ use nix::libc::{self, c_int};
 
 use super::socket;
 
-/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and `TCPDIAG_GETSOCK` (`linux/inet_diag.h`), which is older and knows all families
-/// at once, but TCP alone.
+/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and `TCPDIAG_GETSOCK` (`linux/inet_diag.h`), which is older
+/// and knows all families at once, but TCP alone.
 const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// `sizeof(struct nlmsghdr)`.

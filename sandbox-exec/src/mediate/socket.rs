@@ -60,7 +60,8 @@ impl SocketKind {
 
 /// Returns the kind of a descriptor of this process, if it is a socket.
 pub(super) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
-    // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it is.
+    // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it
+    // is.
     let open = unsafe { BorrowedFd::borrow_raw(number) };
     SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
@@ -258,9 +259,9 @@ pub(super) fn send(
         message.msg_control = control.as_ptr().cast_mut().cast();
         message.msg_controllen = control.len() as _;
     }
-    // As the kernel takes it: musl's own function has no room for as many descriptors as a message can have. What pads the lengths
-    // there is zero.
-    // SAFETY: the kernel only reads what the header points to, all of which outlives the call.
+    // As the kernel takes it: musl's own function has no room for as many descriptors as a message can have.
+    // What pads the lengths there is zero. SAFETY: the kernel only reads what the header points to, all of
+    // which outlives the call.
     let sent = unsafe { libc::syscall(libc::SYS_sendmsg, socket.as_raw_fd(), &raw const message, flags) };
     Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0))
 }

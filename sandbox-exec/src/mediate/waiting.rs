@@ -231,8 +231,9 @@ impl Wait {
             return None;
         }
         // The kernel gives a signal of the process to its first thread, if that wants it (complete_signal of
-        // kernel/signal.c). Another thread cannot know whether it was chosen, and "the same call again" must not be answered to
-        // a thread without a signal, which would see the number of it: it gets EINTR, once nobody else took the signal.
+        // kernel/signal.c). Another thread cannot know whether it was chosen, and "the same call again" must
+        // not be answered to a thread without a signal, which would see the number of it: it gets EINTR, once
+        // nobody else took the signal.
         if status.process == self.caller {
             return Some(INTERRUPTED);
         }

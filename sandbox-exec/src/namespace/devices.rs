@@ -1,4 +1,5 @@
-//! `/dev` of the program's own: the harmless devices, terminals and shared memory of its own, and what it was granted.
+//! `/dev` of the program's own: the harmless devices, terminals and shared memory of its own, and granted
+//! devices.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +14,7 @@ use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
 use crate::terminal;
 
-/// A terminal of the program's own, if it gets one, under the name that everybody knows.
+/// Terminal of the program's own, if it gets one, under its usual name.
 const TTY: &str = "/dev/tty";
 
 const LINKS: [(&str, &str); 5] = [
@@ -29,14 +30,14 @@ const LINKS: [(&str, &str); 5] = [
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    /// `terminal` says whether one was made for the program.
+    /// Copies the nodes. `terminal` is true if a terminal was made for the program.
     pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
         let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
             nodes.add(device, device)?;
         }
-        // It belongs to the host's devpts, which will not be seen any more: without a name, ttyname(3) fails. That of the
-        // console is the one that it looks at and that programs expect to vary.
+        // The terminal belongs to the host's devpts, which will be hidden: without a name, ttyname(3) fails.
+        // The console's name is the one that ttyname looks at and that programs expect to vary.
         if let Some(name) = terminal.then(terminal::name).flatten() {
             nodes.add(&name, Path::new(terminal::OWN_NAME))?;
         }
@@ -55,7 +56,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Puts the nodes into the new `/dev`, which is mounted already.
+    /// Attaches the nodes to the new `/dev`, which is mounted already.
     pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
         for (path, node) in self.0 {
             let name = path.strip_prefix("/dev").unwrap_or(&path);
@@ -69,7 +70,7 @@ impl Nodes {
     }
 }
 
-/// Makes the directories and links of the new `/dev`.
+/// Creates the directories and links of the new `/dev`.
 pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
     for directory in ["pts", "shm", "mqueue"] {
         mkdirat(dev, directory, Mode::from_bits_truncate(0o755))?;
@@ -80,7 +81,7 @@ pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts in place what was granted by name: `/dev/dri`, or the host's `/dev/shm`.
+/// Attaches the devices that were granted by name: `/dev/dri`, or the host's `/dev/shm`.
 pub(super) fn grant(dev: BorrowedFd<'_>, granted: &Mounted) -> Result<(), TreeError> {
     let name = granted.path.strip_prefix("/dev").unwrap_or(&granted.path);
     let place = super::own_tmp::place(dev, name, granted.directory);

@@ -1,4 +1,4 @@
-//! Where that lies which is to be covered, as the program will see it.
+//! Resolves hidden paths to the places to cover, as the program will see them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,11 @@ use super::mount;
 use super::tree::{TreeError, at};
 use crate::tree::{Host, Tree, resolve};
 
-/// The places of hidden paths that exist, each under the name that it was given, and where that is a link or lies behind one, also
-/// under the one that it leads to. The outer comes before the inner, which is then gone.
+/// Returns the places of hidden paths that exist, each under the name that it was given, and if that is a
+/// link or lies behind one, also under its target's name. The outer comes before the inner, which is then
+/// gone.
 ///
-/// Most of what is hidden by default is nowhere, which one list of each directory says.
+/// Most of the paths that are hidden by default do not exist, which one list of each directory shows.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     let tree = Host::default();
     let mut places: Vec<PathBuf> = vec![];
@@ -31,7 +32,7 @@ pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     Ok(places)
 }
 
-/// What is found at a path whose links are not followed.
+/// Result of a look at a path whose links are not followed.
 enum Look {
     Nothing,
     There,

@@ -1,4 +1,4 @@
-//! Who is who in a user namespace: inside as outside, so that the owners of files look right.
+//! Ids in a user namespace: the same inside as outside, so that the owners of files look right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,11 +9,13 @@ use nix::unistd::{Pid, getegid, geteuid};
 
 /// Maps the ids of a child in a new user namespace.
 ///
-/// Whoever may (root, mostly) maps every id to itself, since `ls`, `git` and `tar` look at the owners of files; everybody else
-/// may map only their own, and sees other owners as nobody. The program has no capability in either case.
+/// A process with the right to do so (root, mostly) maps every id to itself, since `ls`, `git` and `tar` look
+/// at the owners of files; any other may map only its own, and sees other owners as nobody. The program has
+/// no capability in either case.
 pub(crate) fn map(child: Pid) -> io::Result<()> {
     let place = |name: &str| format!("/proc/{child}/{name}");
-    // Asked for where the map is a plain user's, and harmless elsewhere: nothing inside may change its groups anyway.
+    // Needed for the map of a plain user, and harmless elsewhere: nothing inside may change its groups
+    // anyway.
     fs::write(place("setgroups"), "deny")?;
     write(&place("uid_map"), "/proc/self/uid_map", Capability::CAP_SETUID, geteuid().as_raw())?;
     write(&place("gid_map"), "/proc/self/gid_map", Capability::CAP_SETGID, getegid().as_raw())
@@ -22,7 +24,7 @@ pub(crate) fn map(child: Pid) -> io::Result<()> {
 fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> {
     if caps::has_cap(None, CapSet::Effective, needed).unwrap_or(false) {
         match fs::write(map, identity(&fs::read_to_string(ours)?)) {
-            // A capability that counts for less than it says, as in some containers.
+            // A capability that does not suffice, as in some containers.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             written => return written,
         }
@@ -30,7 +32,7 @@ fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> 
     fs::write(map, format!("{own} {own} 1"))
 }
 
-/// The map of a child that maps to themselves all ids that its parent has.
+/// Returns a map of all ids that the parent has to themselves.
 fn identity(ours: &str) -> String {
     let mut map = String::new();
     for line in ours.lines() {

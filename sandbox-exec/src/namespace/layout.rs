@@ -1,4 +1,4 @@
-//! What lies where in the tree of the full tier, as plain data.
+//! Layout of the tree of the full tier, as plain data.
 
 use std::path::{Path, PathBuf};
 
@@ -7,37 +7,35 @@ use ipc::path::WirePath;
 
 use crate::tree::resolve;
 
-/// Where a private temp directory is mounted.
+/// Mount point of a private temp directory.
 pub(crate) const TMP: &str = "/tmp";
 
-/// What is always replaced.
+/// Directory that is always replaced.
 const DEV: &str = "/dev";
 
-/// What lies where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// What becomes `/tmp`.
+    /// Directory to mount on `/tmp`.
     pub(crate) tmp: Option<PathBuf>,
-    /// What is mounted on its own path, the outer before the inner.
+    /// Trees that are mounted on their own paths, the outer before the inner.
     pub(crate) roots: Vec<NamespaceRoot>,
-    /// What is covered, if it exists, and what it leads to.
+    /// Paths to cover, if they exist, with the targets of links.
     pub(crate) hidden: Vec<PathBuf>,
-    /// What cannot be changed inside a root that can, if it exists.
+    /// Paths that cannot be changed inside a writable root, if they exist.
     pub(crate) protected: Vec<InsidePath>,
-    /// What can be written.
     write: Vec<PathBuf>,
-    /// Whether a terminal was made for the program.
+    /// True if a terminal was made for the program.
     pub(crate) terminal: bool,
 }
 
-/// What is mounted on its own path.
+/// Tree that is mounted on its own path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceRoot {
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
 }
 
-/// What stays where it is, and the write root that it lies in.
+/// Path that keeps its place, and the write root that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
@@ -45,8 +43,8 @@ pub(crate) struct InsidePath {
 }
 
 impl Layout {
-    /// The layout of a confinement, of which nothing has been taken over into the full tier yet. `program` is what will be
-    /// executed, if it is named by its path.
+    /// Returns the layout of a confinement, of which nothing has been taken over into the full tier yet.
+    /// `program` is the program to execute, if it is named by its path.
     pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
@@ -65,7 +63,7 @@ impl Layout {
         roots.sort();
         let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
         let write = owned(&rights.write);
-        // Only rules hide what the temp directory lies in, where that has no mount of its own elsewhere.
+        // If the temp directory has no mount of its own elsewhere, only rules hide the directory around it.
         let inner = temp.as_ref().filter(|_| tmp.is_none());
         let covered = rights.hidden.iter().filter(|hidden| !inner.is_some_and(|temp| temp.is_within(hidden)));
         Self {
@@ -78,19 +76,20 @@ impl Layout {
         }
     }
 
-    /// Those that lie in a write root: they are not to be moved away with the directories on the way to them.
+    /// Returns the places that lie in a write root: they must not be moved away with the directories on the
+    /// way to them.
     pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
 
-    /// Whether the program sees what the host has at `path`, and not what a `/tmp` or `/dev` of its own has there.
+    /// True if the program sees the host's file at `path`, rather than one in a `/tmp` or `/dev` of its own.
     pub(crate) fn shows(&self, path: &Path) -> bool {
         let own = self.tmp.is_some() && path.starts_with(TMP) || path.starts_with(DEV);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
 }
 
-/// Those that lie in a write root.
+/// Returns the paths that lie in a write root.
 fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
@@ -99,12 +98,12 @@ fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<I
     paths.filter_map(inside).collect()
 }
 
-/// Whether it is what a `/dev` of one's own has in its own way.
+/// True of a path that the program's own `/dev` provides in its own way.
 fn is_own_device(path: &Path) -> bool {
     ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
-/// A program's own name, and that of the file which it leads to.
+/// Returns a program's own name, and the name that it resolves to.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
 }

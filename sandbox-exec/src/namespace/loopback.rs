@@ -10,7 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::system::{check, ioctl_command};
 
-/// `IFF_UP` of net/if.h, as wide as the structure wants it.
+/// `IFF_UP` of net/if.h, in the width of the structure's field.
 const UP: c_short = 1;
 
 /// `SIOCSIFFLAGS` (linux/sockios.h).
@@ -20,10 +20,10 @@ const UP_OR_DOWN: c_uint = 0x8914;
 const ADDRESS: c_uint = 0x8916;
 const MASK: c_uint = 0x891c;
 
-/// Switches it on: `127.0.0.1` and `::1` lead to whoever listens inside, and nowhere else.
+/// Switches the device on: `127.0.0.1` and `::1` lead to listeners inside, and nowhere else.
 ///
-/// It has one of the addresses of test networks as well (198.18.0.0/15, RFC 2544): a machine that has `127.0.0.1` alone counts as one
-/// without IPv4, where `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+/// It has one of the addresses of test networks as well (198.18.0.0/15, RFC 2544): a machine that has
+/// `127.0.0.1` alone counts as one without IPv4, where `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
 pub(super) fn up() -> io::Result<()> {
     set(UP_OR_DOWN, b"lo", libc::__c_anonymous_ifr_ifru { ifru_flags: UP })?;
     set(ADDRESS, b"lo:0", address([198, 18, 0, 1]))?;
@@ -40,7 +40,7 @@ fn set(command: c_uint, device: &[u8], value: libc::__c_anonymous_ifr_ifru) -> i
     check(unsafe { libc::ioctl(socket.as_raw_fd(), ioctl_command(command), &raw const request) }.into())
 }
 
-/// A `struct sockaddr_in` without a port.
+/// Returns a `struct sockaddr_in` without a port.
 fn address(bytes: [u8; 4]) -> libc::__c_anonymous_ifr_ifru {
     let mut sa_data = [0; 14];
     for (place, byte) in sa_data.iter_mut().skip(2).zip(bytes) {

@@ -1,4 +1,5 @@
-//! What only some machines allow in a user namespace: tried first, so that a machine that refuses is known as such.
+//! Steps that only some machines allow in a user namespace: tried first, so that a refusal of the machine is
+//! recognized.
 
 use std::ffi::CStr;
 use std::io;
@@ -15,19 +16,19 @@ use super::mount::{self, Attributes};
 use super::{loopback, masks};
 use crate::stage::{Failure, Stage};
 
-/// File systems of its own, mounted nowhere yet.
+/// File systems of its own, not mounted yet.
 #[derive(Debug)]
 pub(crate) struct FileSystems {
     pub(super) proc: OwnedFd,
     pub(super) dev: OwnedFd,
     pub(super) pts: OwnedFd,
     pub(super) shm: OwnedFd,
-    /// Absent where the kernel has no POSIX message queues.
+    /// Absent if the kernel has no POSIX message queues.
     pub(super) mqueue: Option<OwnedFd>,
     pub(super) masks: OwnedFd,
 }
 
-/// Why there is no full tier on this machine.
+/// Reason that this machine has no full tier.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {act} ({})", reason(.source))]
 pub(crate) struct Refusal {
@@ -37,19 +38,18 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// The refusal of a step that is no different from others.
     pub(crate) fn new(act: &'static str, source: impl Into<io::Error>) -> Self {
         Self { step: FullTierStep::Other, act, source: source.into() }
     }
 
-    /// The failure of a start.
+    /// Returns the refusal as the failure of a start.
     pub(crate) fn failure(&self) -> Failure {
         let refusal = FullTierRefusal { step: self.step, errno: self.source.raw_os_error() };
         Failure { refusal: Some(refusal), ..Stage::Namespaces.failed(self) }
     }
 }
 
-/// The name of an error, `EPERM`, which says more here than its sentence.
+/// Returns the name of an error, `EPERM`, which says more here than its sentence.
 fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
@@ -62,7 +62,7 @@ pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Refusal::new("make a network namespace", errno))
 }
 
-/// Makes everything that this machine has to allow, inside the new namespaces.
+/// Takes all steps that this machine has to allow, inside the new namespaces.
 pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
@@ -88,7 +88,8 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     Ok(file_systems)
 }
 
-/// The file system of the ipc namespace's message queues (`mq_overview(7)`): without a rule on it, Landlock denies `mq_open`.
+/// Creates the file system of the ipc namespace's message queues (`mq_overview(7)`): without a rule on it,
+/// Landlock denies `mq_open`.
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

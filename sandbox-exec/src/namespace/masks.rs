@@ -1,6 +1,6 @@
-//! What lies over a hidden place: something empty that nobody can open.
+//! Masks over hidden places: an empty file or directory that nobody can open.
 //!
-//! Modes alone would not do, since its owner could change them: the mount is read-only as well.
+//! Modes alone would not suffice, since the owner could change them: the mount is read-only as well.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,11 +14,11 @@ use super::mount::{self, Attributes, Reach};
 const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
 
-/// The file system that masks are taken from, mounted.
+/// File system of the masks, mounted.
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Makes an unreadable directory and an unreadable file, for good.
+/// Creates an unreadable directory and an unreadable file, for good.
 pub(super) fn furnish(masks: BorrowedFd<'_>) -> io::Result<()> {
     mkdirat(masks, DIRECTORY, Mode::empty())?;
     drop(openat(masks, FILE, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, Mode::empty())?);
@@ -26,14 +26,14 @@ pub(super) fn furnish(masks: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl Masks {
-    /// Mounts the masks at a place that something else will cover: what is mounted nowhere cannot be copied before
-    /// Linux 6.15.
+    /// Mounts the masks at a place that another mount will cover: before Linux 6.15 an unattached mount
+    /// cannot be copied.
     pub(super) fn mounted(masks: OwnedFd, place: BorrowedFd<'_>) -> io::Result<Self> {
         mount::attach(masks.as_fd(), place)?;
         Ok(Self(masks))
     }
 
-    /// Covers what is at `path`, if anything is.
+    /// Covers the file or directory at `path`, if it exists.
     pub(super) fn cover(&self, path: &Path) -> io::Result<()> {
         mount::while_it_stands(|| self.cover_found(path))
     }
@@ -51,8 +51,9 @@ impl Masks {
     }
 }
 
-/// Whether the program cannot get there either: nothing is there, it lies in a directory that even this process cannot
-/// search, behind a link (what that leads to is hidden by its own name), or on a mount that answers nobody.
+/// True if the program cannot get there either: the path does not exist, lies in a directory that even this
+/// process cannot search, behind a link (whose target is hidden by its own name), or on a mount that does not
+/// answer.
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
     use nix::libc;
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)

@@ -7,9 +7,9 @@
 //!           2. the tree: everything read-only, roots on top, hidden places masked           [layout, tree, …]
 //! ```
 //!
-//! Everything is done with the mount interface of Linux 5.12, by descriptor: a path is resolved once, without following
-//! links, and what was found is what is mounted. Mounts are cloned *before* the tree becomes read-only, and moved onto
-//! their own paths after it.
+//! Everything is done with the mount interface of Linux 5.12, by descriptor: a path is resolved once, without
+//! following links, and what was found is what is mounted. Mounts are cloned *before* the tree becomes
+//! read-only, and moved onto their own paths after it.
 
 mod devices;
 mod hidden;

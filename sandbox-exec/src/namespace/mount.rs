@@ -1,4 +1,4 @@
-//! The mount interface of Linux 5.2 to 5.12, by descriptor. neither nix nor libc have functions for it.
+//! Mount interface of Linux 5.2 to 5.12, by descriptor. Neither nix nor libc have functions for it.
 
 #![expect(
     unsafe_code,
@@ -20,28 +20,26 @@ use nix::sys::stat::Mode;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
-/// What a mount allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attributes(u64);
 
 impl Attributes {
-    /// Nothing can be changed, no set-id bit counts, no device can be opened.
+    /// Read-only, without set-id bits and devices.
     pub(super) const READ_ONLY: Self =
         Self(libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// No set-id bit counts, no device can be opened.
+    /// Without set-id bits and devices.
     pub(super) const WRITABLE: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// No set-id bit counts and nothing can be executed.
+    /// Without set-id bits and execution.
     pub(super) const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
-    /// Nothing can be changed or executed.
+    /// Read-only, without execution, set-id bits and devices.
     pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
 }
 
-/// How far attributes reach.
+/// Scope of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// This mount.
     Mount,
-    /// It, and all mounts beneath it.
+    /// This mount, and all mounts beneath it.
     Tree,
 }
 
@@ -54,7 +52,7 @@ impl Reach {
     }
 }
 
-/// Makes a file system of its own, mounted nowhere yet.
+/// Creates a file system of its own, not mounted yet.
 pub(super) fn new(
     kind: &CStr,
     options: &[(&CStr, &CStr)],
@@ -80,19 +78,20 @@ fn configure(
     done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
 }
 
-/// Opens a place without reading it; no part of its path may be a link, but its end is opened if it is one.
+/// Opens a place without reading it; no part of its path may be a link, but a link at its end is opened
+/// itself.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(openat2(AT_FDCWD, path, how)?)
 }
 
-/// Opens an entry of a directory without reading it, or the link that it is.
+/// Opens an entry of a directory without reading it; a link is opened itself.
 pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Makes another mount of what `place` shows, mounted nowhere yet.
+/// Copies the mount at `place`, not mounted yet.
 pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     let flags =
         libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
@@ -100,7 +99,7 @@ pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) })
 }
 
-/// Takes from a mount, or from a tree of mounts, what `attributes` says.
+/// Restricts a mount, or a tree of mounts, by `attributes`.
 pub(super) fn restrict(
     mount: BorrowedFd<'_>,
     Attributes(attributes): Attributes,
@@ -130,17 +129,18 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
-/// Opens a place and mounts there, and does so again if the place was removed in between: what is there by then counts.
+/// Opens a place and mounts there, and repeats both if the place was removed in between: the new file there
+/// counts.
 pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let is_gone =
         |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// The most removals of a place under a mount before that is an error.
+/// Maximum number of removals of a place under a mount before that is an error.
 const REMOVALS: u32 = 50;
 
-/// Mounts at a place what is mounted nowhere yet.
+/// Mounts an unattached mount at a place.
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: two descriptors, empty C strings, and flags.

@@ -1,6 +1,7 @@
-//! Places to mount on in a directory of the program's own: its `/tmp`, its `/dev`.
+//! Mount points in a directory of the program's own: its `/tmp`, its `/dev`.
 //!
-//! The agent wrote to its temp directory in earlier generations: what is in the way there is its own, and goes.
+//! The agent wrote to its temp directory in earlier generations: a file that is in the way there is its own,
+//! and is removed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +12,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Opens the place `path` beneath `root`, and makes it, and the directories on the way, where they are missing.
+/// Opens the place `path` beneath `root`; creates it, and the directories on the way, if they are missing.
 pub(super) fn place(root: BorrowedFd<'_>, path: &Path, directory: bool) -> io::Result<OwnedFd> {
     let mut here = root.try_clone_to_owned()?;
     let mut names = path.iter().peekable();
@@ -30,7 +31,7 @@ fn directory_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     let open = || openat(parent, name, path_only() | OFlag::O_DIRECTORY, Mode::empty());
     match open() {
         Err(Errno::ENOENT) => {}
-        // A file or a link: nothing of ours.
+        // A file or a link, which the agent made.
         Err(Errno::ENOTDIR | Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
         opened => return Ok(opened?),
     }
@@ -43,7 +44,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     match open() {
         Err(Errno::ENOENT) => {}
         Err(errno) => return Err(errno.into()),
-        // One from before may carry the mount of another generation, which would end with it.
+        // A mount point from before may carry the mount of another generation, which would end with it.
         Ok(found) if is_file(&found)? => return Ok(found),
         Ok(_) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
     }
@@ -53,7 +54,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
 }
 
-/// Another start of the same agent may make the same place at the same moment.
+/// Accepts an existing place: another start of the same agent may create it at the same moment.
 fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
     match made {
         Err(Errno::EEXIST) => Ok(()),
@@ -80,7 +81,7 @@ mod tests {
     fn starts_at_the_same_moment_share_a_place() {
         let root = tempfile::tempdir().unwrap();
         let barrier = Barrier::new(8);
-        // Whoever fails goes on as well: the others wait for it.
+        // A thread that fails goes on as well: the others wait for it.
         let starts = || {
             let root = std::fs::File::open(root.path()).unwrap();
             let made = (0..200).map(|round| {

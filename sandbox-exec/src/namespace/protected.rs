@@ -1,9 +1,10 @@
-//! Files inside a write root that the host runs later: read-only, and held in their place. What is hidden there is held as well.
+//! Files inside a write root that the host runs later: read-only, and held in their place. Hidden files there
+//! are held as well.
 //!
-//! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and another one made in its place, and a mask hides
-//! nothing from the next program if what it lies on can be moved with its parent. So every directory on the way from the
-//! write root is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`).
-//! What does not exist has no place to mount on, and no placeholder is made for it.
+//! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and replaced, and a mask hides
+//! nothing from the next program if the hidden file can be moved with its parent. So every directory on the
+//! way from the write root is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A
+//! missing file has no place to mount on, and no placeholder is created for it.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -15,7 +16,7 @@ use super::layout::InsidePath;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
-/// Protects what exists, and holds what is to be covered.
+/// Protects the existing files, and holds the hidden files in their place.
 pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
     for inside in protected {
@@ -23,14 +24,14 @@ pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath])
             hold(&inside.path, Attributes::READ_ONLY)?;
         }
     }
-    // The way to what is not there stays free: most of what is hidden by default is nowhere.
+    // The way to a missing file stays free: most files that are hidden by default do not exist.
     for inside in hidden.iter().filter(|inside| mount::open(&inside.path).is_ok()) {
         hold_way(inside, &mut held)?;
     }
     Ok(())
 }
 
-/// Holds the directories between a root and what lies inside it; whether they are all there.
+/// Holds the directories between a root and a path inside it; returns true if all of them exist.
 fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {
@@ -44,7 +45,8 @@ fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result
     Ok(true)
 }
 
-/// Mounts a place onto itself; whether it is there. A link is not: what it leads to has a place of its own.
+/// Mounts a place onto itself; returns true if it exists. A link is left alone: its target has a place of its
+/// own.
 fn hold(path: &Path, attributes: Attributes) -> Result<bool, TreeError> {
     let held = || {
         let place = match mount::open(path) {

@@ -1,4 +1,4 @@
-//! The tree of the full tier, built on the copy of the host's mounts that a new mount namespace begins with.
+//! Tree of the full tier, built on the copy of the host's mounts that a new mount namespace starts with.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,6 @@ use super::masks::Masks;
 use super::mount::{self, Attributes, Reach};
 use super::{hidden, own_tmp, protected};
 
-/// Why the tree cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {act} {path}: {source}")]
 pub(crate) struct TreeError {
@@ -28,7 +27,7 @@ pub(super) fn at(act: &'static str, path: &Path) -> impl Fn(io::Error) -> TreeEr
     move |source| TreeError { act, path: path.into(), source }
 }
 
-/// What was copied from the host's tree, mounted nowhere yet.
+/// Copies from the host's tree, not mounted yet.
 #[derive(Debug)]
 pub(super) struct Mounted {
     pub(super) path: PathBuf,
@@ -55,8 +54,8 @@ impl Mounted {
     }
 }
 
-/// Builds it. What comes back is a directory that can be written as far as mounts go and that no rule makes writable: `/dev`,
-/// reached by this descriptor alone.
+/// Builds the tree. Returns a directory that is writable as far as mounts go and that no rule makes writable:
+/// `/dev`, reached by this descriptor alone.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
     let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
@@ -101,7 +100,7 @@ fn furnish_dev(dev: &OwnedFd, nodes: Nodes) -> Result<OwnedFd, TreeError> {
     mount::copy(dev.as_fd(), Reach::Mount).map_err(failed)
 }
 
-/// The program's own `/tmp` first: roots that lie in the host's are mounted in it.
+/// Attaches the program's own `/tmp` first: roots that lie in the host's are mounted in it.
 fn attach_roots(dev: &OwnedFd, tmp: Option<Mounted>, roots: Vec<Mounted>) -> Result<(), TreeError> {
     let tmp = tmp
         .map(|tmp| {

@@ -1,17 +1,19 @@
-//! Makes one program of many rules; the build script's part, which the library compiles for its tests only.
+//! Joins many rules into one program; used by the build script, and compiled into the library for its tests
+//! only.
 //!
-//! seccompiler turns rules into BPF; this file joins what it makes into one program, because each attached program costs a
-//! fixed price at every start and at every call:
+//! seccompiler turns rules into BPF; this file joins its programs into one, because each attached program
+//! costs a fixed price at every start and at every call:
 //!
 //! 1. A foreign architecture (`int 0x80`) kills: its numbers mean other calls.
-//! 2. A number beyond the newest that was looked at does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on
-//!    included; but for [`SKIPPED`], which is no call.
-//! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the kernel
-//!    translates every instruction (a fifth of a microsecond each), and walks the program once for every call number to
-//!    find what is always allowed. So what can be short is short: calls that are always denied share their answer, and
-//!    values and bits of one argument are one comparison each, or one for all the bits.
+//! 2. A number beyond the newest examined call does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on
+//!    included; except [`SKIPPED`], which is no call.
+//! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the
+//!    kernel translates every instruction (a fifth of a microsecond each), and walks the program once for
+//!    every call number to find the calls that are always allowed. So the program is as short as possible:
+//!    calls that are always denied share their answer, and values and bits of one argument are one comparison
+//!    each, or one for all the bits.
 //!
-//! Each call is in exactly one place of a program, which is what makes joining sound; [`join`] checks it.
+//! Each call is in exactly one place of a program, which makes joining sound; [`join`] checks it.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ use seccompiler::{
 
 use super::rules::{Answer, Arch, Denial, Test, calls};
 
-/// How many calls a leaf has at most.
+/// Maximum number of calls in a leaf.
 const LEAF: usize = 8;
 
 /// Operations of classic BPF (`linux/bpf_common.h`).
@@ -37,22 +39,21 @@ const RETURN: u16 = 0x06;
 const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 
-/// What a tracer puts in the place of a call's number to have the call skipped, and its own result returned (ptrace(2),
-/// `seccomp_filter.rst`): a filter that answered would replace the result. Where a program itself makes such a call, the
-/// kernel answers ENOSYS.
+/// Call number that a tracer sets to make the kernel skip the call and return the tracer's result (ptrace(2),
+/// `seccomp_filter.rst`): an answer of the filter would replace that result. If a program itself makes such a
+/// call, the kernel answers ENOSYS.
 const SKIPPED: u32 = u32::MAX;
 
-/// Load, compare, kill: how seccompiler begins every program.
+/// Number of instructions that start every program of seccompiler: load, compare, kill.
 const ARCH_CHECK: usize = 3;
 
-/// Why a program cannot be made.
 #[derive(Debug)]
 pub enum AssembleError {
-    /// seccompiler refused.
+    /// seccompiler failed.
     Compile(BackendError),
     /// One call has two answers.
     TwoAnswers(&'static str),
-    /// A number or a length is too large for the instruction that it belongs in.
+    /// A number or a length is too large for its instruction.
     TooLarge,
 }
 
@@ -74,7 +75,6 @@ impl From<BackendError> for AssembleError {
     }
 }
 
-/// The rules of one call.
 struct RuleList {
     answer: Answer,
     when: Vec<&'static [Test]>,
@@ -99,7 +99,8 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
     Ok((program, count))
 }
 
-/// Halves by number down to the leaves. A conditional jump reaches only 255, hence the second one.
+/// Splits the calls by number down to the leaves. A conditional jump reaches only 255 instructions, hence the
+/// second jump.
 fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     if calls.len() <= LEAF {
         return leaf(calls, arch);
@@ -114,7 +115,8 @@ fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Calls by arguments first, each with answers of its own; then those that are always denied, which share theirs.
+/// Adds first the calls that depend on arguments, each with answers of its own; then those that are always
+/// denied, which share theirs.
 fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
@@ -126,7 +128,7 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     }
     let always: Vec<_> = calls.iter().filter(|(_, rules)| is_always(rules)).collect();
     for (index, (number, rules)) in always.iter().enumerate() {
-        // Over the rest, over the first answer, and for the other errno over that one too.
+        // Skips the remaining calls, the first answer, and for the other errno that one too.
         let distance = always.len() - index + usize::from(rules.answer == Answer::NoSuchCall);
         program.push(jump_if(JUMP_IF_EQUAL, *number, offset(distance)?, 0));
     }
@@ -138,11 +140,11 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// One comparison with a loaded argument: the jump, and its operand.
+/// Comparison with a loaded argument: the jump, and its operand.
 type Comparison = (u16, u32);
 
-/// Where every rule of a call is about the same argument, and is either one value or one bit: which argument, and the
-/// comparisons. All the bits are one.
+/// Returns the argument and the comparisons, if every rule of a call is about the same argument, and is
+/// either one value or one bit. All the bits are one comparison.
 fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
     for tests in when {
@@ -167,7 +169,7 @@ fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     of.map(|argument| (argument, comparisons))
 }
 
-/// The instructions of one call that is denied if any of the comparisons with one argument holds.
+/// Returns the instructions of one call that is denied if any of the comparisons with one argument holds.
 fn any_of(
     number: u32,
     argument: u8,
@@ -204,7 +206,7 @@ const fn statement(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// The architecture, then the numbers that nobody has looked at; leaves the number loaded.
+/// Checks the architecture, then denies unexamined numbers; leaves the number loaded.
 fn prologue(arch: Arch) -> Result<BpfProgram, AssembleError> {
     let mut program = empty(target(arch))?;
     program.truncate(ARCH_CHECK);
@@ -228,8 +230,8 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
 }
 
-/// The instructions of one call that is denied by its arguments, without what seccompiler puts around them: the
-/// architecture check, the loading of the number, and the final answer.
+/// Returns the instructions of one call that is denied by its arguments, without the frame of seccompiler:
+/// the architecture check, the loading of the number, and the final answer.
 fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(

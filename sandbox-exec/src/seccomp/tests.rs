@@ -1,5 +1,5 @@
-//! The built programs are run here by a small interpreter of classic BPF, for both architectures, and compared with what
-//! the rules say.
+//! Runs the built programs in a small interpreter of classic BPF, for both architectures, and compares them
+//! with the rules.
 
 use complaint::{When, denied_calls};
 use nix::libc;
@@ -11,7 +11,7 @@ use super::*;
 mod numbers;
 mod sockets;
 
-/// What the build script made for each architecture.
+/// Programs that the build script made for each architecture.
 #[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod x86_64 {
     use super::super::{Program, sock_filter};
@@ -26,7 +26,6 @@ mod aarch64 {
     include!(concat!(env!("OUT_DIR"), "/programs_aarch64.rs"));
 }
 
-/// A program and its architecture.
 #[derive(Clone, Copy, Debug)]
 struct Built {
     program: Program,
@@ -77,7 +76,7 @@ impl Call {
     }
 }
 
-/// Runs a program; its answer and how many instructions it took.
+/// Runs a program; returns its answer and the number of executed instructions.
 fn run(program: Program, call: &Call) -> (u32, usize) {
     let (mut at, mut accumulator, mut steps) = (0, 0, 0);
     loop {
@@ -115,7 +114,7 @@ const PLAIN: Case =
 const MEDIATED: Case = Case { mediated: true, ..PLAIN };
 const FULL: Case = Case { full: true, ..MEDIATED };
 
-/// The standing program of a case, for each architecture.
+/// Returns the standing program of a case, for each architecture.
 fn standing(case: Case) -> [Built; 2] {
     Arch::ALL.map(|arch| built(RuleKind::Standing, case, arch))
 }
@@ -126,10 +125,10 @@ fn every_program() -> impl Iterator<Item = (Built, RuleKind, Case)> {
     all.flat_map(|(kind, case)| Arch::ALL.map(|arch| (built(kind, case, arch), kind, case)))
 }
 
-/// The number of a call that its tracer has skipped.
+/// Number of a call that its tracer has skipped.
 const SKIPPED: u32 = u32::MAX;
 
-/// What the rules say, without any program.
+/// Returns the answer of the rules, without any program.
 fn expected(denials: &[Denial], arch: Arch, call: &Call) -> u32 {
     if call.number == SKIPPED {
         return ALLOW;
@@ -213,7 +212,7 @@ fn foreign_tables_are_refused() {
             let call = Call { arch: foreign, ..Call::new(arch, 1, &[]) };
             assert_eq!(run(program, &call).0, libc::SECCOMP_RET_KILL_PROCESS);
         }
-        // The x32 table, with its bit and without, and calls that nobody has looked at.
+        // The x32 table, with its bit and without, and unexamined calls.
         for number in [0x4000_0000, 0x4000_0001, 512, 547, calls::NEWEST + 1, 0xffff_fffe] {
             assert_eq!(run(program, &Call::new(arch, number, &[])).0, errno(libc::ENOSYS));
         }
@@ -295,7 +294,7 @@ fn set_id_bits_are_refused_where_they_are_set() {
             (calls::OPENAT, [0, 0, create, 0o4755], true),
             (calls::OPENAT, [0, 0, temporary, 0o2755], true),
             (calls::OPENAT, [0, 0, create, 0o755], false),
-            // Without O_CREAT the mode is whatever the register held.
+            // Without O_CREAT the mode is an unused register.
             (calls::OPENAT, [0, 0, 0, 0o6755], false),
             (calls::OPENAT, [0, 0, directory, 0o6755], false),
         ] {

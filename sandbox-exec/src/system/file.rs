@@ -14,16 +14,17 @@ use nix::NixPath;
 use nix::errno::Errno;
 use nix::libc::{self, c_int, c_uint};
 
-/// Does not replace what already has the new name (linux/fs.h).
+/// Fails if the new name exists (linux/fs.h).
 const RENAME_NOREPLACE: c_uint = 1;
 
-/// The birth and the last change of what a path names, links not followed: Rust asks for a birth by way of glibc alone.
+/// Returns the birth and the last change of a file, links not followed: Rust looks up a birth through glibc
+/// alone.
 pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
 }
 
-/// When an open file came to be, nanoseconds since the epoch, where the file system knows.
+/// Returns the birth of an open file, nanoseconds since the epoch, if the file system has it.
 pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_BTIME).ok()?;
     let born = (status.stx_mask & libc::STATX_BTIME != 0).then_some(status.stx_btime)?;
@@ -34,20 +35,22 @@ pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
 pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let mut found = vec![0_u8; value.len()];
-    // SAFETY: the kernel reads two C strings and fills in at most that many bytes; a longer value is an error.
+    // SAFETY: the kernel reads two C strings and fills in at most that many bytes; a longer value is an
+    // error.
     let read =
         unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), found.as_mut_ptr().cast(), found.len()) };
     usize::try_from(read).is_ok_and(|read| found.get(..read) == Some(value))
 }
 
-/// The names of an open file's extended attributes, each with a null byte behind it; how many bytes they have (`flistxattr(2)`).
+/// Lists the names of an open file's extended attributes, each with a null byte behind it; returns their size
+/// in bytes (`flistxattr(2)`).
 pub fn attribute_names(file: BorrowedFd<'_>, names: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the kernel fills in at most as many bytes as there are.
     let length = unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
     usize::try_from(length).map_err(|_| Errno::last())
 }
 
-/// The value of an extended attribute of an open file; how many bytes it has (`fgetxattr(2)`).
+/// Reads an extended attribute of an open file; returns its size in bytes (`fgetxattr(2)`).
 pub fn attribute(file: BorrowedFd<'_>, name: &CStr, value: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: a C string, and the kernel fills in at most as many bytes as there are.
     let length =
@@ -55,7 +58,7 @@ pub fn attribute(file: BorrowedFd<'_>, name: &CStr, value: &mut [u8]) -> Result<
     usize::try_from(length).map_err(|_| Errno::last())
 }
 
-/// The flags of an open file, as `lsattr` shows them (`ioctl_iflags(2)`).
+/// Returns the flags of an open file, as `lsattr` shows them (`ioctl_iflags(2)`).
 pub fn inode_flags(file: BorrowedFd<'_>) -> Result<c_int, Errno> {
     let mut flags: c_int = 0;
     // SAFETY: the kernel writes an int, whatever the request's name says.
@@ -63,7 +66,7 @@ pub fn inode_flags(file: BorrowedFd<'_>) -> Result<c_int, Errno> {
     Errno::result(answer).map(|_| flags)
 }
 
-/// The number of the mount of what is open, which no other has meanwhile (Linux 5.8).
+/// Returns the number of an open file's mount, which no other mount has meanwhile (Linux 5.8).
 pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_MNT_ID)?;
     if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
@@ -78,8 +81,8 @@ fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<
     Errno::result(answer).map(|_| status)
 }
 
-/// Renames within a directory; `EEXIST` if the new name is taken (`renameat2(2)`). `EINVAL` or `ENOSYS` where the file system or
-/// the kernel cannot tell.
+/// Renames within a directory; `EEXIST` if the new name exists (`renameat2(2)`). `EINVAL` or `ENOSYS` if the
+/// file system or the kernel cannot check that.
 pub fn rename_new<From, To>(directory: BorrowedFd<'_>, from: &From, to: &To) -> Result<(), Errno>
 where
     From: ?Sized + NixPath,
@@ -104,8 +107,8 @@ where
     Errno::result(renamed).map(drop)
 }
 
-/// `execveat(2)` with flags of which one makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14): a kernel that does not know it
-/// refuses it.
+/// `execveat(2)` with flags of which one makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14): a kernel
+/// that does not know the flag fails.
 pub(crate) fn execute_only_with(name: &CStr, flags: c_int) -> Result<(), Errno> {
     let arguments = [name.as_ptr(), ptr::null()];
     let environment: [*const libc::c_char; 1] = [ptr::null()];

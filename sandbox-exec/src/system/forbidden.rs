@@ -1,4 +1,4 @@
-//! Acts that a confined process is denied, tried to show that it is. Each is harmless where nobody denies it.
+//! Forbidden acts, tried to prove that a confined process is denied them. Each is harmless if it is allowed.
 
 #![expect(
     unsafe_code,
@@ -20,7 +20,7 @@ pub(crate) fn set_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
     check(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), ptr::null(), 0, c_int::MAX) }.into())
 }
 
-/// Makes a socket, which closes on exec and with the process.
+/// Creates a socket, which closes on exec and with the process.
 pub(crate) fn socket(family: c_int, style: c_int) -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) }.into())
@@ -33,13 +33,13 @@ pub(crate) fn seize(process: pid_t) -> io::Result<()> {
     check(unsafe { libc::ptrace(libc::PTRACE_SEIZE, process, nothing, nothing) })
 }
 
-/// Makes an `io_uring` at a bad address: `EFAULT` if the call was permitted.
+/// Creates an `io_uring` at a bad address: `EFAULT` if the call was permitted.
 pub(crate) fn io_uring() -> io::Result<()> {
     // SAFETY: the kernel refuses the null pointer; nothing is made.
     check(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<libc::c_void>()) })
 }
 
-/// Asks for the session's keyring without making one: `ENOKEY` if the call was permitted and there is none.
+/// Looks up the session's keyring without creating one: `ENOKEY` if the call was permitted and there is none.
 pub(crate) fn keyring() -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })

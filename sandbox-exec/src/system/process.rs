@@ -1,4 +1,4 @@
-//! Processes: made, signalled, waited for.
+//! Creation of processes, signals, and waiting.
 
 #![expect(
     unsafe_code,
@@ -24,7 +24,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
 
-/// The descriptors that a shared table has room for: as many as a process may have by default.
+/// Room for descriptors in a shared table: as many as a process may have by default.
 const ROOM: c_int = 1024;
 
 /// `struct clone_args` (linux/sched.h).
@@ -44,8 +44,8 @@ struct Arguments {
     cgroup: u64,
 }
 
-/// Forks a child that does this, and exits with its code. The caller must have one thread: the locks of others would stay held in
-/// the child.
+/// Runs a function in a forked child, which exits with its result. The caller must have one thread: the locks
+/// of others would stay held in the child.
 pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
     match unsafe { fork() }? {
@@ -54,17 +54,18 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// As fork(2), but that the child has the caller's own table of descriptors, and is in a control group if it can be. Nothing in
-/// the child; and the group, if the child is in it.
+/// Forks a child that shares the caller's table of descriptors, and is in the control group if possible.
+/// Returns `None` in the child; and the group, if the child is in it.
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may close what was open before the child has left the table.
+/// The caller must have one thread, and neither process may close a descriptor that was open before, until
+/// the child has left the table.
 pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     group: Option<G>,
 ) -> io::Result<(Option<Pid>, Option<G>)> {
     make_room();
-    // A group that cannot be entered is closed before there is a child.
+    // A group that cannot be entered is closed before the child exists.
     if let Some(group) = group {
         // SAFETY: by the caller's promise.
         if let Ok(forked) = unsafe { fork_into(group.as_fd()) } {
@@ -75,8 +76,9 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
-/// Lets the table of descriptors grow while no other process has it. The broker keeps a descriptor for each place that is granted, and
-/// to let a shared table grow beyond 256 the kernel waits for every core (`synchronize_rcu`), which takes five to twenty milliseconds.
+/// Grows the table of descriptors while no other process shares it. The broker keeps a descriptor for each
+/// place that is granted, and to grow a shared table beyond 256 the kernel waits for every core
+/// (`synchronize_rcu`), which takes five to twenty milliseconds.
 fn make_room() {
     // Under a lower limit the table grows when it has to.
     if let Ok(last) = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(ROOM - 1)) {
@@ -85,11 +87,11 @@ fn make_room() {
     }
 }
 
-/// The same, in a control group (`clone3(2)`, Linux 5.7).
+/// Forks such a child into a control group (`clone3(2)`, Linux 5.7).
 ///
 /// # Safety
 ///
-/// As above.
+/// As for [`fork_sharing_descriptors`].
 unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
     let arguments = Arguments {
         flags: u64::from(libc::CLONE_FILES.cast_unsigned()) | CLONE_INTO_CGROUP,
@@ -101,17 +103,18 @@ unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
     forked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Arguments>()) })
 }
 
-/// As fork(2), with these flags of clone(2). Nothing in the child.
+/// Forks with these flags of clone(2). Returns `None` in the child.
 ///
 /// # Safety
 ///
-/// The caller must have one thread; no flag may share memory, and what else they share is the caller's to keep apart.
+/// The caller must have one thread; no flag may share memory, and the caller has to keep other shared state
+/// apart.
 pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
     forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
 }
 
-/// The answer of such a call: in the parent the child.
+/// Converts the result of such a call: in the parent the child's pid.
 fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     check(answer)?;
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
@@ -123,7 +126,7 @@ pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     check(unsafe { libc::kill(process, signal) }.into())
 }
 
-/// `waitpid(2)` for any child: its number, 0 if none has changed, and its status.
+/// `waitpid(2)` for any child: returns its pid, 0 if none has changed, and its status.
 pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     let mut status = 0;
     // SAFETY: the status is a valid place for an integer.
@@ -131,7 +134,8 @@ pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     Ok((child, status))
 }
 
-/// Traces a child no longer, and delivers a signal to it (`PTRACE_DETACH`, ptrace(2)). One that is not stopped stays as it is.
+/// Detaches a traced child, and delivers a signal to it (`PTRACE_DETACH`, ptrace(2)). A child that is not
+/// stopped is unaffected.
 pub(crate) fn detach(child: pid_t, signal: c_long) {
     // SAFETY: no memory of this process is named.
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
@@ -149,13 +153,13 @@ pub(crate) fn signal_by(
     Errno::result(sent).map(drop)
 }
 
-/// Makes somebody the owner of what is open: a kind and a number (`F_SETOWN_EX`, fcntl(2)).
+/// Sets the owner of an open file: a kind and a number (`F_SETOWN_EX`, fcntl(2)).
 pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
 }
 
-/// The same by ioctl(2), whose command has a sign for the kind.
+/// Sets the owner by ioctl(2), where the sign of the number is its kind.
 pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads an integer.
     Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
@@ -167,10 +171,11 @@ pub(crate) fn control(open: BorrowedFd<'_>, command: c_int, argument: c_int) -> 
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), command, argument) })
 }
 
-/// Has a signal interrupt system calls and do nothing else.
+/// Makes a signal interrupt system calls and do nothing else.
 pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     extern "C" fn nothing(_: c_int) {}
-    // SAFETY: a structure of integers and pointers, which may be null; without SA_RESTART calls are interrupted.
+    // SAFETY: a structure of integers and pointers, which may be null; without SA_RESTART calls are
+    // interrupted.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
     // SAFETY: the handler does nothing.

@@ -1,11 +1,12 @@
-//! Under which name a directory lists what is asked for by another.
+//! Matches a requested name with the names that a directory lists.
 
 use std::ffi::OsStr;
 
 use super::Entry;
 
-/// The entries of a directory that a name can mean. Where a file system folds case (ext4 and tmpfs with `casefold`, vfat, exFAT), that is not
-/// one of the very name alone; a rule is made for each entry, by the name that is listed.
+/// Entries of a directory that a name can mean. If a file system folds case (ext4 and tmpfs with `casefold`,
+/// vfat, exFAT), that may be more than the entry of exactly this name; a rule is made for each entry, by the
+/// name that is listed.
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
 impl<'a> Candidates<'a> {
@@ -13,14 +14,14 @@ impl<'a> Candidates<'a> {
         Self(listed.iter().filter(|entry| might_be(&entry.name, name)).collect())
     }
 
-    /// Whether the name means nothing.
     pub(super) fn are_none(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Under which name that is listed, if not under its own, a name leads to this inode.
+    /// Returns the listed name that leads to this inode, unless it is the requested name.
     ///
-    /// On some file systems each name that was asked for has a number of its own (FUSE without `use_ino`): there the name decides.
+    /// On some file systems each requested name has a number of its own (FUSE without `use_ino`): there the
+    /// name decides.
     pub(super) fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
         let Self(candidates) = self;
         if candidates.iter().any(|entry| entry.name == name) {
@@ -35,12 +36,12 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Whether a file system can take one name for another: what letters beyond ASCII fold to differs.
+/// True if a file system can take one name for the other: foldings of letters beyond ASCII differ.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
-/// What names have in common that differ in case alone.
+/// Returns a form that is equal for names that differ in case alone.
 fn folded(name: &OsStr) -> Option<String> {
     Some(name.to_str()?.to_uppercase().to_lowercase())
 }

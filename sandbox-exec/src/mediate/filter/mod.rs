@@ -1,11 +1,12 @@
-//! The program that sends calls to the mediator; everything else it allows, since denying is another program's
-//! ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)). Where both are attached at once they are one, which denies first.
+//! The program that sends calls to the mediator; everything else it allows, since denying is another
+//! program's ([`crate::seccomp`]: its errors outrank notifications, seccomp(2)). Where both are attached at
+//! once they are one, which denies first.
 //!
 //! ```text
 //!     architecture == native ? go on : kill          numbers of foreign tables mean other calls
 //!                                                    then by number, in a tree: no call passes them all
-//!     number == connect ?      notify                where to is behind a pointer
-//!     number == sendmsg ?      notify                the same, and what is passed along
+//!     number == connect ?      notify                the destination is behind a pointer
+//!     number == sendmsg ?      notify                the same, and the control data
 //!     number == sendmmsg ?     notify
 //!     number == sendto ?       args[4] (an address) is null ? allow : notify
 //!     number == bind ?         notify                only where the names of sockets are the host's
@@ -29,10 +30,11 @@
 //!     allow
 //! ```
 //!
-//! `calls` says what is done with which call; where several things are, in this order. `tree` makes a program of it.
+//! `calls` lists the calls and the treatment of each; several treatments apply in this order. `tree` makes a
+//! program of the list.
 //!
-//! A send on a connected socket is not notified: it goes where a mediated call, or a socketpair, has led it. The x32 table
-//! is refused by the denying program: here its numbers equal none.
+//! A send on a connected socket is not notified: it goes to the peer that a mediated call, or a socketpair,
+//! has chosen. The denying program denies the x32 table: its numbers match none here.
 
 mod calls;
 mod tree;
@@ -76,7 +78,8 @@ impl Filter {
     /// Attaches the program to this thread, for good, and returns its listener. Async-signal-safe.
     /// `no_new_privs` must be set, and no program of this thread may have a listener yet (`EBUSY`).
     pub fn attach(&self) -> io::Result<OwnedFd> {
-        // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts (Linux 5.19).
+        // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts
+        // (Linux 5.19).
         let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         match self.attach_with(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.attach_with(listener),

@@ -15,7 +15,8 @@ use nix::sys::stat::fstat;
 use super::super::tree::by_descriptor;
 use crate::system::ioctl_command;
 
-/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which not every libc names; the same on both architectures.
+/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which not every libc names; the same on both
+/// architectures.
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
 
@@ -53,7 +54,8 @@ impl Change {
         let path = path.as_ptr();
         let empty = c"".as_ptr();
         let number = file.as_raw_fd();
-        // SAFETY: strings end with a null byte, and all pointers are to values that live longer than the calls.
+        // SAFETY: strings end with a null byte, and all pointers are to values that live longer than the
+        // calls.
         let answer = unsafe {
             match self {
                 Self::Mode(mode) if runs_as_another(file, *mode)? => return Err(Errno::EPERM),

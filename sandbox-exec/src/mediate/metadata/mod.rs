@@ -1,17 +1,18 @@
-//! Calls that change what the kernel keeps beside a file's content: modes, owners, times, attributes, flags.
+//! Calls that change a file's metadata: modes, owners, times, attributes, flags.
 //!
-//! Landlock knows no right to them, so that beneath it a program may change them on every file of its user's. Where no mount
-//! holds them either, they are performed here: the arguments are copied once, the path is resolved as the caller means it
-//! ([`resolve`]), to a descriptor, and what is open is judged and acted on. It must lie in the tree by the kernel's own name
-//! of it, or be of those that have no name outside ([`object`]).
+//! Landlock has no right for them, so that under Landlock alone a program may change them on every file of
+//! its user's. Where no mount protects them either, the calls are performed here: the arguments are copied
+//! once, the path is resolved as the caller means it ([`resolve`]), to a descriptor, and the open file is
+//! judged and changed. It must lie in the tree by the kernel's own name of it, or have no name outside
+//! ([`object`]).
 //!
-//! * `request`: what a call asks for. `change`: how it is performed. `resolve`, `walk`: on what.
+//! * `request`: the request of a call. `change`: the change itself. `resolve`, `walk`: its object.
 //!
-//! The threads that act have no capability, and the caller's user and groups, which it cannot change: so the kernel's own
-//! rules of who may change what hold as if the caller acted.
+//! The threads that act have no capability, and the caller's user and groups, which it cannot change: so the
+//! kernel's own permission checks apply as if the caller acted.
 //!
-//! A file that lies in the tree by one name and outside by another is the tree's, as it is for Landlock, which lets its
-//! content be written: between the two no name can be made from inside.
+//! A file that lies in the tree by one name and outside by another belongs to the tree, as for Landlock,
+//! which lets its content be written: from inside, no name can be created that links the two.
 
 mod change;
 mod object;

@@ -1,12 +1,12 @@
-//! On what a change may be made: on what lies in the tree, and on what lies nowhere.
+//! Objects whose metadata may be changed: files in the tree, and objects that have no name anywhere.
 //!
-//! | what | may be changed |
+//! | object | may be changed |
 //! | --- | --- |
 //! | a file, a directory, a link, a socket, a fifo in the tree | yes |
-//! | what was deleted in the tree, or never had a name there (`O_TMPFILE`) | yes, once no name is left anywhere |
-//! | a pipe, a socket, memory (`memfd_create(2)`), by a descriptor of the caller's | yes: each is of those who hold it |
+//! | a file that was deleted in the tree, or never had a name there (`O_TMPFILE`) | yes, once no name is left anywhere |
+//! | a pipe, a socket, memory (`memfd_create(2)`), by a descriptor of the caller's | yes: each belongs to the processes that hold it |
 //! | an event, a timer, an epoll instance: they share one inode of the kernel's; a namespace, a process | no |
-//! | the null device and its like | only touched, as when they are written |
+//! | the null device and similar devices | only touched, as when they are written |
 //! | anything else, terminals and `/proc` included | no |
 
 use std::os::fd::OwnedFd;

@@ -1,6 +1,7 @@
 //! The calls that are denied whatever their arguments.
 //!
-//! Looked at and left, among the calls up to [`NEWEST`](super::calls::NEWEST) and those that other sandboxes deny:
+//! Looked at and left, among the calls up to [`NEWEST`](super::calls::NEWEST) and those that other sandboxes
+//! deny:
 //!
 //! | call | why it stays |
 //! | --- | --- |
@@ -135,8 +136,8 @@ pub(super) const ALWAYS: &[Group] = &[
     },
 ];
 
-/// Denied where nobody keeps them apart, neither an ipc namespace nor a broker: the host's segments, queues and semaphores
-/// belong to the same user.
+/// Denied where neither an ipc namespace nor a broker separates objects: the host's segments, queues and
+/// semaphores belong to the same user.
 pub(super) const OBJECTS: &[Group] = &[Group {
     reason: "System V shared memory, message queues and semaphores of the host",
     answer: Forbidden,
@@ -155,22 +156,22 @@ pub(super) const OBJECTS: &[Group] = &[Group {
     ],
 }];
 
-/// Denied where there is no ipc namespace.
+/// Denied without an ipc namespace.
 pub(super) const QUEUES: &[Group] = &[Group {
     reason: "POSIX message queues of the host",
     answer: Forbidden,
     calls: &[calls::MQ_OPEN, calls::MQ_UNLINK],
 }];
 
-/// Why set-id files cannot be made.
+/// Reason that set-id files cannot be made.
 pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";
 
 /// Denied as uid 0, whose set-id files would be root's: `openat2` has its mode behind a pointer.
 pub(super) const AS_ROOT: &[Group] =
     &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[calls::OPENAT2] }];
 
-/// Denied below Landlock ABI 3, which does not see truncation. Truncating an open file is not among them: it takes a
-/// descriptor that was opened for writing.
+/// Denied below Landlock ABI 3, which does not see truncation. Truncating an open file is not among them: it
+/// takes a descriptor that was opened for writing.
 pub(super) const TRUNCATION: &[Group] = &[
     Group {
         reason: "truncates by path, and Landlock below ABI 3 does not see it",
@@ -180,7 +181,7 @@ pub(super) const TRUNCATION: &[Group] = &[
     Group { reason: "its flags are behind a pointer", answer: NoSuchCall, calls: &[calls::OPENAT2] },
 ];
 
-/// Denied for a command that only reads, on top of everything else: Landlock does not see changes of metadata.
+/// Denied to a command that only reads, on top of everything else: Landlock does not see changes of metadata.
 pub(super) const READ_ONLY: &[Group] = &[Group {
     reason: "modes, owners, times and attributes are changes too",
     answer: Forbidden,
@@ -209,15 +210,16 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
-/// Denied to a command that only reads. It can make no socket but a connected pair; what is left is what it was given, and for
-/// getifaddrs(3) `bind` and `sendto`: a socket of a pair has no use of them, since the broker gives it no name, and neither does its domain where nobody mediates.
+/// Denied to a command that only reads. It can create no socket but a connected pair; other sockets were
+/// given to it. getifaddrs(3) needs `bind` and `sendto`: a socket of a pair cannot use them, since the broker
+/// gives it no name, and without mediation neither does its domain.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,
     calls: &[calls::CONNECT, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4],
 }];
 
-/// Denied to a worker that may run nothing.
+/// Denied to a worker that may execute nothing.
 pub(super) const NO_EXECUTION: &[Group] = &[Group {
     reason: "the rights do not allow commands",
     answer: Forbidden,

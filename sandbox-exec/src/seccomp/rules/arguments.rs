@@ -1,4 +1,4 @@
-//! The calls that are denied by their arguments, but for those that make sockets.
+//! Calls that are denied by their arguments, except those that create sockets.
 
 use super::Test::{Is, IsNot, Masked};
 use super::always::SET_ID;
@@ -40,7 +40,7 @@ macro_rules! truncating_open {
     };
 }
 
-/// Denied always, by arguments.
+/// Always denied, by arguments.
 pub(super) const ALWAYS: &[Conditional] = &[
     Conditional {
         reason: "a new namespace brings the whole set of capabilities over it, and with it a large part of the kernel",
@@ -145,7 +145,8 @@ pub(super) const ALWAYS: &[Conditional] = &[
             IsNot(0, 0xffff_ffff),
         ]],
     },
-    // On a directory the set-group-ID bit is harmless, and whoever mediates sees what it is set on. In mkdir(2) the kernel ignores both.
+    // On a directory the set-group-ID bit is harmless, and the mediator sees the file. In mkdir(2) the kernel
+    // ignores both.
     set_id!(calls::FCHMOD, 1, S_ISUID),
     set_id!(calls::FCHMODAT, 2, S_ISUID),
     set_id!(calls::FCHMODAT2, 2, S_ISUID),
@@ -154,7 +155,7 @@ pub(super) const ALWAYS: &[Conditional] = &[
     set_id!(calls::MKNOD, 1),
 ];
 
-/// Denied where nobody sees what the bit is set on.
+/// Denied where no mediator sees the file that gets the bit.
 pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::FCHMOD, 1, S_ISGID),
     set_id!(calls::FCHMODAT, 2, S_ISGID),

@@ -1,24 +1,21 @@
-//! The system calls that the rules name, with their numbers.
+//! System calls that the rules name, with their numbers.
 //!
-//! Numbers are data, since the programs are built on another machine than the one they run on. From 424 on the two
-//! architectures count alike. x86-64: `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64: `scripts/syscall.tbl`, which is
-//! `asm-generic/unistd.h`.
+//! Numbers are data, since the programs are built on another machine than the one they run on. From 424 on
+//! the two architectures count alike. x86-64: `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64:
+//! `scripts/syscall.tbl`, which is `asm-generic/unistd.h`.
 
 use super::Arch;
 
-/// A system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its name, as in `syscalls(2)`.
+    /// Name, as in `syscalls(2)`.
     pub name: &'static str,
-    /// Its number on x86-64.
     pub x86_64: Option<u32>,
-    /// Its number on aarch64, which never had those that another call replaces.
+    /// Number on aarch64, which never had the calls that another call replaces.
     pub aarch64: Option<u32>,
 }
 
 impl Call {
-    /// Its number on an architecture.
     pub const fn number(&self, arch: Arch) -> Option<u32> {
         match arch {
             Arch::X86_64 => self.x86_64,
@@ -27,8 +24,8 @@ impl Call {
     }
 }
 
-/// The newest call whose effects were looked at: `file_setattr` of Linux 6.17, the last of 6.18. What a later kernel adds
-/// does not exist for a confined program until somebody has read it and raised this.
+/// Newest call whose effects were examined: `file_setattr` of Linux 6.17, the last of 6.18. A call of a later
+/// kernel does not exist for a confined program until somebody has examined it and raised this number.
 pub const NEWEST: u32 = 469;
 
 macro_rules! number {
@@ -51,7 +48,6 @@ macro_rules! calls {
             };
         )*
 
-        /// All of them.
         pub const ALL: &[Call] = &[$($constant),*];
     };
 }

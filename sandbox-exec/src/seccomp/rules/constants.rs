@@ -1,122 +1,86 @@
-//! What the kernel calls the arguments that the rules compare. These have the same value on both architectures; a test
-//! compares them with libc.
+//! Kernel constants that the rules compare arguments with. They have the same value on both architectures; a
+//! test compares them with libc.
 
 pub const EPERM: u32 = 1;
 pub const ENOSYS: u32 = 38;
 
 pub const CLONE_NEWNS: u32 = 0x0002_0000;
-/// The same.
 pub const CLONE_NEWCGROUP: u32 = 0x0200_0000;
-/// The same.
 pub const CLONE_NEWUTS: u32 = 0x0400_0000;
-/// The same.
 pub const CLONE_NEWIPC: u32 = 0x0800_0000;
-/// The same.
 pub const CLONE_NEWUSER: u32 = 0x1000_0000;
-/// The same.
 pub const CLONE_NEWPID: u32 = 0x2000_0000;
-/// The same.
 pub const CLONE_NEWNET: u32 = 0x4000_0000;
 
 pub const O_ACCMODE: u32 = 0o3;
-/// The same.
 pub const O_CREAT: u32 = 0o100;
-/// The same.
 pub const O_TRUNC: u32 = 0o1000;
-/// The bit of `O_TMPFILE` that is its own; the other is `O_DIRECTORY`, whose value differs between architectures.
+/// Bit of `O_TMPFILE` alone; the other is `O_DIRECTORY`, whose value differs between architectures.
 pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
 
 /// `linux/fcntl.h`, commands of fcntl(2).
 pub const F_SETLEASE: u32 = 1024;
-/// The same.
 pub const F_NOTIFY: u32 = 1026;
-/// The same, from Linux 6.19 on.
+/// From Linux 6.19 on.
 pub const F_SETDELEG: u32 = 1040;
 
 pub const S_ISUID: u32 = 0o4000;
-/// The same.
 pub const S_ISGID: u32 = 0o2000;
 
 pub const AF_UNIX: u32 = 1;
-/// The same.
 pub const AF_INET: u32 = 2;
-/// The same.
 pub const AF_INET6: u32 = 10;
-/// The same.
 pub const AF_NETLINK: u32 = 16;
-/// The type's bits of the second argument of socket(2); above them are `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
+/// Bits of the type in the second argument of socket(2); above them are `SOCK_CLOEXEC` and `SOCK_NONBLOCK`.
 pub const SOCK_TYPE_MASK: u32 = 0xf;
 pub const SOCK_DGRAM: u32 = 2;
-/// The same.
 pub const SOCK_RAW: u32 = 3;
-/// The same.
 pub const SOCK_RDM: u32 = 4;
-/// The same.
 pub const SOCK_SEQPACKET: u32 = 5;
-/// The same.
 pub const SOCK_DCCP: u32 = 6;
 /// Obsolete, and still sniffs (`packet(7)`).
 pub const SOCK_PACKET: u32 = 10;
 pub const NETLINK_ROUTE: u32 = 0;
 /// `in.h`; also the level of TCP's own socket options.
 pub const IPPROTO_TCP: u32 = 6;
-/// The same.
 pub const IPPROTO_UDP: u32 = 17;
 pub const TCP_SYNCNT: u32 = 7;
-/// The same.
 pub const TCP_FASTOPEN_CONNECT: u32 = 30;
-/// The same.
 pub const TCP_ULP: u32 = 31;
 /// `in.h`, as the level of an option.
 pub const IPPROTO_IP: u32 = 0;
-/// The same.
 pub const IPPROTO_IPV6: u32 = 41;
 pub const IP_OPTIONS: u32 = 4;
 /// `in.h`: the first, a later and the last of the options that join and leave groups (35 to 48).
 pub const IP_ADD_MEMBERSHIP: u32 = 35;
-/// The same.
 pub const IP_DROP_MEMBERSHIP: u32 = 36;
-/// The same.
 pub const IP_DROP_SOURCE_MEMBERSHIP: u32 = 40;
 /// `in.h`, and the same number at the level of IPv6.
 pub const MCAST_JOIN_GROUP: u32 = 42;
-/// The same.
 pub const MCAST_UNBLOCK_SOURCE: u32 = 44;
-/// The same.
 pub const MCAST_MSFILTER: u32 = 48;
 /// `in6.h`; the next one leaves a group.
 pub const IPV6_JOIN_GROUP: u32 = 20;
-/// The same.
 pub const IPV6_JOIN_ANYCAST: u32 = 27;
-/// The same.
 pub const IPV6_LEAVE_ANYCAST: u32 = 28;
 /// `in.h`, from Linux 6.3 on.
 pub const IP_LOCAL_PORT_RANGE: u32 = 51;
 pub const SOL_SOCKET: u32 = 1;
-/// The same.
 pub const SO_ATTACH_REUSEPORT_CBPF: u32 = 51;
-/// The same.
 pub const SO_ATTACH_REUSEPORT_EBPF: u32 = 52;
-/// The same.
 pub const SO_DETACH_REUSEPORT_BPF: u32 = 68;
 pub const IPV6_ADDRFORM: u32 = 1;
-/// The same.
 pub const IPV6_2292RTHDR: u32 = 5;
-/// The same.
 pub const IPV6_2292PKTOPTIONS: u32 = 6;
-/// The same.
 pub const IPV6_RTHDR: u32 = 57;
 
 pub const PR_SET_MM: u32 = 35;
 
 pub const TIOCSTI: u32 = 0x5412;
-/// The same.
 pub const TIOCLINUX: u32 = 0x541C;
-/// The same.
 pub const TIOCSETD: u32 = 0x5423;
 
 pub const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
-/// The same.
 pub const FS_IOC_SETVERSION: u32 = 0x4008_7602;
 /// `fs/ext4/ext4.h` of the kernel, which has no header of it: like `FS_IOC_SETVERSION`, on ext4 alone.
 pub const EXT4_IOC_SETVERSION: u32 = 0x4008_6604;
@@ -126,21 +90,13 @@ pub const FAT_IOCTL_SET_ATTRIBUTES: u32 = 0x4004_7211;
 
 pub const FS_IOC_ENABLE_VERITY: u32 = 0x4080_6685;
 pub const FS_IOC_SET_ENCRYPTION_POLICY: u32 = 0x800C_6613;
-/// The same.
 pub const FS_IOC_ADD_ENCRYPTION_KEY: u32 = 0xC050_6617;
-/// The same.
 pub const FS_IOC_REMOVE_ENCRYPTION_KEY: u32 = 0xC040_6618;
 
 pub const BTRFS_IOC_SNAP_CREATE: u32 = 0x5000_9401;
-/// The same.
 pub const BTRFS_IOC_SUBVOL_CREATE: u32 = 0x5000_940E;
-/// The same.
 pub const BTRFS_IOC_SNAP_DESTROY: u32 = 0x5000_940F;
-/// The same.
 pub const BTRFS_IOC_SNAP_CREATE_V2: u32 = 0x5000_9417;
-/// The same.
 pub const BTRFS_IOC_SUBVOL_CREATE_V2: u32 = 0x5000_9418;
-/// The same.
 pub const BTRFS_IOC_SUBVOL_SETFLAGS: u32 = 0x4008_941A;
-/// The same.
 pub const BTRFS_IOC_SNAP_DESTROY_V2: u32 = 0x5000_943F;

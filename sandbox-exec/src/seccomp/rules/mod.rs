@@ -1,10 +1,10 @@
-//! The denied system calls, each with its reason: data, and the choice of what holds where.
+//! Denied system calls, each with its reason: data, and the selection of the rules of a case.
 //!
-//! `ENOSYS` where libraries fall back to something that is allowed, `EPERM` elsewhere. Conditions compare 32 bits, which is
-//! what the kernel looks at for these arguments.
+//! `ENOSYS` where libraries fall back to an allowed call, `EPERM` elsewhere. Conditions compare 32 bits, as
+//! the kernel does for these arguments.
 //!
-//! This module is compiled twice: into the build script, which makes programs of it for the target's architecture, and
-//! into the library, for tests and for people. So it names no other crate.
+//! This module is compiled twice: into the build script, which makes programs of it for the target's
+//! architecture, and into the library, for tests and for people. So it names no other crate.
 
 mod always;
 mod arguments;
@@ -15,7 +15,7 @@ mod sockets;
 use Answer::Forbidden;
 use calls::Call;
 
-/// An architecture that there are numbers for.
+/// Architecture with known call numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Arch {
@@ -24,10 +24,9 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// As Rust and cargo call it.
+    /// Returns the name that Rust and cargo use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -36,7 +35,7 @@ impl Arch {
     }
 }
 
-/// What a denied call is answered with.
+/// Answer to a denied call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// `ENOSYS`: as on a kernel without the call.
@@ -45,7 +44,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The error number.
     pub const fn errno(self) -> u32 {
         match self {
             Self::NoSuchCall => constants::ENOSYS,
@@ -54,19 +52,17 @@ impl Answer {
     }
 }
 
-/// A test of an argument, by its index from 0.
+/// Test of an argument, by its index from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// It is this value.
     Is(u8, u32),
-    /// It is not this value.
     IsNot(u8, u32),
-    /// Under this mask it is this value.
+    /// The argument under this mask is this value.
     Masked(u8, u32, u32),
 }
 
 impl Test {
-    /// Whether it holds; the kernel reads 32 bits of these arguments.
+    /// True if the argument passes; the kernel reads 32 bits of these arguments.
     pub fn holds(self, arguments: &[u64; 6]) -> bool {
         let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
         match self {
@@ -77,19 +73,17 @@ impl Test {
     }
 }
 
-/// One denial: a call, and when. No test means always; several must all hold.
+/// Denial: a call, and its condition. Without tests it is always denied; several tests must all pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial {
-    /// The call.
     pub call: Call,
     pub when: &'static [Test],
-    /// The answer.
     pub answer: Answer,
     pub reason: &'static str,
 }
 
 impl Denial {
-    /// Whether a call with these arguments is denied by it.
+    /// True if a call with these arguments is denied.
     pub fn holds(&self, arguments: &[u64; 6]) -> bool {
         self.when.iter().all(|test| test.holds(arguments))
     }
@@ -102,58 +96,55 @@ struct Group {
     calls: &'static [Call],
 }
 
-/// A call that is denied by its arguments.
+/// Call that is denied by its arguments.
 struct Conditional {
     reason: &'static str,
     call: Call,
-    /// Any of these denies.
+    /// Alternatives, any of which denies.
     any_of: &'static [&'static [Test]],
 }
 
-/// What is stacked on what.
+/// Programs, and the order in which they are stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
-    /// What every worker and every confined program is denied.
+    /// Denials for every worker and every confined program.
     Standing,
-    /// What a command that only reads is denied beyond that.
+    /// Further denials for a command that only reads.
     ReadOnly,
-    /// What a command that declared that it needs no network is denied, where its worker has one.
+    /// Denials for a command that declared that it needs no network, if its worker has one.
     Offline,
-    /// What a worker that may run nothing is denied beyond the standing.
+    /// Further denials for a worker that may execute nothing.
     NoExecution,
-    /// What a command that only reads is denied, where it was given the network.
+    /// Denials for a command that only reads, if it was given the network.
     ReadOnlyOnline,
 }
 
-/// What the rules depend on.
+/// Conditions that the rules depend on.
 #[expect(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// The full tier: own namespaces.
+    /// Full tier: own namespaces.
     pub full: bool,
     /// A broker mediates sockets, as in the full tier always.
     pub mediated: bool,
-    /// The network is on.
     pub network: bool,
-    /// It runs as uid 0.
     pub root: bool,
-    /// Landlock does not hold truncation.
+    /// Landlock does not deny truncation.
     pub truncate: bool,
     /// Link-local addresses are within reach.
     pub neighbours: bool,
 }
 
 impl RuleKind {
-    /// All of them, in the order of their programs.
+    /// All kinds, in the order of their programs.
     pub const ALL: [Self; 5] =
         [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution, Self::ReadOnlyOnline];
 }
 
 impl Case {
-    /// How many there are.
     pub const COUNT: usize = 64;
 
-    /// All of them, in the order of their programs.
+    /// Iterates over all cases, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT).map(|bits| Self {
             full: bits & 1 != 0,
@@ -169,12 +160,11 @@ impl Case {
         self.full || self.mediated
     }
 
-    /// True if the network namespace is the host's.
     fn is_on_host_network(self) -> bool {
         !self.full || self.network
     }
 
-    /// Its place in [`Self::all`].
+    /// Returns the index in [`Self::all`].
     pub fn index(self) -> usize {
         let bit = |set: bool, value| if set { value } else { 0 };
         bit(self.full, 1)
@@ -186,7 +176,7 @@ impl Case {
     }
 }
 
-/// Everything that a program of this kind denies, whatever the architecture.
+/// Returns all denials of a program of this kind, for any architecture.
 pub fn denials(kind: RuleKind, case: Case) -> Vec<Denial> {
     match kind {
         RuleKind::Standing => standing(case),
@@ -238,7 +228,7 @@ fn read_only_online(case: Case) -> Vec<Denial> {
 
 fn reading(case: Case) -> Vec<Denial> {
     let mut all: Vec<_> = always(always::READ_ONLY).chain(by_arguments(arguments::READ_ONLY)).collect();
-    // What the standing program does not have. A segment or a queue that is made is a change.
+    // Not in the standing program. Creating a segment or a queue is a change.
     if case.has_mediator() {
         all.extend(by_arguments(sockets::UNMEDIATED).chain(always(always::OBJECTS)));
     }

@@ -1,11 +1,11 @@
-//! Sockets: which families, types and protocols there are, tier by tier.
+//! Sockets: the allowed families, types and protocols, tier by tier.
 
 use super::Test::{Is, IsNot, Masked};
 #[allow(clippy::wildcard_imports, reason = "what the kernel calls its arguments, and nothing else")]
 use super::constants::*;
 use super::{Conditional, calls};
 
-/// Denied where nobody mediates unix sockets.
+/// Denied where no broker mediates unix sockets.
 pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     reason: "a datagram socket of a pair can still be sent to any path (so can SOCK_RAW, which unix(7) takes for it), \
              and other families' pairs are attack surface",
@@ -17,8 +17,9 @@ pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied in the unmediated floor while the network is off. Without mediation unix sockets are denied in every mode: a unix socket
-/// outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot see where `connect` goes.
+/// Denied in the unmediated floor while the network is off. Without mediation unix sockets are denied in
+/// every mode: a unix socket outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot
+/// see where `connect` goes.
 pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: calls::SOCKET,
@@ -42,9 +43,9 @@ pub(super) const NET_ON: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied where a broker mediates, whatever the network: in the full tier with the network off it is a namespace of its own, in
-/// which servers and clients meet on loopback; elsewhere the broker mediates where sockets lead. Unix sockets are mediated by
-/// path.
+/// Denied where a broker mediates, whatever the network: in the full tier with the network off it is a
+/// namespace of its own, in which servers and clients meet on loopback; elsewhere the broker mediates the
+/// destinations of sockets. Unix sockets are mediated by path.
 pub(super) const MEDIATED: &[Conditional] = &[
     Conditional {
         reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
@@ -74,7 +75,7 @@ pub(super) const MEDIATED: &[Conditional] = &[
     },
 ];
 
-/// Denied wherever the network namespace is the host's.
+/// Denied if the network namespace is the host's.
 pub(super) const HOST_NETWORK: &[Conditional] = &[
     Conditional {
         reason: "one program steers all sockets that share a port, those of a host's service among them if it joins later",
@@ -92,7 +93,7 @@ pub(super) const HOST_NETWORK: &[Conditional] = &[
     },
 ];
 
-/// Denied where the network namespace is the host's, unless its neighbours are within reach.
+/// Denied if the network namespace is the host's, unless its neighbours are within reach.
 pub(super) const GROUPS: &[Conditional] = &[Conditional {
     reason: "joining or leaving a group sends its address (112 bits of the program's choice) to every neighbour, whatever \
              device the socket is tied to; the masks take 36 to 39, 40 to 47, 20 and 21, 42 and 43, and 44 to 47",
@@ -111,8 +112,8 @@ pub(super) const GROUPS: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied where a broker mediates to a command that declared that it needs no network, where its worker has one: the network
-/// namespace is the host's there.
+/// Denied where a broker mediates to a command that declared that it needs no network, if its worker has one:
+/// the network namespace is the host's there.
 pub(super) const OFFLINE: &[Conditional] = &[Conditional {
     reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
     call: calls::SOCKET,
