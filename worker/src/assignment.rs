@@ -1,4 +1,4 @@
-//! What a worker is for: what `Hello` said, and the paths that follow from it.
+//! Assignment of a worker: the content of `Hello`, and the paths that follow from it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,24 @@ use nix::sys::stat::{Mode, umask};
 
 use crate::fault::{Result, failed, refused_io};
 
-/// What a worker knows of its agent.
+/// Facts that a worker knows about its agent.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The project's root: where relative paths begin.
+    /// Root of the project, where relative paths start.
     pub project: PathBuf,
-    /// The private temp directory.
     pub temp: Option<PathBuf>,
-    /// The rights that the process was born with. They explain; the kernel enforces.
+    /// Rights of the process since its start. They explain; the kernel enforces.
     pub rights: Rights,
-    /// The tier that the kernel holds it to them by.
+    /// Tier by which the kernel enforces the rights.
     pub tier: Tier,
-    /// A line that every command's shell runs first.
+    /// Line that every command's shell runs first.
     pub shell_init: Option<String>,
-    /// The permission bits of a new file.
+    /// Permission bits of a new file.
     pub new_file_mode: u32,
 }
 
 impl Assignment {
-    /// Takes over what the supervisor said. Reads the process's umask, so it is called before any thread exists.
+    /// Takes over the assignment. Reads the process's umask, so it must be called before any thread exists.
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -49,7 +48,7 @@ impl Assignment {
         self.project.join(path.as_path())
     }
 
-    /// Refuses a place that a link has led out of the project.
+    /// Fails for a place that a link has led out of the project.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {
@@ -59,7 +58,7 @@ impl Assignment {
         Err(failed(ToolErrorKind::WrongKind, message))
     }
 
-    /// A path as the model should see it: relative to the project where it lies in it.
+    /// Returns a path for the model: relative to the project if it lies in it.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.project).unwrap_or(path).display()
     }

@@ -1,4 +1,4 @@
-//! Failures: one sentence for the model with what to do, and for the supervisor the system call that failed.
+//! Failures: one sentence for the model with a remedy, and for the supervisor the system call that failed.
 
 use std::io;
 use std::path::Path;
@@ -8,24 +8,23 @@ use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use nix::errno::Errno;
 use sandbox_exec::modes::{missing, nearest_existing, permitted_by_mode};
 
-/// Why a tool stopped before it was done.
+/// Cause of a tool's early stop.
 #[derive(Debug)]
 pub enum Stop {
-    /// It failed.
     Failed(ToolError),
-    /// It was cancelled, or nobody listens any more.
+    /// The call was cancelled, or its reader is gone.
     Cancelled,
 }
 
-/// What a tool brings.
+/// Result of a tool.
 pub type Result<T> = std::result::Result<T, Stop>;
 
-/// A failure that no system call reported.
+/// Returns a failure that no system call reported.
 pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Stop {
     Stop::Failed(ToolError { kind, message: message.into(), access: None })
 }
 
-/// A failure that a system call reported.
+/// Returns a failure that a system call reported.
 pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     let permitted_by_mode = permitted_by_mode(operation, path);
     let access = FailedAccess {
@@ -39,12 +38,12 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     Stop::Failed(ToolError { kind: kind(errno), message, access: Some(access) })
 }
 
-/// As [`refused`], of an error of the standard library; one without an error number counts as `EIO`.
+/// Returns a failure of the standard library; an error without a number counts as `EIO`.
 pub fn refused_io(operation: Operation, path: &Path, error: &io::Error) -> Stop {
     refused(operation, path, errno_of(error))
 }
 
-/// The error number of an error of the standard library; `EIO` where it has none.
+/// Returns the number of an error of the standard library; `EIO` if it has none.
 pub fn errno_of(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
@@ -74,11 +73,11 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         }
         Errno::EISDIR => format!("`{shown}` is a directory; name a file in it."),
         Errno::ELOOP => format!("`{shown}` leads through too many symbolic links; name the file itself."),
-        // open(2): a socket, or a device that is not there.
+        // open(2): a socket, or a missing device.
         Errno::ENXIO => {
             format!("`{shown}` is a socket or an absent device; only regular files can be read or changed.")
         }
-        // A mount of the sandbox, or of the machine: a denial, where it is one, is told beside.
+        // A mount of the sandbox, or of the machine: a denial is reported separately.
         Errno::EROFS => format!(
             "Cannot {operation} `{shown}`: its file system is mounted read-only ({errno:?}); leave it alone, or say that it is needed."
         ),

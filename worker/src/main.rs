@@ -39,12 +39,12 @@ use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use worker::serve::serve;
 
-/// This C library asks the kernel for each few pages anew, and gives them back as soon.
+/// This C library requests and returns memory page by page.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// The most threads for calls that wait for a disk, and how long an idle one stays.
+/// Maximum number of threads for calls that wait for a disk, and the lifetime of an idle one.
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn say(error: &anyhow::Error, code: u8) -> ExitCode {
-    // Nobody may be there to read it.
+    // Standard error may have no reader.
     let _ = writeln!(stderr(), "bailiwick-worker: {error:#}");
     ExitCode::from(code)
 }
@@ -103,7 +103,7 @@ fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
-/// A standard stream as tokio wants it: owned, and never blocking.
+/// Converts a standard stream for tokio: owned, and never blocking.
 fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     let owned = standard.as_fd().try_clone_to_owned().context("cannot duplicate a standard stream")?;
     let flags = OFlag::from_bits_retain(fcntl(&owned, FcntlArg::F_GETFL)?);
@@ -111,7 +111,7 @@ fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     Ok(owned)
 }
 
-/// Diagnostics, where they are asked for: a subscriber that nobody listens to costs an idle worker its memory.
+/// Sets up diagnostics if requested: an unused subscriber costs an idle worker its memory.
 fn trace() {
     let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
     if let Some(level) = level {

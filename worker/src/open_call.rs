@@ -1,4 +1,4 @@
-//! A tool's side of one open call: where its output goes, and whether it is still wanted.
+//! A tool's side of one open call: its output, and its cancellation.
 
 use ipc::effect::Part;
 use ipc::id::CallId;
@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::fault::{Result, Stop};
 
-/// One call while it is served.
+/// Call while it is served.
 #[derive(Clone, Debug)]
 pub struct OpenCall {
     call: CallId,
@@ -16,27 +16,24 @@ pub struct OpenCall {
 }
 
 impl OpenCall {
-    /// A call whose messages go to `outbox` until `cancelled` turns true.
+    /// Returns a call whose messages go to `outbox` until `cancelled` turns true.
     pub fn new(call: CallId, outbox: mpsc::Sender<ToSupervisor>, cancelled: watch::Receiver<bool>) -> Self {
         Self { call, outbox, cancelled }
     }
 
-    /// Which call it is.
     pub const fn id(&self) -> CallId {
         self.call
     }
 
-    /// Stops a tool whose call is not wanted any more.
+    /// Fails if the call is not wanted any more.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
-    /// Whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         *self.cancelled.borrow()
     }
 
-    /// Waits until the call is cancelled.
     pub async fn cancelled(&mut self) {
         // An error says that the loop that could cancel is gone: then nobody waits for the call either.
         let _ = self.cancelled.wait_for(|cancelled| *cancelled).await;
@@ -49,7 +46,7 @@ impl OpenCall {
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
-    /// Waits, in a task, until a piece of output can be sent; `None` if nobody listens any more. Cancel safe.
+    /// Waits, in a task, until a piece of output can be sent; `None` if the reader is gone. Cancel safe.
     pub async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.outbox.reserve().await.ok()?;
         Some(Slot { call: self.call, permit })
@@ -62,7 +59,6 @@ impl OpenCall {
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
-    /// Sends the end of the call.
     pub async fn close(self, outcome: CallOutcome) {
         let message = ToSupervisor::Outcome { call: self.call, outcome };
         // The writer has gone: the message loop ends with the reason.
@@ -78,7 +74,6 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Sends it.
     pub fn send(self, chunk: Chunk) {
         self.permit.send(ToSupervisor::Output { call: self.call, chunk });
     }

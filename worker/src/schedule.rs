@@ -1,53 +1,52 @@
-//! Which call may start when: reads beside each other, calls that may write one after the other in order of arrival.
+//! Order in which calls may start: reads in parallel, calls that may write one after the other in order of
+//! arrival.
 //!
-//! A writing call waits for all earlier calls; a read waits for earlier writing calls only, so that every call sees the
-//! files as the model's order of calls implies. Pure: the message loop starts what this says.
+//! A writing call waits for all earlier calls; a read waits for earlier writing calls only, so that every
+//! call sees the files as the model's order of calls implies. Pure: the message loop starts the calls that
+//! the schedule returns.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ipc::id::CallId;
 
-/// Whether a call may change files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It only reads.
+    /// The call only reads.
     Read,
-    /// It may write.
+    /// The call may write.
     Write,
 }
 
-/// Where a call stood that was taken out.
+/// State of a call at its cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It had not started, and never will.
     Queued,
-    /// It runs.
     Running,
     /// There is no such call, or it has ended.
     Unknown,
 }
 
-/// The calls that wait and those that run.
+/// Waiting calls and running calls.
 #[derive(Debug)]
 pub struct Schedule {
     queue: VecDeque<(CallId, Order)>,
     running: BTreeMap<CallId, Order>,
-    /// The most calls that run at once.
+    /// Maximum number of calls that run at once.
     limit: usize,
 }
 
 impl Schedule {
-    /// Runs at most `limit` calls at once.
+    /// Returns a schedule that runs at most `limit` calls at once.
     pub fn new(limit: usize) -> Self {
         Self { queue: VecDeque::new(), running: BTreeMap::new(), limit }
     }
 
-    /// Puts a call at the end of the queue.
     pub fn arrive(&mut self, call: CallId, order: Order) {
         self.queue.push_back((call, order));
     }
 
-    /// Takes out the next call that may start now, and counts it as running.
+    /// Removes the next call that may start now from the queue, and counts it as running.
     pub fn start(&mut self) -> Option<CallId> {
         let &(call, order) = self.queue.front()?;
         let writing = self.running.values().any(|&order| order == Order::Write);
@@ -63,12 +62,12 @@ impl Schedule {
         Some(call)
     }
 
-    /// Notes that a running call has ended.
+    /// Records that a running call has ended.
     pub fn end(&mut self, call: CallId) {
         self.running.remove(&call);
     }
 
-    /// Takes a call out of the queue; a running one stays until it has ended.
+    /// Removes a call from the queue; a running one stays until it has ended.
     pub fn cancel(&mut self, call: CallId) -> Place {
         if self.running.contains_key(&call) {
             return Place::Running;
@@ -82,7 +81,7 @@ impl Schedule {
         }
     }
 
-    /// Whether nothing waits and nothing runs.
+    /// True if no call waits or runs.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.running.is_empty()
     }
@@ -92,7 +91,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Calls 1, 2, 3 … in the order of the letters: `r` reads, `w` writes.
+    /// Returns calls 1, 2, 3 … in the order of the letters: `r` reads, `w` writes.
     fn arrived(orders: &str) -> Schedule {
         let mut schedule = Schedule::new(3);
         for (id, order) in (1..).zip(orders.chars()) {

@@ -1,4 +1,4 @@
-//! The message loop: one task that owns all state; tools run beside it, and one writer sends what they bring.
+//! Message loop: one task owns all state; tools run in parallel, and one writer sends their results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,32 +19,31 @@ use crate::open_call::OpenCall;
 use crate::schedule::{Place, Schedule};
 use crate::tools::{Job, Tools, ToolsError, leftovers};
 
-/// How long a worker has nothing to do before it rests.
+/// Idle time after which a worker rests.
 const REST: Duration = Duration::from_millis(100);
 
-/// The most calls that run at once.
+/// Maximum number of calls that run at once.
 const PARALLEL: usize = 8;
-/// How many messages may wait for the writer; a part is up to 1 MiB.
+/// Maximum number of messages that wait for the writer; a part is up to 1 MiB.
 const OUTBOX: usize = 4;
-/// How long open calls have to end when the supervisor is gone.
+/// Time for open calls to end when the supervisor is gone.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Why a worker stopped serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The supervisor closed the pipe without `Drain`.
     #[error("the supervisor closed the pipe")]
     Closed,
-    /// What came is no message, or a message could not be sent.
+    /// The input is no message, or a message could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// A message came when it may not.
+    /// A message came in the wrong phase.
     #[error("{0} may not come now")]
     OutOfPhase(&'static str),
     /// The id of a new call belongs to an open one.
     #[error("call {0} is already open")]
     DoubledCall(CallId),
-    /// The parts of an effect make none.
+    /// The effect is incomplete or invalid.
     #[error("the effect of call {0} is broken: {1}")]
     Effect(CallId, #[source] EffectError),
     /// The tools could not be set up as the rights demand.
@@ -55,7 +54,7 @@ pub enum ServeError {
     Task(#[from] JoinError),
 }
 
-/// Serves one supervisor until it says `Drain`; anything else that ends the conversation is an error.
+/// Serves one supervisor until it sends `Drain`; any other end of the conversation is an error.
 pub async fn serve<R, W>(reader: R, writer: W, generation: Generation) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin,
@@ -100,7 +99,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Gives the pages back that a worker without calls does not need: most agents' workers wait for a model most of the
+/// Releases the pages that an idle worker does not need: most agents' workers wait for a model most of the
 /// time.
 fn rest() {
     if let Err(error) = sandbox_exec::memory::release_startup_pages() {
@@ -108,21 +107,21 @@ fn rest() {
     }
 }
 
-/// The open calls and what serves them.
+/// Open calls and the tools that serve them.
 struct Host {
     tools: Arc<Tools>,
     outbox: mpsc::Sender<ToSupervisor>,
     schedule: Schedule,
-    /// What the calls in the queue are to do.
+    /// Jobs of the calls in the queue.
     waiting: HashMap<CallId, Job>,
-    /// How to cancel the calls that run.
+    /// Cancellation of the running calls.
     running: HashMap<CallId, watch::Sender<bool>>,
-    /// Effects of which not all parts have come.
+    /// Effects that are not complete yet.
     arriving: HashMap<CallId, Assembler>,
     /// One task for each call that runs or whose outcome waits for the writer.
     tasks: JoinSet<CallId>,
     draining: bool,
-    /// The call whose effect is committed: the last thing that a worker does.
+    /// Call whose effect is committed: the last act of a worker.
     commit: Option<CallId>,
 }
 
@@ -240,7 +239,6 @@ impl Host {
         }
     }
 
-    /// Starts every call that may start now.
     fn start(&mut self) {
         while let Some(call) = self.schedule.start() {
             let Some(job) = self.waiting.remove(&call) else {
@@ -263,7 +261,7 @@ impl Host {
     fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,
-            // Sent, or nobody is there to be told: the writer's error ends the loop.
+            // Sent, or the reader is gone: the writer's error ends the loop.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return,
         };
         let outbox = self.outbox.clone();
@@ -278,7 +276,7 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Says goodbye if all went well; else ends what runs, without waiting for long.
+    /// Says goodbye after success; otherwise ends the running calls, without waiting for long.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,
@@ -301,7 +299,7 @@ impl Host {
     }
 }
 
-/// Runs a call in a task of its own, so that whatever happens in it, it has an outcome.
+/// Runs a call in a task of its own, so that it has an outcome even after a panic.
 async fn run(call: CallId, tools: Arc<Tools>, job: Job, open: OpenCall) -> CallId {
     let task = tokio::spawn(tools.perform(job, open.clone()));
     let outcome = task.await.unwrap_or_else(|_| crate::tools::broken());

@@ -1,7 +1,8 @@
-//! Tries again, without changing anything, what a command says that it was refused.
+//! Retries, without changing anything, accesses that a command reports as denied.
 //!
-//! A command's domain is never wider than its worker's, so what the kernel refuses here it refused there. Only what the rights do
-//! not cover is tried: an act that may succeed has nothing to tell, and somebody who watches the file would see it.
+//! A command's domain is never wider than its worker's, so a denial here was a denial there. Only accesses
+//! that the rights do not cover are tried: an allowed access explains nothing, and a process that watches the
+//! file would see it.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,7 +18,7 @@ use nix::sys::signal::kill;
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::Pid;
 
-/// What to try: an access mode.
+/// Access mode to try.
 #[derive(Clone, Copy)]
 enum Act {
     Read,
@@ -27,7 +28,7 @@ enum Act {
 /// Asks the kernel about a place, under these rights in this tier.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
-    // What a process is to itself it is not to this one.
+    // A process's own files are not those of this process.
     let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
     if is_own && path.starts_with("/proc") {
         return Asked::default();
@@ -38,7 +39,7 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let existing = place.nearest.as_ref().unwrap_or(&place.path).as_path();
     let is_closed = |path: &Path| {
         let path = WirePath::from(path);
-        // What is protected in a write root is held by mounts, and where there are none the kernel would let it happen.
+        // In a write root, mounts hold protected paths; without mounts the kernel would allow the access.
         let rooted = rights.write.iter().any(|root| path.is_within(root));
         !rights.allows_write(&path) && (!rooted || tier == Tier::Full)
     };
@@ -52,7 +53,7 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// A signal that is none (kill(2)) for a process, and opening to read for what its directory has.
+/// Signals a process with no signal (kill(2)), and opens files of its directory for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
@@ -70,12 +71,12 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
     }
 }
 
-/// The error number of opening a file or a directory, 0 where it could be opened; nothing of what acts when it is opened, nor of
-/// what is another by now.
+/// Returns the error number of opening a file or a directory, 0 on success; `None` for files that act when
+/// they are opened, and for a path that was exchanged meanwhile.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
         Ok(found) => found,
-        // What covers a hidden directory lets nobody past it.
+        // The mask over a hidden directory lets nobody past it.
         Err(Errno::EACCES) => return Some(Errno::EACCES as i32),
         Err(_) => return None,
     };
@@ -85,7 +86,7 @@ fn answer(path: &Path, act: Act) -> Option<i32> {
         return None;
     }
     let flags = match (act, kind(&found)?) {
-        // Listing is what a directory is read for, and to open it is not enough.
+        // Lists the directory, since opening it proves too little.
         (Act::Read, SFlag::S_IFDIR) => return listed(&mine),
         (Act::Read, _) => OFlag::O_RDONLY,
         // Appending truncates nothing, and nothing is written.
@@ -96,13 +97,14 @@ fn answer(path: &Path, act: Act) -> Option<i32> {
     let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     match open(&mine, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
         Ok(_) => Some(0),
-        // No answer of a rule: this file system has no files without names, or it is being executed.
+        // Not the answer of a rule: this file system has no files without names, or the file is being
+        // executed.
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::ETXTBSY) => None,
         Err(errno) => Some(errno as i32),
     }
 }
 
-/// The error number of listing a directory.
+/// Returns the error number of listing a directory.
 fn listed(directory: &Path) -> Option<i32> {
     match fs::read_dir(directory).and_then(|mut entries| entries.next().transpose()) {
         Ok(_) => Some(0),
@@ -110,13 +112,12 @@ fn listed(directory: &Path) -> Option<i32> {
     }
 }
 
-/// A file's or a directory's type.
 fn kind(found: &OwnedFd) -> Option<SFlag> {
     let kind = SFlag::from_bits_truncate(fstat(found).ok()?.st_mode & SFlag::S_IFMT.bits());
     [SFlag::S_IFREG, SFlag::S_IFDIR].contains(&kind).then_some(kind)
 }
 
-/// What is open, and not what has its name by now.
+/// Returns the kernel's name of the open file, which is not a new file of the same name.
 fn own_name(found: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
@@ -159,7 +160,7 @@ mod tests {
         let rights = Rights { read: vec!["/".into()], write: vec![root], ..Rights::default() };
         let place = find(directory.join("x").to_str().unwrap(), Path::new("/"), |_| Permits::ALL);
         assert_eq!(ask(&place, &rights, Tier::Full), Asked::default());
-        // In the floor what is protected is put back, and not held.
+        // In the floor tier protected files are restored, and not held.
         let rights = Rights { protected: rights.write.clone(), ..rights };
         assert_eq!(ask(&place, &rights, Tier::Floor), Asked::default());
         assert_eq!(ask(&place, &rights, Tier::Full).write, Some(0));

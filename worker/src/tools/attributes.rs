@@ -1,5 +1,5 @@
-//! All that a file is beside its content and its permission bits: a new file may take an old one's place only if it is the same
-//! in this.
+//! Metadata of a file besides its content and its permission bits: a new file may replace an old one only if
+//! all of it is equal.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr};
@@ -14,30 +14,30 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// The largest value of an attribute, and the largest list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of the kernel.
+/// Maximum size in bytes of an attribute, and of the list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of
+/// the kernel.
 const MOST: usize = 1 << 16;
-/// The access control list of a file (acl(5)).
+/// Access control list of a file (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
-/// The capabilities that a program gets by its file (capabilities(7)).
+/// Capabilities that a program gets by its file (capabilities(7)).
 const CAPABILITIES: &CStr = c"security.capability";
 
-/// Owner, group, special bits, names, flags and extended attributes of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Attributes {
     owner: u32,
     group: u32,
-    /// The set-user-ID, set-group-ID and sticky bits.
+    /// Set-user-ID, set-group-ID and sticky bits.
     special: u32,
-    /// Its hard links.
+    /// Number of hard links.
     names: u64,
-    /// As `lsattr` shows them; absent where the file system has none.
+    /// Flags as `lsattr` shows them; absent if the file system has none.
     flags: Option<i32>,
-    /// The value of each extended attribute; absent where it cannot be read.
+    /// Value of each extended attribute; absent if it cannot be read.
     extended: BTreeMap<CString, Option<Vec<u8>>>,
 }
 
 impl Attributes {
-    /// Those of an open file.
+    /// Returns the attributes of an open file.
     pub fn of(file: &File) -> Result<Self, Errno> {
         let metadata = file.metadata().map_err(|error| errno_of(&error))?;
         Ok(Self {
@@ -50,19 +50,19 @@ impl Attributes {
         })
     }
 
-    /// Those of the regular file with this name in a directory.
+    /// Returns the attributes of the regular file with this name in a directory.
     pub fn of_entry(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         Self::of(&File::from(openat(directory, name, flags, Mode::empty())?))
     }
 
-    /// True if more than the permission bits says who has access.
+    /// True if access depends on more than the permission bits.
     pub fn has_access_list(&self) -> bool {
         self.extended.contains_key(ACCESS_LIST)
     }
 
-    /// Sentences about a file that was overwritten in place: `self` before, `now` after.
+    /// Returns sentences about a file that was overwritten in place: `self` before, `now` after.
     pub fn told_after_write(&self, now: &Self) -> Vec<String> {
         let mut told = Vec::new();
         if now.names > 1 {

@@ -1,14 +1,16 @@
-//! What a model probably meant: the lines of a file that are closest to text that is not in it.
+//! Hints at the text that a model probably meant: the lines of a file that are closest to text that is not in
+//! it.
 
-/// The most lines of a file that are compared, and the most characters of each.
+/// Maximum number of lines of a file that are compared, and maximum number of characters of each.
 const COMPARED: usize = 50_000;
 const LINE_CHARS: usize = 300;
-/// From which similarity on (of 1.0) a line is worth showing.
+/// Minimum similarity (of 1.0) of a line that is worth showing.
 const SIMILAR: f64 = 0.5;
-/// The most lines that are shown.
+/// Maximum number of lines that are shown.
 const SHOWN: usize = 12;
 
-/// One or two sentences: where the text would be if white space did not count, else the closest lines, else what to do.
+/// Returns one or two sentences: the position of the text if white space did not count, else the closest
+/// lines, else a remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {
@@ -27,7 +29,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
     }
 }
 
-/// The first line from which on the wanted lines follow, white space apart.
+/// Returns the first line where the wanted lines follow, white space apart.
 fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.trim().lines().map(words).collect();
@@ -41,7 +43,7 @@ fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
         .position(|window| if single { window[0].contains(&wanted[0]) } else { window == wanted })
 }
 
-/// The line most similar to the longest of the wanted lines.
+/// Returns the line most similar to the longest of the wanted lines.
 fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
     let wanted = wanted.lines().map(str::trim).max_by_key(|line| line.len())?;
     let pairs = Pairs::of(wanted);
@@ -57,7 +59,7 @@ fn numbered(lines: &[&str], first: usize, count: usize) -> String {
     shown.fold(String::new(), |text, (index, line)| text + &format!("{:>6}\t{}\n", index + 1, clipped(line)))
 }
 
-/// The neighbouring characters of a line, for Dice's coefficient.
+/// Neighbouring characters of a line, for Dice's coefficient.
 struct Pairs(Vec<(char, char)>);
 
 impl Pairs {

@@ -1,4 +1,4 @@
-//! One running command: followed from its start until it and all its descendants are gone.
+//! Running command: followed from its start until it and all its descendants are gone.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -12,36 +12,37 @@ use super::head_tail::HeadTail;
 use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
-/// The most bytes of one piece of output: what a pipe holds (pipe(7)).
+/// Maximum size in bytes of one piece of output: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
-/// What is read at first: most commands print little, and each page that is made ready for more costs a fault.
+/// Size in bytes of the first read: most commands print little, and each page of buffer costs a fault.
 const FIRST: usize = 4 << 10;
-/// How long output is gathered before a piece is sent.
+/// Time to gather output before a piece is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// The most bytes that are streamed of one command: 1 MiB. The end comes with the result in any case.
+/// Maximum number of bytes that are streamed of one command: 1 MiB. The end comes with the result in any
+/// case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
 
-/// How a command came to its end.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself.
+    /// The command ended by itself.
     Itself(Ending),
     /// It ran too long and was ended.
     TimedOut,
     /// Its call was cancelled and it was ended.
     Cancelled,
-    /// Its reaper was killed: what became of it is unknown.
+    /// Its reaper was killed: the command's end is unknown.
     Lost,
 }
 
-/// What is kept of a command's output.
+/// Kept part of a command's output.
 #[derive(Debug)]
 pub struct KeptOutput {
-    /// Its beginning and its end.
+    /// Beginning and end.
     pub ends: HeadTail,
-    /// All of it, where it is to be written down.
+    /// File for the whole output, if it is to be saved.
     pub saving: Option<Saving>,
 }
 
@@ -54,8 +55,8 @@ impl KeptOutput {
     }
 }
 
-/// Follows a command: keeps its output, streams it where `stream` says so, and ends it at the deadline or when the call is
-/// cancelled. Returns when nothing of it is alive.
+/// Follows a command: keeps its output, streams it if `stream`, and ends it at the deadline or when the call
+/// is cancelled. Returns once none of its processes is alive.
 pub async fn follow(
     running: Running,
     deadline: Instant,
@@ -106,7 +107,7 @@ async fn pump(
             }
         }
     };
-    // Nothing that could write is alive: what the pipe still holds is the rest.
+    // No writer is alive: the content of the pipe is the rest.
     while output.take(|block| Ok(nix::unistd::read(&running.output, block)?)) {}
     while early != Some(End::Cancelled) && !output.pending.is_empty() {
         output.send(listener.slot().await);
@@ -115,14 +116,14 @@ async fn pump(
     Ok(early.unwrap_or(itself))
 }
 
-/// What a command printed and is not sent yet, and what of it is kept.
+/// Output that is not sent yet, and the kept part.
 struct Output<'a> {
     kept: &'a mut KeptOutput,
     pending: Vec<u8>,
     block: Vec<u8>,
-    /// How many bytes may still be streamed.
+    /// Number of bytes that may still be streamed.
     room: usize,
-    /// When the pending bytes are to be sent.
+    /// Time to send the pending bytes.
     due: Instant,
     is_due: bool,
     ended: bool,
@@ -142,7 +143,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether to read on: a command waits while nobody takes its output.
+    /// True if more output should be read: a command waits while nobody takes its output.
     fn wants_more(&self) -> bool {
         !self.ended && self.pending.len() < PIECE
     }
@@ -151,7 +152,7 @@ impl<'a> Output<'a> {
         !self.pending.is_empty() && !self.is_due
     }
 
-    /// Takes the next bytes, if there are any now. An error ends the output; the status still comes.
+    /// Takes the next bytes, if any are available now. An error ends the output; the status still comes.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
@@ -186,7 +187,7 @@ impl<'a> Output<'a> {
         self.is_due |= self.pending.len() >= PIECE;
     }
 
-    /// Sends the first pending bytes; nobody listening is no reason to stop the command here.
+    /// Sends the first pending bytes; a missing reader does not stop the command here.
     fn send(&mut self, slot: Option<Slot<'_>>) {
         let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
         self.is_due = !self.pending.is_empty();

@@ -1,10 +1,11 @@
-//! The commit of a patch: compares what is there with what was shown, and puts the new bytes in its place.
+//! Commit of a patch: compares the files with those that were shown, and replaces their content.
 //!
-//! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that a reader
-//! sees the old or the new content and nothing between. Where the temporary file would be another file in more than its
-//! content ([`Attributes`]), where the old one is a mount point, and where the rights have the file but not its directory,
-//! the old file is overwritten in place: nobody has more access than before. Symbolic links are made and replaced as
-//! links, never followed. Nothing is synced: a power cut may take the change back.
+//! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that
+//! a reader sees the old or the new content and nothing between. If the temporary file would differ in more
+//! than its content ([`Attributes`]), if the old file is a mount point, or if the rights include the file but
+//! not its directory, the old file is overwritten in place: nobody has more access than before. Symbolic
+//! links are created and replaced as links, never followed. Nothing is synced: a power cut may undo the
+//! change.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -32,29 +33,28 @@ use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
-/// Carries a patch out: all files are compared and staged before the first one changes.
+/// Commits a patch: compares and stages all files before the first one changes.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
     let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
     Ok(Written { files })
 }
 
-/// A file whose new content is ready beside it.
+/// File whose new content is ready.
 struct Staged<'a> {
     effect: &'a FileEffect,
     directory: OwnedFd,
     new: New,
 }
 
-/// How the new content will take its place.
+/// Replacement of a file.
 enum New {
-    /// By renaming a temporary file, which is removed if that does not happen.
+    /// Renames a temporary file, which is removed if that does not happen.
     Rename(Temporary),
-    /// By overwriting the file that is open.
+    /// Overwrites the open file.
     InPlace(InPlace),
-    /// By removing the file.
     Remove,
-    /// By removing the directory, if nothing is in it.
+    /// Removes the directory, if it is empty.
     RemoveDirectory,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Staged<'a> {
             New::InPlace(file) => file.overwrite(effect),
             New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map(|()| Vec::new()),
             New::RemoveDirectory => match unlinkat(&directory, name, UnlinkatFlags::RemoveDir) {
-                // What came into it meanwhile, or was never a part of the project, stays.
+                // Files that came into it meanwhile, or that never were a part of the project, stay.
                 Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(Vec::new()),
                 removed => removed.map(|()| Vec::new()),
             },
@@ -124,7 +124,7 @@ fn name(effect: &FileEffect) -> Result<&OsStr> {
     path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
 
-/// Refuses to go on unless the file is exactly what the effect was computed from.
+/// Fails unless the file is exactly the one that the effect was computed from.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
     if is(effect.old.as_ref(), LINK) {
@@ -186,10 +186,10 @@ fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<
     }
 }
 
-/// Told of a file that another place is mounted over.
+/// Note about a file that another place is mounted over.
 const MOUNT_POINT: &str = "it is a mount point, and was overwritten in place";
 
-/// A file that is overwritten where it is.
+/// File that is overwritten in place.
 struct InPlace {
     file: File,
     before: Attributes,
@@ -205,7 +205,7 @@ impl InPlace {
         Ok(Self { file, before })
     }
 
-    /// Returns what there is to tell of it.
+    /// Returns the notes about the change.
     fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
@@ -219,7 +219,7 @@ impl InPlace {
     }
 }
 
-/// Writes over the old content; gives it back if the new one does not fit.
+/// Writes over the old content; restores it if the new one does not fit.
 fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut put = |bytes: &[u8]| {
         file.rewind()?;
@@ -227,15 +227,16 @@ fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
         file.set_len(bytes.len() as u64)
     };
     put(new).inspect_err(|_| {
-        // The first error is the one to report; space that was there a moment ago is likely there again.
+        // The first error is the one to report; space that was free a moment ago likely is again.
         let _ = put(old);
     })
 }
 
 /// Sets a file's mode.
 ///
-/// Where no mount holds what is outside, the broker performs this call, and answers `EPERM` as long as it cannot see which file
-/// is meant: this process is not dumpable. For that moment it is; a command's domain keeps it from its worker all the same.
+/// Where no mount protects files outside, the broker performs this call, and answers `EPERM` as long as it
+/// cannot see the file: this process is not dumpable. For that moment it is; a command's domain keeps the
+/// command from its worker all the same.
 fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     static SEEN: Mutex<()> = Mutex::new(());
     match fchmod(file, mode) {
@@ -250,12 +251,12 @@ fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     }
 }
 
-/// A temporary file's name has this before sixteen hexadecimal digits.
+/// Prefix of a temporary file's name, before sixteen hexadecimal digits.
 pub const PREFIX: &str = ".bw-";
-/// It ends with this.
+/// Suffix of a temporary file's name.
 pub const SUFFIX: &str = ".tmp";
 
-/// A file with an unpredictable name that goes away unless it is renamed.
+/// File with an unpredictable name that is removed unless it is renamed.
 struct Temporary {
     directory: OwnedFd,
     name: String,
@@ -263,7 +264,7 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// A file with this state, to take the place of `old`; `None` if it would be another file in more than its state.
+    /// Creates a file with this state, to replace `old`; `None` if it would differ in more than its state.
     fn new(
         directory: &OwnedFd,
         state: &FileState,
@@ -277,7 +278,7 @@ impl Temporary {
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(state.mode & 0o777);
-        // Nobody else reads the new content of a file before it is known that it has the old one's access.
+        // Until the new file is known to have the old one's access, no other user may read it.
         let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { mode };
         let mut file = File::from(openat(&directory, name.as_str(), flags, first)?);
         let temporary = Self { directory, name, renamed: false };
@@ -288,21 +289,21 @@ impl Temporary {
             return Ok(None);
         }
         file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
-        // A new file has what the directory's default list gives it (acl(5)): its mode would widen that.
+        // A new file has the access of the directory's default list (acl(5)): its mode would widen that.
         if old.is_some() || !ours.has_access_list() {
             set_mode(&file, mode)?;
         }
         Ok(Some(temporary))
     }
 
-    /// Takes the place of `name`; a file that is not to be replaced must not have appeared.
+    /// Takes the place of `name`; without `replace` the name must not exist.
     fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {
             renameat(directory, from, directory, name)?;
         } else {
             match rename_new(directory.as_fd(), from, name) {
-                // A file system without the flag (rename(2)): the comparison just before has to do.
+                // A file system without the flag (rename(2)): the comparison just before has to suffice.
                 Err(Errno::EINVAL | Errno::ENOSYS) => renameat(directory, from, directory, name)?,
                 renamed => renamed?,
             }
@@ -321,7 +322,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Unpredictable, for its seed comes from the system's random numbers; `O_EXCL` does the rest.
+/// Returns an unpredictable number, since its seed is random; `O_EXCL` does the rest.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

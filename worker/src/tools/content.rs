@@ -20,10 +20,10 @@ use super::place::{Missing, descend, open_directory};
 use crate::fault::{Result, errno_of};
 use crate::open_call::OpenCall;
 
-/// The largest file whose content is taken: 32 MiB.
+/// Maximum size of a file whose content is taken: 32 MiB.
 const MAX_CONTENT: u64 = 32 << 20;
 
-/// The project's tree, and the directory that was visited last: sorted paths share it.
+/// Project's tree, and the last directory: sorted paths share it.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -39,11 +39,10 @@ struct Pending {
     names: usize,
 }
 
-/// Bytes of paths and link targets after which entries are sent, however few they are.
+/// Size in bytes of paths and link targets after which entries are sent, however few they are.
 const NAMES: usize = 64 << 10;
 
 impl Tree {
-    /// Opens the project.
     pub fn open(project: &Path) -> std::result::Result<Self, Errno> {
         let project = project.canonicalize().map_err(|error| errno_of(&error))?;
         let root = open_directory(&project, Missing::Fail)?;
@@ -51,10 +50,10 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; false if there is no such file and no
-    /// such link.
+    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; false if no
+    /// such file or link exists.
     ///
-    /// The inner error says that something is there whose content could not be read.
+    /// The inner error is for a file whose content could not be read.
     pub fn send(
         &mut self,
         path: &WirePath,
@@ -80,7 +79,6 @@ impl Tree {
         Ok(Ok(true))
     }
 
-    /// Sends what is pending.
     pub fn flush(&mut self, open: &OpenCall) -> Result<()> {
         let Pending { entries, .. } = take(&mut self.pending);
         if entries.is_empty() { Ok(()) } else { open.output(Chunk::Entries(entries)) }
@@ -91,7 +89,8 @@ impl Tree {
             return Ok(None);
         };
         let stat = match self.stat(path, name) {
-            // ENOTDIR and ELOOP: a directory of the path is now a link or a file, so that nothing is there.
+            // ENOTDIR and ELOOP: a directory of the path is now a link or a file, so the path no longer
+            // exists.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EINVAL) => return Ok(None),
             stat => stat?,
         };
@@ -137,7 +136,7 @@ impl Tree {
         Look { kind: SnapshotKind::File { mode, size, omitted }, stamp: stamp(stat), born_ns, content }
     }
 
-    /// A file's content, and when the file came to be; `None` if it is too large.
+    /// Reads a file's content and birth; `None` if it is too large.
     fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Bytes>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
@@ -157,7 +156,7 @@ impl Tree {
 }
 
 impl Pending {
-    /// Adds an entry; says whether they are enough to be sent.
+    /// Adds an entry; returns true if there are enough to be sent.
     fn add(&mut self, entry: SnapshotEntry) -> bool {
         let target = match &entry.kind {
             SnapshotKind::Symlink(target) => target.as_bytes().len(),
@@ -169,7 +168,7 @@ impl Pending {
     }
 }
 
-/// A file's content, and when the file came to be.
+/// Content and birth of a file.
 type Bytes = (Vec<u8>, Option<i64>);
 
 struct Look {

@@ -1,11 +1,11 @@
-//! What the text of a file was, and is no more once its whole content is replaced: its encoding, its byte order mark, its line
-//! ends. An edit keeps all three.
+//! Form of a file's text that is lost when its whole content is replaced: its encoding, its byte order mark,
+//! its line ends. An edit keeps all three.
 
 use ipc::effect::FileEffect;
 
 use super::text::{Encoding, Form, SNIFF, is_binary};
 
-/// Sentences about how a file's new text differs in form from the old one.
+/// Returns sentences about differences in form between a file's new text and the old one.
 pub fn difference(effect: &FileEffect) -> Vec<String> {
     let (Some(old), Some(new)) = (&effect.old, &effect.new) else { return Vec::new() };
     let (old, new) = (old.bytes.as_slice(), new.bytes.as_slice());
@@ -33,7 +33,7 @@ fn is_no_text(bytes: &[u8]) -> bool {
     is_binary(bytes.get(..SNIFF).unwrap_or(bytes))
 }
 
-/// The name of the line end that all lines have; `None` of mixed ones and of a text without any.
+/// Returns the name of the line end that all lines have; `None` for mixed ones and for a text without any.
 fn line_end(form: Form, bytes: &[u8]) -> Option<&'static str> {
     let text = form.decode(bytes);
     let all = text.matches('\n').count();

@@ -1,4 +1,5 @@
-//! The environment of a command: the worker's own, which `sandbox-exec` has filtered, with what follows from the call.
+//! Environment of a command: the worker's own, which `sandbox-exec` has filtered, and the variables that
+//! follow from the call.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,10 +9,10 @@ use std::path::Path;
 use ipc::confinement::Tier;
 use ipc::effect::Exec;
 
-/// Options of every Java virtual machine. It says on standard error that it took them.
+/// Options of every Java virtual machine, which reports on standard error that it took them.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The variables of a command, which may have a temp directory of its own.
+/// Returns the variables of a command, which may have a temp directory of its own.
 pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsString, OsString)> {
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     variables.insert("PWD".into(), exec.cwd.as_path().into());
@@ -27,8 +28,9 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Java looks for temporary files in `/tmp` alone, which the floor tier does not open. `None` where the user says where they are, and
-/// where the name would fall apart into several options.
+/// Returns options that lead Java away from `/tmp`, the only place where it looks for temporary files: the
+/// floor tier does not open `/tmp`. `None` if the user names a place, or if the path would fall apart into
+/// several options.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a search found: gathered by file, bounded, and sorted by path whichever thread found it when.
+//! Results of a search: gathered by file, bounded, and sorted by path, independent of the order of threads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,23 +9,22 @@ use ipc::tool::Matches;
 
 use crate::open_call::OpenCall;
 
-/// The most matching lines of a result.
+/// Maximum number of matching lines of a result.
 const LINES: usize = 500;
-/// The most bytes of a result: 64 KiB.
+/// Maximum size of a result: 64 KiB.
 const BYTES: usize = 64 << 10;
-/// The most characters of a line.
+/// Maximum number of characters of a line.
 const LINE_CHARS: usize = 500;
 
-/// The matching lines of one file.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The first of them, as `path:line:text\n` each.
+    /// First matching lines, as `path:line:text\n` each.
     pub lines: Vec<String>,
-    /// How many there are.
+    /// Number of matching lines.
     pub matches: u64,
 }
 
-/// Takes a file's matching lines from the searcher.
+/// Sink of a file's matching lines from the searcher.
 #[derive(Debug)]
 pub struct Lines<'a> {
     path: &'a Path,
@@ -40,7 +39,7 @@ impl<'a> Lines<'a> {
         Self { path, open, found: Found::default(), binary: false }
     }
 
-    /// What was found, if anything was. A file that turned out to be binary has no lines.
+    /// Returns the matches, if any. A file that turned out to be binary has no lines.
     pub fn finish(self) -> Option<Found> {
         (self.found.matches > 0 && !self.binary).then_some(self.found)
     }
@@ -69,7 +68,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// A path that stays in its line, whatever its names hold.
+/// Returns a path that stays in its line, whatever its names contain.
 fn in_a_line(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
@@ -82,7 +81,7 @@ fn clipped(line: &str) -> String {
     }
 }
 
-/// The lines that a result keeps: those of the first paths.
+/// Lines that a result keeps: those of the first paths.
 #[derive(Debug, Default)]
 pub struct Kept {
     files: BTreeMap<PathBuf, Vec<String>>,
@@ -94,7 +93,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// The text to stream of what was found, within the bounds of a result.
+    /// Returns the text to stream of a file's matches, within the bounds of a result.
     pub fn stream(&mut self, found: &Found) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for line in &found.lines {
@@ -108,7 +107,7 @@ impl Kept {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Takes a file's lines in; drops the last paths when there are too many.
+    /// Adds a file's lines; drops the last paths when there are too many.
     pub fn add(&mut self, path: PathBuf, found: Found) {
         self.matches += found.matches;
         self.matched_files += 1;
@@ -122,7 +121,7 @@ impl Kept {
         }
     }
 
-    /// The result; `ended` says why the search ended early, if it did.
+    /// Returns the result; `ended` is the reason for an early end.
     pub fn finish(self, searched: u64, ended: Option<String>) -> Matches {
         let (mut text, mut shown) = (String::new(), 0_u64);
         for line in self.files.values().flatten().take(LINES) {

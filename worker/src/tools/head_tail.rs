@@ -1,11 +1,11 @@
-//! The beginning and the end of a long output, and how much lies between.
+//! Beginning and end of a long output, and the number of bytes between.
 
 use std::collections::VecDeque;
 
-/// How much of a kept half may be given up so that it begins or ends between two lines: a quarter.
+/// Share of a kept half that may be dropped so that it starts or ends between two lines: a quarter.
 const GIVEN_UP: usize = 4;
 
-/// Keeps the first and the last bytes of what goes by.
+/// Buffer of the first and the last bytes of a stream.
 #[derive(Debug)]
 pub struct HeadTail {
     half: usize,
@@ -14,14 +14,14 @@ pub struct HeadTail {
     omitted: u64,
 }
 
-/// What was kept, as valid UTF-8: bytes that are none became U+FFFD.
+/// Kept text, as valid UTF-8: invalid bytes became U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// The beginning; everything if nothing is left out.
+    /// Beginning; the whole text if nothing is left out.
     pub head: String,
-    /// How many bytes are left out.
+    /// Number of bytes left out.
     pub omitted: u64,
-    /// The end; empty if nothing is left out.
+    /// End; empty if nothing is left out.
     pub tail: String,
 }
 
@@ -31,7 +31,6 @@ impl HeadTail {
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
 
-    /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
@@ -42,12 +41,12 @@ impl HeadTail {
         self.omitted += (overflow + skipped) as u64;
     }
 
-    /// Everything, if nothing was left out.
+    /// Returns everything, if nothing was left out.
     pub fn whole(self) -> Option<Vec<u8>> {
         (self.omitted == 0).then(|| self.head.into_iter().chain(self.tail).collect())
     }
 
-    /// Both ends, cut between characters, and between lines where one is near.
+    /// Returns both ends, cut between characters, and between lines if a line end is near.
     pub fn finish(self) -> Ends {
         let (head, mut tail) = (self.head, self.tail);
         let tail = &*tail.make_contiguous();
@@ -79,7 +78,7 @@ fn start_of_tail(tail: &[u8]) -> usize {
     }
 }
 
-/// How many bytes remain without a last character that is incomplete.
+/// Returns the number of bytes without an incomplete last character.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {

@@ -1,7 +1,8 @@
-//! The files that say what is ignored, looked at before the walker opens them.
+//! Files of ignore rules, checked before the walker opens them.
 //!
-//! They are the project's, and the walker opens whatever bears their name: a fifo would hold it for ever, and a link to
-//! `/dev/zero` fill the memory. A walk that meets such a file fails, since what it would bring is not what was asked for.
+//! They belong to the project, and the walker opens any file of their name: a fifo would block it for ever,
+//! and a link to `/dev/zero` fill the memory. A walk that meets such a file fails, since its result would not
+//! be the requested one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +13,18 @@ use ipc::tool::ToolErrorKind;
 
 use crate::fault::{Result, failed};
 
-/// The largest file of rules that is read: 1 MiB.
+/// Maximum size of a file of rules: 1 MiB.
 const LARGEST: u64 = 1 << 20;
 
-/// The largest index that git is asked to list: 256 MiB.
+/// Maximum size of an index that git lists: 256 MiB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// What a walk met that must not be opened.
+/// First file of a walk that must not be opened.
 #[derive(Clone, Debug, Default)]
 pub struct Traps(Arc<Mutex<Option<PathBuf>>>);
 
 impl Traps {
-    /// Looks at the root of a walk and at everything above it, whose rules hold below.
+    /// Checks the root of a walk and all directories above it, whose rules apply below.
     pub fn new(root: &Path) -> Result<Self> {
         match root.ancestors().find_map(trap_in) {
             Some(path) => Err(refused(&path)),
@@ -31,7 +32,7 @@ impl Traps {
         }
     }
 
-    /// Whether the walk may enter: asked of each entry before its directory's rules are read.
+    /// True if the walk may enter: called for each entry before its directory's rules are read.
     pub fn passes(&self, entry: &DirEntry) -> bool {
         if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
             return true;
@@ -53,14 +54,14 @@ impl Traps {
     }
 }
 
-/// A file of rules in this directory, or of the repository that lies in it, that must not be opened.
+/// Returns a file of rules that must not be opened, in this directory or of the repository in it.
 fn trap_in(directory: &Path) -> Option<PathBuf> {
     let rules = [".gitignore", ".ignore"].map(|name| directory.join(name));
     let trap = rules.into_iter().find(|path| !is_readable(path, LARGEST));
     trap.or_else(|| trap_of_git(&directory.join(".git")))
 }
 
-/// `.git` is a directory, or a file that leads to one; gitrepository-layout(5).
+/// Checks `.git`, which is a directory, or a file that leads to one; gitrepository-layout(5).
 fn trap_of_git(git: &Path) -> Option<PathBuf> {
     let exclude = |git: &Path| Some(git.join("info/exclude")).filter(|path| !is_readable(path, LARGEST));
     let Ok(metadata) = git.metadata() else { return None };
@@ -78,7 +79,7 @@ fn trap_of_git(git: &Path) -> Option<PathBuf> {
     exclude(&place.join(first_line(&common)?))
 }
 
-/// What git itself would wait for or never finish, in the repository that holds the project.
+/// Returns a file that git itself would block on or never finish, in the repository that holds the project.
 pub fn trap_of_index(project: &Path) -> Option<PathBuf> {
     let git = project.ancestors().map(|ancestor| ancestor.join(".git")).find(|git| git.exists())?;
     let files = ["index", "config", "HEAD"].map(|name| git.join(name));
@@ -90,7 +91,7 @@ fn first_line(path: &Path) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-/// Whether a path can be opened and read to its end, if it is there at all.
+/// True if a path can be opened and read to its end, or does not exist.
 fn is_readable(path: &Path, largest: u64) -> bool {
     path.metadata().map_or(true, |metadata| metadata.is_file() && metadata.len() <= largest)
 }

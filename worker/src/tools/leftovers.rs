@@ -1,4 +1,4 @@
-//! The temporary files of writes that were cut off: their process was killed before it could rename them.
+//! Temporary files of interrupted writes, whose process was killed before it could rename them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,10 +16,10 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::commit::{PREFIX, SUFFIX};
 use super::place::{Missing, open_directory, resolve};
 
-/// The most entries of one directory that are looked at.
+/// Maximum number of entries of one directory that are looked at.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Removes them, beside the files that were to be written. Those that these rights do not reach stay.
+/// Removes the temporary files from the directories of the written files, as far as these rights allow.
 pub fn remove(leftovers: &Leftovers) {
     let mut directories = Vec::new();
     for place in &leftovers.places {
@@ -54,7 +54,8 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// True of a file or link that nobody has changed since that time: another process may be writing beside us.
+/// True of a file or link that has not changed since that time: another process may be writing in the same
+/// directory.
 fn is_old(directory: &OwnedFd, name: &OsStr, before_ns: i64) -> Result<bool, Errno> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let changed_ns = status.st_ctime.saturating_mul(1_000_000_000).saturating_add(status.st_ctime_nsec);

@@ -1,27 +1,27 @@
-//! A range of lines out of a stream of text, within caps.
+//! Range of lines of a text stream, within caps.
 
 use ipc::tool::FileText;
 
-/// How many lines come where no limit is asked for.
+/// Default number of lines.
 pub const DEFAULT_LINES: u64 = 2_000;
-/// The most characters of a line that are kept.
+/// Maximum number of characters of a line that are kept.
 pub const LINE_CHARS: usize = 2_000;
-/// The most bytes of text that one call brings: 256 KiB.
+/// Maximum size of the text of one call: 256 KiB.
 pub const TEXT_BYTES: usize = 256 << 10;
 
-/// Collects the lines of a range while all of the text goes by.
+/// Collector of the lines of a range while all of the text passes.
 #[derive(Debug)]
 pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
-    /// How many lines of the file have begun.
+    /// Number of lines of the file that have started.
     line: u64,
-    /// Whether the line that began last has not ended.
+    /// True if the last line has not ended.
     open: bool,
-    /// How many characters of it are kept.
+    /// Number of its characters that are kept.
     chars: usize,
-    /// Where it begins in `text`.
+    /// Offset of its start in `text`.
     start: usize,
     taken: u64,
     cut: Vec<u64>,
@@ -36,7 +36,6 @@ impl FileLines {
         Self { first, last, text, line: 0, open: false, chars: 0, start: 0, taken: 0, cut, full: false }
     }
 
-    /// Takes the next piece of the text.
     pub fn push(&mut self, piece: &str) {
         for part in piece.split_inclusive('\n') {
             if !self.open {
@@ -50,17 +49,17 @@ impl FileLines {
         }
     }
 
-    /// Whether nothing that may follow is wanted.
+    /// True if the rest of the text is not needed.
     pub fn is_done(&self) -> bool {
         self.full || self.line > self.last || (self.line == self.last && !self.open)
     }
 
-    /// How many lines went by.
+    /// Number of lines that passed.
     pub fn seen(&self) -> u64 {
         self.line
     }
 
-    /// What was collected; `ended` says that the text went by to its end.
+    /// Returns the collected lines; `ended` is true if the text passed to its end.
     pub fn finish(self, ended: bool, encoding: &str) -> FileText {
         let mut notes = Vec::new();
         if !self.cut.is_empty() {
@@ -115,7 +114,7 @@ impl FileLines {
     }
 }
 
-/// How many bytes the first `chars` characters have.
+/// Returns the number of bytes of the first `chars` characters.
 fn prefix(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }

@@ -1,4 +1,4 @@
-//! `list_directory`: what is there and not ignored.
+//! `list_directory`: lists the files that are not ignored.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,14 +14,15 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 use crate::open_call::OpenCall;
 
-/// The most entries that are listed.
+/// Maximum number of listed entries.
 const ENTRIES: usize = 2_000;
-/// The most bytes that their paths have together: 512 KiB.
+/// Maximum size of their paths together: 512 KiB.
 const PATH_BYTES: usize = 512 << 10;
-/// How many more entries are counted.
+/// Number of further entries that are counted.
 const COUNTED: u64 = 100_000;
 
-/// Lists a directory, `depth` levels deep. Hidden files are listed; what ripgrep would ignore is not, nor what is in `.git`.
+/// Lists a directory, `depth` levels deep, with hidden files, but without the files that ripgrep would
+/// ignore, and those in `.git`.
 pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &OpenCall) -> Result<Listing> {
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);

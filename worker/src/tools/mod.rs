@@ -1,4 +1,5 @@
-//! The tools' bodies. Each takes its typed arguments and an [`OpenCall`], and brings a [`ToolOutput`] or a [`Stop`].
+//! Implementations of the tools. Each takes its typed arguments and an [`OpenCall`], and returns a
+//! [`ToolOutput`] or a [`Stop`].
 
 pub mod again;
 pub mod attributes;
@@ -41,24 +42,22 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed};
 use crate::open_call::OpenCall;
 
-/// What an open call is to do.
+/// Job of an open call.
 #[derive(Debug)]
 pub enum Job {
-    /// Serve it.
     Work(Work),
-    /// Carry out an effect that was approved.
+    /// Commits an approved effect.
     Commit(Effect),
 }
 
-/// Why the tools could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsError {
-    /// The rights deny execution, and the kernel would not.
+    /// The rights deny execution, and the kernel did not accept the filter.
     #[error("cannot deny the execution of programs: {0}")]
     DenyExecution(#[from] io::Error),
 }
 
-/// The six tools of one agent.
+/// Six tools of one agent.
 #[derive(Debug)]
 pub struct Tools {
     assignment: Assignment,
@@ -66,7 +65,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sets the tools up for an assignment. Called before there is a second thread: filters are per thread (seccomp(2)).
+    /// Sets the tools up for an assignment. Must be called before there is a second thread: filters are per
+    /// thread (seccomp(2)).
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;
@@ -87,7 +87,6 @@ impl Tools {
         Some(outcome(read))
     }
 
-    /// Serves any call.
     pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> CallOutcome {
         let done = match job {
             Job::Work(Work::Run(call)) => self.run(call, open).await,
@@ -165,7 +164,7 @@ impl Tools {
     }
 }
 
-/// The outcome of a call whose task ended without one.
+/// Returns the outcome of a call whose task ended without one.
 pub fn broken() -> CallOutcome {
     stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
 }
@@ -192,12 +191,12 @@ fn too_large(error: EffectError) -> Stop {
     )
 }
 
-/// Works a patch out and carries it out. A change that has begun is not cancelled.
+/// Prepares a patch and commits it. A change that has started is not cancelled.
 async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
     blocking(move || commit::commit(&patch()?)).await.map(ToolOutput::Written)
 }
 
-/// Runs what may wait for a disk on a thread of its own.
+/// Runs work that may wait for a disk on a thread of its own.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work)
         .await

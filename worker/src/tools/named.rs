@@ -1,4 +1,5 @@
-//! The places that a command's output complains of: what plain permissions allow there, and what the kernel says of them.
+//! Places that a command's output complains about: the access that plain permissions allow there, and the
+//! kernel's answer.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,13 +19,14 @@ use super::again::ask;
 use super::head_tail::Ends;
 use crate::assignment::Assignment;
 
-/// How long a look may take: a file system may never answer, and then nothing is claimed.
+/// Time limit of a look: a file system may never answer, and then nothing is claimed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most places that are tried again.
+/// Maximum number of places that are tried again.
 const MOST_TRIED: usize = 8;
 
-/// Looks at the places that the output of a command names. Its exit status says nothing of them: `touch /etc/x; true`.
+/// Looks at the places that the output of a command names. Its exit status does not tell: `touch /etc/x;
+/// true`.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -44,12 +46,12 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-/// The places that an output names: processes, then paths.
+/// Returns the places that an output names: processes, then paths.
 fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// The directory at which a command's names begin, if it is known.
+/// Returns the directory where a command's relative names start, if it is known.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())
@@ -68,7 +70,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// Whoever may write a directory takes names away from it; in a sticky one, only those of what is his own (inode(7)).
+/// True if plain permissions allow a removal: a user who may write a directory may remove names from it; in a
+/// sticky one, only those of the user's own files (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;
@@ -101,7 +104,6 @@ mod tests {
         }
     }
 
-    /// No rights at all.
     fn nothing(project: &Path) -> Assignment {
         Assignment {
             project: project.to_owned(),

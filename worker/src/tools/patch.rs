@@ -1,4 +1,4 @@
-//! `write_file` and `edit_file` as far as they only read: the exact effect that they would have.
+//! Reading part of `write_file` and `edit_file`: the exact effect that they would have.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -17,10 +17,10 @@ use super::replace::replace;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// The largest file that is edited or replaced: its old and its new bytes are an effect's.
+/// Maximum size of a file that is edited or replaced, since an effect carries its old and its new bytes.
 const MAX_FILE: u64 = 30 << 20;
 
-/// What `write_file` would do.
+/// Returns the patch of a `write_file`.
 pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?;
@@ -29,7 +29,7 @@ pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     Ok(one(FileEffect { path: path.into(), old, new, replacements: 0 }))
 }
 
-/// What `edit_file` would do.
+/// Returns the patch of an `edit_file`.
 pub fn of_edit(assignment: &Assignment, call: &EditFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?.ok_or_else(|| refused(Operation::Read, &path, Errno::ENOENT))?;
@@ -43,7 +43,7 @@ fn one(file: FileEffect) -> Patch {
     Patch { files: vec![file] }
 }
 
-/// The state of a regular file; `None` if there is none.
+/// Returns the state of a regular file; `None` if it does not exist.
 fn state(path: &Path) -> Result<Option<FileState>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

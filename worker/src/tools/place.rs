@@ -1,4 +1,4 @@
-//! Where a file of an effect lies: a canonical directory and a name in it, opened without following a link.
+//! Place of a file of an effect: a canonical directory and a name in it, opened without following a link.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,12 +12,13 @@ use nix::sys::stat::{Mode, mkdirat};
 
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// The most links that a path may lead through, as in the kernel (`path_resolution(7)`).
+/// Maximum number of links that a path may lead through, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Resolves the path of a file that may not exist yet: absolute, its directory canonical, its last component no link.
+/// Resolves the path of a file that may not exist yet: absolute, its directory canonical, its last component
+/// no link.
 ///
-/// An edit goes to a link's target and never replaces the link. Directories that are missing stay as they are named.
+/// An edit goes to a link's target and never replaces the link. Missing directories stay as they are named.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -34,7 +35,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, &path, Errno::ELOOP))
 }
 
-/// The canonical form of a directory of which the last components may be missing.
+/// Returns the canonical form of a directory whose last components may be missing.
 fn canonical(directory: &Path) -> Result<PathBuf> {
     let mut missing = Vec::new();
     for ancestor in directory.ancestors() {
@@ -49,7 +50,7 @@ fn canonical(directory: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, directory, Errno::ENOENT))
 }
 
-/// The last component of a directory that does not exist: `..` behind it would have no meaning.
+/// Returns the last component of a directory that does not exist: `..` behind it would have no meaning.
 fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     match ancestor.components().next_back() {
         Some(Component::Normal(name)) if ancestor.symlink_metadata().is_err() => Ok(name.to_owned()),
@@ -63,17 +64,15 @@ fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     }
 }
 
-/// Whether directories that are missing on the way are made.
+/// Treatment of missing directories on the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// They are an error.
     Fail,
-    /// They are made.
     Make,
 }
 
-/// Opens a canonical directory component by component without following a link, so that no component that was swapped
-/// for one since it was resolved leads elsewhere. (openat2 would do it in one call; confined uid 0 has none.)
+/// Opens a canonical directory component by component without following a link, so that a component that was
+/// replaced by a link since leads nowhere else. (openat2 would do it in one call; confined uid 0 has none.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;

@@ -18,25 +18,25 @@ use super::text::{Form, is_binary};
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 
-/// A file of at most this many bytes is read without leaving the message loop: 256 KiB.
+/// Maximum size of a file that is read in the message loop: 256 KiB.
 const SMALL: u64 = 256 << 10;
-/// How many bytes are read at a time.
+/// Number of bytes that are read at a time.
 const BLOCK: usize = 64 << 10;
-/// A file is read to its end to count its lines only if it has at most this many bytes: 8 MiB.
+/// Maximum size of a file that is read to its end to count its lines: 8 MiB.
 const COUNTED: u64 = 8 << 20;
 
-/// A regular file that was opened for reading.
+/// Regular file that was opened for reading.
 #[derive(Debug)]
 pub struct Opened {
     file: File,
     path: PathBuf,
     size: u64,
-    /// How much of it was read.
+    /// Number of bytes read.
     read: u64,
 }
 
 impl Opened {
-    /// Opens the file of a call. Never waits for a writer of a fifo, and refuses what is not a regular file.
+    /// Opens the file of a call. Never waits for a writer of a fifo, and fails for all but regular files.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -52,13 +52,13 @@ impl Opened {
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
-    /// Whether reading it is quick. Files of /proc and /sys have no size, and may be large.
+    /// True if the read is quick. Files of /proc and /sys have no size, and may be large.
     pub fn is_small(&self) -> bool {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the range that the call asks for, or a picture, which has no lines; `check` is asked between blocks whether to
-    /// go on.
+    /// Reads the range of the call, or a picture, which has no lines; `check` is called between blocks and
+    /// can stop the read.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let range = range(call)?;
         let mut block = vec![0; self.block()];
@@ -73,7 +73,7 @@ impl Opened {
         self.text(range, (block, ended), check).map(ToolOutput::File)
     }
 
-    /// The lines of a range; `block` is the file's first one.
+    /// Reads the lines of a range; `block` is the file's first one.
     fn text(
         mut self,
         (first, limit): (u64, u64),
@@ -96,7 +96,7 @@ impl Opened {
         Ok(text.finish(form, ended))
     }
 
-    /// All of a picture whose beginning is `bytes`.
+    /// Reads a whole picture whose beginning is `bytes`.
     fn picture(
         mut self,
         mut bytes: Vec<u8>,
@@ -115,7 +115,7 @@ impl Opened {
     }
 
     fn no_picture(&self, error: &ImageError) -> crate::fault::Stop {
-        // More than was read may be there.
+        // The file may be longer than the part that was read.
         let error = match error {
             ImageError::TooManyBytes(TooManyBytes(read)) => &TooManyBytes(self.size.max(*read)).into(),
             other => other,
@@ -124,12 +124,13 @@ impl Opened {
         failed(ToolErrorKind::Unreadable, message)
     }
 
-    /// One byte more than a small file has, so that its end is seen with its last byte.
+    /// Returns the block size: one byte more than a small file has, so that its end is seen with its last
+    /// byte.
     fn block(&self) -> usize {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Fills the block as far as the file goes; says whether it ended.
+    /// Fills the block as far as the file goes; returns true at its end.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {
@@ -139,7 +140,7 @@ impl Opened {
                     let wanted = block.len() - filled;
                     filled += read;
                     self.read += read as u64;
-                    // Less than there was room for, and all that the file has: asking for more would only tell that.
+                    // A short read, and all that the file has: a further read would only confirm that.
                     if read < wanted && self.read == self.size {
                         return Ok((filled, true));
                     }
@@ -190,7 +191,7 @@ impl Text {
     }
 }
 
-/// The kernel's own name of what was opened, wherever the path leads by now.
+/// Returns the kernel's own name of an open file, even if the path leads elsewhere by now.
 fn opened_place(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -212,7 +213,7 @@ fn beyond(path: &Path, offset: u64, lines: u64) -> crate::fault::Stop {
     failed(ToolErrorKind::InvalidArgument, message)
 }
 
-/// What is said of something that is no regular file.
+/// Returns the failure for a file that is not regular.
 pub fn wrong_kind(path: &Path, kind: std::fs::FileType) -> crate::fault::Stop {
     let path = path.display();
     let message = if kind.is_dir() {

@@ -1,4 +1,4 @@
-//! Exact replacement of text in bytes: what `edit_file` does, without a file.
+//! Exact replacement of text in bytes: the work of `edit_file`, without a file.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,17 @@ use super::closest;
 use super::text::Form;
 use crate::fault::{Result, failed};
 
-/// The most occurrences whose line numbers are told.
+/// Maximum number of occurrences whose line numbers are reported.
 const TOLD: usize = 10;
 
-/// Bytes after their replacements.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Replaced {
-    /// The new bytes.
     pub bytes: Vec<u8>,
-    /// How many occurrences were replaced.
+    /// Number of occurrences that were replaced.
     pub replacements: u64,
 }
 
-/// Makes all of the edits, each on what the one before it left, or none.
+/// Applies all edits, each to the result of the one before it, or none.
 pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     if edits.is_empty() {
         return Err(failed(
@@ -47,7 +45,7 @@ pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     Ok(replaced)
 }
 
-/// How a file ends its lines, as far as it is consistent.
+/// Line ends of a file, as far as they are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnds {
     Lf,
@@ -65,7 +63,7 @@ impl LineEnds {
         }
     }
 
-    /// Gives text the file's own line ends; the model cannot see which they are. Mixed ones must match exactly.
+    /// Gives text the file's own line ends, which the model cannot see. Mixed ones must match exactly.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
@@ -77,7 +75,7 @@ impl LineEnds {
 
 struct OneEdit<'a> {
     form: Form,
-    /// Which of several edits this is, for messages.
+    /// Name of this edit among several, for messages.
     label: String,
     edit: &'a Edit,
     old: Cow<'a, str>,
@@ -146,7 +144,7 @@ impl OneEdit<'_> {
     }
 }
 
-/// Where `needle` occurs, without overlaps, at whole units behind the byte order mark.
+/// Returns the positions of `needle`, without overlaps, at whole units behind the byte order mark.
 fn occurrences(bytes: &[u8], needle: &[u8], form: Form) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let (mut found, mut from) = (Vec::new(), form.mark);

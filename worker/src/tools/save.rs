@@ -1,8 +1,9 @@
-//! The whole output of a command, where it is long: written as it comes into a file of the agent's private temp directory.
+//! Whole output of a command, if it is long: written as it comes into a file of the agent's private temp
+//! directory.
 //!
-//! The worker writes it, also for a command that may write nothing itself. Commands before it could write to that directory,
-//! and this worker may be one that can write more than they could: so the directory is opened without following a link and
-//! the file is always a new one, and nothing that was planted leads anywhere else.
+//! The worker writes it, also for a command that may write nothing itself. Earlier commands could write to
+//! that directory, and this worker may be able to write more than they could: so the directory is opened
+//! without following a link and the file is always a new one, and a planted file or link leads nowhere else.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,18 +22,19 @@ use super::commit::random;
 use super::place::{Missing, open_directory};
 use crate::fault::errno_of;
 
-/// The directory of the files, in the private temp: a name that no command takes for its own.
+/// Directory of the files, in the private temp: a name that no command uses for itself.
 pub const DIRECTORY: &str = "bailiwick-output";
-/// An output that is longer than this is written down: 16 KiB. A shorter one is in the result, whatever has to be cut of it.
+/// Minimum size of an output that is saved: 16 KiB. A shorter one is in the result, even if parts of the
+/// result are cut.
 pub const LONG: usize = 16 << 10;
-/// The most bytes of one output: 64 MiB.
+/// Maximum size of one output: 64 MiB.
 const MAX_FILE: u64 = 64 << 20;
-/// The most bytes of all outputs that lie there: 256 MiB.
+/// Maximum size of all saved outputs: 256 MiB.
 const MAX_ALL: u64 = 256 << 20;
-/// What a block of `st_blocks` has (stat(2)).
+/// Unit of `st_blocks` in bytes (stat(2)).
 const BLOCK: u64 = 512;
 
-/// An output that is written down when it turns out to be long.
+/// Output that is saved once it turns out to be long.
 #[derive(Debug)]
 pub struct Saving {
     temp: PathBuf,
@@ -42,11 +44,10 @@ pub struct Saving {
 
 #[derive(Debug)]
 enum State {
-    /// It is short so far.
+    /// Output that is short so far.
     Short { bytes: Vec<u8>, most: usize },
-    /// It is written down.
     Open(OpenFile),
-    /// There is no file.
+    /// Saving failed; no file exists.
     None,
 }
 
@@ -57,18 +58,18 @@ struct OpenFile {
     name: String,
     written: u64,
     left: u64,
-    /// Why no more is written.
+    /// Reason that the rest is not written.
     cut: Option<String>,
 }
 
 impl Saving {
-    /// Of a call whose result carries `kept` bytes at the most.
+    /// Starts for a call whose result carries at most `kept` bytes.
     pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
         let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
         Self { temp: temp.to_owned(), call, state }
     }
 
-    /// Takes the next bytes. A file that cannot be written is no reason to stop the command.
+    /// Takes the next bytes. A write error does not stop the command.
     pub fn push(&mut self, new: &[u8]) {
         match &mut self.state {
             State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
@@ -95,14 +96,14 @@ impl Saving {
         }
     }
 
-    /// Where the output lies, if it was long.
+    /// Returns the saved output, if it was long.
     pub fn finish(self) -> Option<SavedOutput> {
         let State::Open(file) = self.state else { return None };
         let path = self.temp.join(DIRECTORY).join(&file.name).into();
         Some(SavedOutput { path, bytes: file.written, cut: file.cut })
     }
 
-    /// Removes what was written: nobody is told of it.
+    /// Removes the file, since no result mentions it.
     pub fn discard(self) {
         if let State::Open(OpenFile { directory, name, .. }) = self.state
             && let Err(errno) = unlinkat(directory, name.as_str(), UnlinkatFlags::NoRemoveDir)
@@ -147,7 +148,7 @@ impl OpenFile {
         }
     }
 
-    /// As `Write::write_all`, counting what was written before an error.
+    /// Writes like `Write::write_all`, but counts the bytes written before an error.
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -165,7 +166,7 @@ impl OpenFile {
     }
 }
 
-/// The directory of the files, made if it is missing; a link in its place is not followed.
+/// Opens the directory of the files, and creates it if it is missing; a link in its place is not followed.
 fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     let temp = open_directory(temp, Missing::Fail)?;
     match mkdirat(&temp, DIRECTORY, Mode::S_IRWXU) {
@@ -176,7 +177,8 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// How many bytes the files in a directory take; who swaps it meanwhile miscounts what is his own.
+/// Returns the size in bytes of the files in a directory; an agent that swaps the directory meanwhile only
+/// miscounts its own files.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

@@ -19,12 +19,12 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 use crate::open_call::OpenCall;
 
-/// After how many matching lines a search ends.
+/// Number of matching lines after which a search ends.
 const ENOUGH: u64 = 10_000;
-/// The most threads that search.
+/// Maximum number of threads that search.
 const THREADS: usize = 4;
 
-/// Searches a tree or a file, and streams what it finds while it searches.
+/// Searches a tree or a file, and streams matches during the search.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
@@ -46,7 +46,8 @@ pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall
     search.finish()
 }
 
-/// Line by line, as ripgrep does; a pattern that would need several lines is refused with the reason.
+/// Builds a matcher line by line, as ripgrep does; a pattern that would need several lines fails with the
+/// reason.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
     RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(pattern).map_err(|error| {
         let message =
@@ -55,7 +56,8 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// Which files: by name where the glob has no slash, else by the path beneath the root; `!` in front excludes.
+/// Filter of files: by name if the glob has no slash, else by the path beneath the root; a leading `!`
+/// excludes.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,
@@ -83,7 +85,7 @@ impl Glob {
 
 struct Search<'a> {
     root: PathBuf,
-    /// The root as the call named it: what the paths in the result begin with.
+    /// Root as the call named it: the prefix of the paths in the result.
     shown: PathBuf,
     matcher: RegexMatcher,
     glob: Option<Glob>,
@@ -136,7 +138,7 @@ impl Search<'_> {
         if self.open.is_cancelled() || self.matches.load(Ordering::Relaxed) >= ENOUGH {
             return WalkState::Quit;
         }
-        // What cannot be read is no match; a search does not fail for one directory of many.
+        // An unreadable entry is no match; a search does not fail for one directory of many.
         let Ok(entry) = entry else {
             return WalkState::Continue;
         };
@@ -153,7 +155,7 @@ impl Search<'_> {
         let shown =
             if relative.as_os_str().is_empty() { self.shown.clone() } else { self.shown.join(relative) };
         let mut lines = Lines::new(&shown, self.open);
-        // A file that ends in an error or turns out to be binary keeps what was found before.
+        // A file that ends in an error or turns out to be binary keeps its earlier matches.
         let _ = searcher.search_path(&self.matcher, path, &mut lines);
         if let Some(found) = lines.finish() {
             self.matches.fetch_add(found.matches, Ordering::Relaxed);
@@ -167,7 +169,7 @@ impl Search<'_> {
         kept.add(shown, found);
         drop(kept);
         if let Some(text) = streamed {
-            // A call that nobody listens to is cancelled: the next file sees it.
+            // A call without a reader is cancelled: the next file sees it.
             let _ = self.open.output(Chunk::Text(text));
         }
     }

@@ -1,4 +1,5 @@
-//! `shell_exec`, and every other command that a worker runs: in a domain deeper than its own, dead when its call ends.
+//! `shell_exec`, and every other command that a worker runs: in a domain deeper than its own, dead when its
+//! call ends.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -31,26 +32,24 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
 use crate::open_call::OpenCall;
 
-/// The most bytes of output that a result can carry, whatever the rights say: it has to fit into a frame.
+/// Maximum size of the output of a result, whatever the rights say: it has to fit into a frame.
 const MAX_OUTPUT: u64 = 1 << 20;
-/// The most bytes that git's index may list: 64 MiB.
+/// Maximum size of the list of git's index: 64 MiB.
 const MAX_INDEX: usize = 64 << 20;
-/// How long git may take to list its index.
+/// Time limit for git to list its index.
 const INDEX_TIME: Duration = Duration::from_secs(20);
 /// Reads the index and nothing else: no hook, no monitor. Errors come with the exit code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
-/// What runs the commands of one worker.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Prepared with the first command: a worker that runs none does not pay for it.
+    /// Domain of the commands, prepared with the first one: a worker without commands does not pay for it.
     domain: OnceLock<std::result::Result<CommandDomain, CommandError>>,
-    /// The reapers of the commands that run.
+    /// Reapers of the running commands.
     reapers: Mutex<BTreeSet<u32>>,
 }
 
-/// The effect of a `shell_exec`.
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
@@ -71,8 +70,9 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Refuses a command that was approved for another directory than the one where it would run: what was shown, and judged as
-/// one of the project, may be a link that leads to where the agent writes as it likes.
+/// Fails for a command that was approved for another directory than the one where it would run: the directory
+/// that was shown, and judged as one of the project, may be a link that leads to a directory where the agent
+/// writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -87,17 +87,16 @@ pub fn shown_directory(exec: &Exec) -> Result<()> {
     Err(failed(ToolErrorKind::InvalidArgument, message))
 }
 
-/// A command to run, and until when.
+/// Command to run, and its deadline.
 struct Run<'a> {
     assignment: &'a Assignment,
     exec: &'a Exec,
     deadline: Instant,
-    /// Whether its output is streamed as it comes.
+    /// True if its output is streamed as it comes.
     stream: bool,
 }
 
 impl Commands {
-    /// Runs a command to its end.
     pub async fn run(
         &self,
         assignment: &Assignment,
@@ -136,7 +135,7 @@ impl Commands {
         })
     }
 
-    /// Asks git what it tracks, in the domain of a command that only reads.
+    /// Lists the files that git tracks, in the domain of a command that only reads.
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
@@ -167,7 +166,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and follows it until nothing of it is alive; also the number of its reaper.
+    /// Starts a command and follows it until none of its processes is alive; also returns the pid of its
+    /// reaper.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -198,7 +198,7 @@ impl Commands {
             environment: environment(exec, temp.map(|temp| temp.0.as_path()), assignment.tier),
             cwd: exec.cwd.as_path().to_owned(),
             access: match temp {
-                // By name alone: what the worker has besides is not a reader's.
+                // By name alone: a command that only reads gets no other right of the worker.
                 Some(temp) => {
                     let net = exec.network.unwrap_or(Network::Off);
                     DomainAccess::Read { temp: temp.0.clone(), net }
@@ -229,7 +229,8 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Refuses what these rights do not have. The kernel would refuse it too; this says so before anything has run.
+/// Fails for a command beyond these rights. The kernel would deny it too; this reports it before anything has
+/// run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -250,7 +251,7 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// The argument vector with the program's absolute path, found as execvp(3) would.
+/// Returns the argument vector with the program's absolute path, found as execvp(3) would.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -306,7 +307,7 @@ fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
     }
 }
 
-/// A directory for the temporary files of one command, removed after it.
+/// Directory for the temporary files of one command, removed after it.
 #[derive(Debug)]
 struct FreshTemp(PathBuf);
 

@@ -1,4 +1,5 @@
-//! Snapshots: everything of the project that git would consider, and what it tracks although it is ignored.
+//! Snapshots: all files of the project that git would consider, and files that it tracks although they are
+//! ignored.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -20,26 +21,26 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, errno_of, refused};
 use crate::open_call::OpenCall;
 
-/// The most notes of a summary.
+/// Maximum number of notes of a summary.
 const NOTES: usize = 100;
 
-/// What git says of the project.
+/// Files that git tracks in the project.
 #[derive(Debug)]
 pub enum Tracked {
-    /// There is no repository.
+    /// The project has no repository.
     None,
-    /// The paths of its index, relative to the project, each ended by NUL.
+    /// Paths of the index, relative to the project, each ended by NUL.
     Paths(Vec<u8>),
-    /// Why it could not be asked.
+    /// Reason that git's answer is missing.
     Unknown(String),
 }
 
-/// Whether the project lies in a repository.
+/// True if the project lies in a repository.
 pub fn in_repository(project: &Path) -> bool {
     project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
-/// Sends an entry, and its content where asked for, for every file and link of the project, sorted by path.
+/// Sends an entry, and its content if requested, for every file and link of the project, sorted by path.
 pub fn snapshot(
     assignment: &Assignment,
     tracked: Tracked,
@@ -73,16 +74,16 @@ pub fn snapshot(
     Ok(SnapshotSummary { ignored, ..summary })
 }
 
-/// The places that a walk came by, relative to the project.
+/// Places that a walk visited, relative to the project.
 #[derive(Default)]
 struct Walked {
     files: BTreeSet<WirePath>,
     directories: BTreeSet<WirePath>,
-    /// Everything else, and repositories of their own.
+    /// All other places, and repositories of their own.
     others: BTreeSet<WirePath>,
 }
 
-/// The entries that a walk left out by the rules of git.
+/// Returns the entries that a walk left out by the rules of git.
 fn ignored(
     project: &Path,
     directories: &BTreeSet<WirePath>,
@@ -90,7 +91,7 @@ fn ignored(
 ) -> Ignored {
     let mut ignored = Ignored::default();
     for directory in directories {
-        // What cannot be read has a note already.
+        // An unreadable directory has a note already.
         let entries = project.join(directory.as_path()).read_dir().into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name()).filter(|name| name.as_bytes() != b".git");
         let paths = names.map(|name| WirePath::from(directory.as_path().join(name)));
@@ -139,7 +140,7 @@ fn bounded(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// The paths of files and links, by git's ignore rules; nested repositories are left out and noted.
+/// Collects the paths of files and links, by git's ignore rules; nested repositories are left out and noted.
 fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &OpenCall) -> Result<()> {
     let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
     let within = |path: &Path| path.strip_prefix(project).ok().map(WirePath::from);
@@ -175,7 +176,8 @@ fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &Ope
 }
 
 fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>, traps: Traps) -> ignore::Walk {
-    // Without a repository the project's own .gitignore still says what is not the user's work, but no parent's does.
+    // Without a repository the project's own .gitignore still lists files that are not the user's work, but
+    // no parent's does.
     let in_repository = in_repository(project);
     WalkBuilder::new(project)
         .hidden(false)
@@ -214,7 +216,7 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
     format!("`{path}` could not be read ({errno:?}).")
 }
 
-/// The error number of an error of a walk, which wraps the system's error in one of its own.
+/// Returns the error number of an error of a walk, which wraps the system's error in one of its own.
 fn errno_within(error: &io::Error) -> Errno {
     let wrapped = error.source().and_then(|source| source.downcast_ref());
     errno_of(wrapped.unwrap_or(error))

@@ -1,38 +1,34 @@
-//! What bytes mean as text: encodings told apart, read, and written back.
+//! Text encodings: detected, decoded, and encoded.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How many bytes are enough to tell binary from text.
+/// Number of bytes that are enough to tell binary from text.
 pub const SNIFF: usize = 8 << 10;
 
-/// How a file's bytes stand for text.
+/// Encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-8, with or without a byte order mark.
     Utf8,
-    /// Mostly UTF-8: some bytes are not.
+    /// Mostly UTF-8, with invalid bytes.
     BrokenUtf8,
-    /// UTF-16, little-endian, by its byte order mark.
     Utf16Le,
-    /// UTF-16, big-endian, by its byte order mark.
     Utf16Be,
-    /// None of these: every byte a character.
+    /// None of these: every byte is a character.
     Windows1252,
 }
 
-/// A file's encoding, and the length of its byte order mark.
+/// Encoding of a file, and the length of its byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The encoding.
     pub encoding: Encoding,
-    /// How many bytes precede the text.
+    /// Number of bytes before the text.
     pub mark: usize,
 }
 
 impl Form {
-    /// Tells a file's form from its first bytes; `whole` says that they are all of it.
+    /// Detects a file's form from its first bytes; `whole` is true if they are all of it.
     pub fn of(sample: &[u8], whole: bool) -> Self {
         let marked = |encoding, mark| Self { encoding, mark };
         match sample {
@@ -43,17 +39,16 @@ impl Form {
         }
     }
 
-    /// The name of the encoding.
     pub fn name(self) -> &'static str {
         self.codec().name()
     }
 
-    /// A decoder for the bytes behind the mark; what does not decode becomes U+FFFD.
+    /// Returns a decoder for the bytes behind the mark; invalid bytes become U+FFFD.
     pub fn decoder(self) -> Decoder {
         self.codec().new_decoder_without_bom_handling()
     }
 
-    /// What a reader of the decoded text has to know.
+    /// Returns a note for readers of the decoded text.
     pub fn note(self) -> Option<&'static str> {
         match self.encoding {
             Encoding::BrokenUtf8 => Some("Bytes that are not UTF-8 are shown as U+FFFD."),
@@ -62,13 +57,13 @@ impl Form {
         }
     }
 
-    /// All of a file's bytes as text.
+    /// Decodes all of a file's bytes.
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         let text = bytes.get(self.mark..).unwrap_or_default();
         self.codec().decode_without_bom_handling(text).0
     }
 
-    /// Text as bytes of this form; `None` if the encoding has no bytes for it.
+    /// Encodes text in this form; `None` if the encoding has no bytes for it.
     pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
         match self.encoding {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
@@ -81,7 +76,7 @@ impl Form {
         }
     }
 
-    /// How many bytes one unit has: matches begin only between units.
+    /// Returns the size in bytes of one unit: matches start only between units.
     pub fn unit(self) -> usize {
         if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 1 }
     }
@@ -96,12 +91,12 @@ impl Form {
     }
 }
 
-/// Of bytes that are not UTF-8, one in so many may be a control character that no text has.
+/// Bytes that are not UTF-8 are text if at most one in this many is a control character.
 const CONTROLS: usize = 20;
 
-/// Whether a file is binary: a NUL among its first bytes, which no text has but UTF-16; or bytes that are not UTF-8 with
-/// more control characters among them than an old encoding's text has. Every byte is a character of windows-1252, so
-/// that packed or encrypted data would be read as text otherwise.
+/// True if a file is binary: a NUL among its first bytes, which no text has but UTF-16; or bytes that are not
+/// UTF-8 with more control characters among them than an old encoding's text has. Every byte is a character
+/// of windows-1252, so that packed or encrypted data would be read as text otherwise.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -114,17 +109,18 @@ pub fn is_binary(sample: &[u8]) -> bool {
     controls > sample.len() / CONTROLS && !is_utf8(sample)
 }
 
-/// A control character that is neither white space nor what terminals' output is made of: backspace and escape.
+/// True of a control character, except white space, backspace and escape, which terminals' output has.
 const fn is_odd_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b' | b'\x08')
 }
 
-/// Whether these bytes are UTF-8; the sample may end inside a character.
+/// True if these bytes are UTF-8; the sample may end inside a character.
 fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Tells text without a mark apart: where more characters beyond ASCII are whole than broken, it is UTF-8 with errors.
+/// Detects the encoding of text without a mark: with more whole than broken characters beyond ASCII, it is
+/// UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;
@@ -184,7 +180,7 @@ mod tests {
         assert!(!is_binary("ä".as_bytes()));
     }
 
-    /// Bytes without a pattern and without NUL (xorshift64).
+    /// Returns bytes without a pattern and without NUL (xorshift64).
     fn noise(length: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let step = || {
@@ -203,7 +199,7 @@ mod tests {
             assert!(!bytes.contains(&0));
             assert!(is_binary(&bytes), "{length}");
         }
-        // What is behind the first bytes does not count.
+        // Bytes behind the first ones do not count.
         assert!(!is_binary(&[vec![b'a'; SNIFF], noise(SNIFF)].concat()));
     }
 
