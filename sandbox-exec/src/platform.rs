@@ -31,7 +31,7 @@ pub const SCOPES: u32 = ABI::V6 as u32;
 /// The first ABI that denies truncation.
 pub const TRUNCATE: u32 = ABI::V3 as u32;
 
-/// What the kernel under this process offers.
+/// Features of the kernel under this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Platform {
     /// Landlock ABI, 0 for none, at most [`NEWEST_ABI`].

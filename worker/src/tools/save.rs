@@ -46,6 +46,7 @@ pub struct Saving {
 enum State {
     /// Output that is short so far.
     Short { bytes: Vec<u8>, most: usize },
+    /// Output that is written to a file.
     Open(OpenFile),
     /// Saving failed; no file exists.
     None,
