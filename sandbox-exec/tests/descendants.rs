@@ -20,8 +20,8 @@ const SCRIPT: &str = "setsid bash -c 'trap \"\" TERM HUP; echo $$; exec sleep 10
 #[test]
 fn children_are_ended_round_by_round() {
     let (read, write) = pipe().unwrap();
-    // SAFETY: the child is what a broker is, a process with one thread, and exits without unwinding. It allocates, which the
-    // C library allows after a fork, though the standard does not.
+    // SAFETY: the child is what a broker is, a process with one thread, and exits without unwinding. It
+    // allocates, which the C library allows after a fork, though the standard does not.
     let ForkResult::Parent { child } = unsafe { fork() }.unwrap() else {
         let pids = broker();
         std::fs::File::from(write).write_all(pids.as_bytes()).unwrap();
@@ -37,7 +37,7 @@ fn children_are_ended_round_by_round() {
     }
 }
 
-/// Starts daemons, ends them all, and says which they were.
+/// Starts daemons, ends them all, and returns their pids.
 #[expect(clippy::zombie_processes, reason = "end_all reaps")]
 fn broker() -> String {
     system::set_subreaper().unwrap();

@@ -1,4 +1,4 @@
-//! What a confined program can do to files, judged from the victim's side.
+//! Access of a confined program to files, judged from the victim's side.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ mod common;
 
 use common::place::{Place, as_each_user, errors, text};
 
-/// Attacks on `../home`, from the project; each changes something there when nothing stops it.
+/// Attacks on `../home`, from the project; each changes something there if it is not denied.
 const WRITES: &[(&str, &str)] = &[
     ("create", "echo x > ../home/new"),
     ("append", "echo x >> ../home/notes"),
@@ -155,7 +155,7 @@ fn what_is_hidden_stays_so_when_it_is_replaced() {
         let mut running = place.sandbox(&["--hide", &hide]);
         running.args(["/bin/bash", "-c", fifo]).stdout(std::process::Stdio::piped());
         let attacker = running.spawn().unwrap();
-        // As passwd(1) replaces /etc/shadow: the kernel then takes a mask off that was mounted on the old one.
+        // As passwd(1) replaces /etc/shadow: the kernel then removes a mask that was mounted on the old one.
         let outside = "until [ -p ready ]; do :; done; cd ../home/secret; echo CANARY > new; mv -f new key; cat key; \
                        : > ../../project/ready";
         assert_eq!(text(&place.unconfined(outside)), "CANARY\n");

@@ -1,4 +1,4 @@
-//! The floor tier's sockets: mediated where the kernel gives the broker a listener, denied where it does not.
+//! Sockets of the floor tier: mediated if the kernel gives the broker a listener, denied if it does not.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::net::TcpListener;
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::Tier;
 
-/// A server and a client on loopback, and a pair of unix sockets by path.
+/// Server and client on loopback, and a pair of unix sockets by path.
 const MEET: &str = r#"exec python3 - <<'END'
 import os, socket, threading
 server = socket.create_server(("127.0.0.1", 0))
@@ -66,7 +66,7 @@ fn a_server_of_the_host_is_not_there() {
     });
 }
 
-/// A second listener beneath the first there cannot be (`EBUSY`).
+/// A second listener beneath the first fails (`EBUSY`).
 #[test]
 fn without_a_listener_it_is_degraded_and_has_no_sockets() {
     in_tier_as_each_user(Tier::Floor, |place| {

@@ -1,4 +1,4 @@
-//! What starts where: the table of SECURITY.md is the code's, and every row that can be made here is.
+//! Checks the table of SECURITY.md: it is the code's, and every row that can be produced here is tested.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,12 +23,12 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// A machine on which nothing is missing but what the ABI lacks.
+/// Returns a machine with all features but those that the ABI lacks.
 fn machine(abi: u32) -> Platform {
     Platform { abi, no_landlock: None, no_seccomp: None, listener: true, root: false }
 }
 
-/// Machines on which one thing is missing, by name.
+/// Returns machines that lack one feature each, by name.
 fn faults() -> Vec<(&'static str, Platform)> {
     let whole = machine(NEWEST_ABI);
     let landlock = |errno| Platform { no_landlock: Some(errno), ..machine(0) };
@@ -52,7 +52,7 @@ fn verdict(platform: Platform, tier: Tier) -> String {
     if platform.absent_layers(tier).is_empty() { format!("starts {tier}") } else { "refused".to_owned() }
 }
 
-/// The machines of the first table: by what seccomp can do, and whether there are namespaces.
+/// Returns the machines of the first table: by the features of seccomp, with and without namespaces.
 fn columns(platform: Platform) -> [String; 4] {
     let deaf = Platform { listener: false, ..platform };
     [(platform, true), (deaf, true), (platform, false), (deaf, false)].map(|(platform, namespaces)| {
@@ -92,7 +92,7 @@ fn the_tables_of_security_md_are_the_codes() {
     }
 }
 
-/// How a machine answers a call: with an error, always or where an argument has these bits.
+/// Answer of a machine to a call: an error, always or if an argument has these bits.
 #[derive(Clone, Copy)]
 struct Answers {
     call: libc::c_long,

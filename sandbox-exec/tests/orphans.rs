@@ -1,4 +1,5 @@
-//! What a killed reaper leaves. A test process of its own: every child of the process that is no reaper is an orphan.
+//! Orphans of a killed reaper. A test process of its own: every child of the process that is no reaper is an
+//! orphan.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Shared memory and terminals in the floor tier: granted where no other program can reach them, which a container is made for
-//! here, and nowhere else.
+//! Shared memory and terminals in the floor tier: granted only where no other program can reach them, which
+//! needs a container, created here.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,14 +15,14 @@ use std::process::Output;
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::Tier;
 
-/// What a container's engine mounts.
+/// Mounts of a container's engine.
 const FRESH: &str =
     "mount -t tmpfs shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
 
 const MEMORY: &str = "echo x > /dev/shm/new && cat /dev/shm/new && rm /dev/shm/new";
 const TERMINAL: &str = "python3 -c 'import os; os.write(os.openpty()[1], b\"x\"); print(\"x\")'";
 
-/// Namespaces of a container's kind, what a script prepares in them, and sandbox-exec beside it.
+/// Runs sandbox-exec in namespaces of a container's kind, after a script has prepared them.
 fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, script: &str) -> Output {
     let inner = place.path("sandbox-exec");
     let run = format!(
@@ -36,7 +36,7 @@ fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, scr
 
 const PID: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
 
-/// Runs a test as each user that may make such namespaces.
+/// Runs a test as each user that may create such namespaces.
 fn as_each_user(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Floor, |place| {
         let probe = contained(place, &PID, FRESH, "", "echo runs");
@@ -75,7 +75,7 @@ fn what_is_older_than_the_container_is_not() {
     });
 }
 
-/// Young enough, but whoever sees this machine's processes is no container.
+/// Young enough, but a process that sees this machine's processes is in no container.
 #[test]
 fn without_a_pid_namespace_nothing_is() {
     as_each_user(|place| {
@@ -123,7 +123,8 @@ fn what_is_hidden_in_it_keeps_all_of_it() {
     });
 }
 
-/// The first one waits, with nothing in it yet; the second one starts; then the first one puts something there.
+/// The first one waits, with nothing in it yet; the second one starts; then the first one creates a file
+/// there.
 const TWO: &str = "mkfifo ready go made end && { $0 --tier floor --write . -- /bin/bash -c '\
       echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; read < end; cat /dev/shm/segment; \
       rm /dev/shm/segment' & } && read < ready && $0 --tier floor --write . -- /bin/bash -c 'echo > go; read < made; '\"$1\"; \

@@ -21,7 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// The acts of the self-test that failed with `errno`, or succeeded with 0.
+/// Returns the acts of the self-test that failed with `errno`, or succeeded with 0.
 fn outcomes(output: &str) -> Vec<(String, bool, i64)> {
     let outcome = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -100,7 +100,7 @@ fn what_is_opened_does_not_take_the_place_of_a_closed_standard_stream() {
     });
 }
 
-/// A child is moved to another processor than its parent's when it begins.
+/// A child is moved to another processor than its parent's when it starts.
 #[test]
 fn a_program_may_run_where_whoever_started_it_may() {
     const ASK: [&str; 3] = ["/bin/grep", "Cpus_allowed:", "/proc/self/status"];
@@ -173,7 +173,8 @@ fn no_capability_is_left_and_none_can_come() {
     });
 }
 
-/// Checks that nothing lives of what a script named: its pid namespace, and then the numbers of processes.
+/// Checks that no process is left of those that a script named: its pid namespace, and then the numbers of
+/// processes.
 fn assert_gone(place: &Place, named: &str) {
     let mut words = named.split_whitespace();
     let namespace = words.next().unwrap();
@@ -195,7 +196,8 @@ fn assert_gone(place: &Place, named: &str) {
 /// Prints the pid namespace.
 const NAMESPACE: &str = "echo -n $(readlink /proc/self/ns/pid)' '";
 
-/// Starts a daemon that leaves its session and its parent, and prints its pid; what ignores signals is a daemon too.
+/// Starts a daemon that leaves its session and its parent, and prints its pid; a process that ignores signals
+/// is a daemon too.
 const DAEMONS: &str = "(setsid bash -c 'trap \"\" TERM HUP INT; echo $$; exec sleep 1000 > /dev/null' &) ; \
                        setsid bash -c 'echo $$; exec sleep 1000 > /dev/null' & ";
 

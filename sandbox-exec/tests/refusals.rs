@@ -1,4 +1,4 @@
-//! What the broker refuses is told on the pipe of its reports, by nobody else, whatever the program does.
+//! Reports of the broker's denials on its pipe: only the broker writes them, whatever the program does.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use ipc::place::Place as Whose;
 use ipc::refusal::{Act, Refusal, Target};
 use nix::libc;
 
-/// Runs a script of Python; what was refused, and what it printed.
+/// Runs a script of Python; returns the denials, and its output.
 fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
     let rights = encoded(&order(place));
     let (output, reports) = ordered(place, &rights, &["/usr/bin/python3", "-c", script]);
@@ -35,7 +35,7 @@ fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
     (refused.collect(), text(&output))
 }
 
-/// An act that must fail, with its error number.
+/// Returns a script of an act that must fail with its error number.
 fn failing(act: &str) -> String {
     format!(
         "import ctypes, os, socket as s\n\
@@ -49,7 +49,7 @@ fn failing(act: &str) -> String {
     )
 }
 
-/// That this, and nothing else, was refused.
+/// Checks that this act, and nothing else, was denied.
 fn check(place: &Place, act: &str, expected: (Act, Target), errno: i32) {
     let (refused, printed) = refused(place, &failing(act));
     assert_eq!(printed.trim(), errno.to_string(), "{act}");
@@ -109,7 +109,8 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
     });
 }
 
-/// A file that a socket left behind answers nobody, sandbox or not; from outside its server is not disturbed by the question.
+/// A file that a socket left behind answers nobody, sandbox or not; the look-up does not disturb a server
+/// outside.
 #[test]
 fn a_socket_at_which_nobody_listens_is_not_told() {
     as_each_user(|place| {
@@ -136,7 +137,7 @@ fn a_socket_at_which_nobody_listens_is_not_told() {
     });
 }
 
-/// What plain permissions, or the kernel, refuse is nothing that the rules refused.
+/// A denial by plain permissions, or the kernel, is not one by the rules.
 #[test]
 fn what_would_have_failed_without_the_rules_is_not_told() {
     as_each_user(|place| {
@@ -167,7 +168,8 @@ fn what_would_have_failed_without_the_rules_is_not_told() {
     });
 }
 
-/// Writes what it is given, in hexadecimal, to all that it can open or take of its own and its parents' descriptors; how many.
+/// Writes its argument, in hexadecimal, to all descriptors of its own and its parents that it can open or
+/// take; prints their number.
 const FORGE: &str = r"
 import ctypes, os, sys
 frame = bytes.fromhex(sys.argv[1])
@@ -191,7 +193,7 @@ for n in found:
         pass
 print(len(found))";
 
-/// A report of an end that was none, as it is written on the pipe.
+/// Returns a report of an end that did not happen, as it is written on the pipe.
 fn forged() -> String {
     let body = frame::seal(Generation(0), &BrokerReport::Ended { status: 99 }).unwrap();
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -218,7 +220,7 @@ fn the_program_has_no_end_of_the_pipe_and_cannot_take_one() {
     });
 }
 
-/// Nobody reads while it goes on: the broker neither waits nor remembers more than so much.
+/// There is no reader meanwhile: the broker does not wait, and its memory is bounded.
 #[test]
 fn a_flood_of_refused_calls_is_told_in_so_many_words() {
     as_each_user(|place| {

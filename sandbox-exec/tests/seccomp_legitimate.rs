@@ -1,5 +1,5 @@
-//! What honest programs do survives every seccomp program: panics, aborts, debuggers, sanitizers, threads, every way to
-//! start a process, and filters and Landlock domains of their own. As root and as a plain user.
+//! Acts of honest programs survive every seccomp program: panics, aborts, debuggers, sanitizers, threads,
+//! every way to start a process, and filters and Landlock domains of their own. As root and as a plain user.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,10 +24,11 @@ use sandbox_exec::seccomp::{Policy, Program};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
 
-/// The programs that are stacked for what runs under a policy.
+/// Stacked programs under a policy.
 type Stack = Vec<Program>;
 
-/// Every policy, and on top of each what a command that only reads or that needs no network has.
+/// Returns every policy, and each with the programs of a command that only reads or that needs no network on
+/// top.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
@@ -46,8 +47,8 @@ fn stacks() -> Vec<(String, Stack)> {
     all
 }
 
-/// The strictest of them: a program only ever denies, so that what survives all of these rules survives some of them. For
-/// what takes long.
+/// Returns the strictest of them, for slow tests: a program only ever denies, so that an act that survives
+/// all of these rules survives some of them.
 fn strictest() -> Vec<(String, Stack)> {
     let mut all = stacks();
     all.retain(|(name, stack)| stack.len() > 1 && name.contains("root: true, truncate: true"));
@@ -59,7 +60,7 @@ fn strictest() -> Vec<(String, Stack)> {
     all
 }
 
-/// A directory that every user can read.
+/// Creates a directory that every user can read.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -99,8 +100,8 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Runs a program as every user without a filter, where `is_well` has to hold unless the tool does not work here, and then
-/// under every stack, where it has to hold.
+/// Runs a program as every user without a filter, where `is_well` has to hold unless the tool does not work
+/// here, and then under every stack, where it has to hold.
 fn survives(what: &str, program: &OsStr, arguments: &[&str], is_well: &dyn Fn(&Output) -> bool) {
     survives_under(&stacks(), what, (program, arguments), is_well);
 }
@@ -124,7 +125,7 @@ fn survives_under(
     }
 }
 
-/// A tool, if it is there.
+/// Returns a tool, if it exists.
 fn tool(name: &str) -> Option<PathBuf> {
     let found = ["/usr/bin", "/bin"].map(|directory| Path::new(directory).join(name));
     let found = found.into_iter().find(|path| path.exists());
@@ -147,8 +148,9 @@ fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// This program, where every user can execute it. Another process copies it: one that is forked here meanwhile by another
-/// thread would inherit a descriptor that is open for writing, and the copy could not be executed (`ETXTBSY`).
+/// Copies this program to a path where every user can execute it. Another process copies it: a child that
+/// another thread forks here meanwhile would inherit a descriptor that is open for writing, and the copy
+/// could not be executed (`ETXTBSY`).
 fn this_program(directory: &Path) -> PathBuf {
     let copy = directory.join("this");
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap();
@@ -311,7 +313,7 @@ fn strace_of_an_own_child() {
     });
 }
 
-/// A tracer that has a call skipped and says what it returns, as the kernel's own `seccomp_bpf` test does.
+/// Tracer that makes the kernel skip a call and sets its result, as the kernel's own `seccomp_bpf` test does.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_call_that_its_tracer_skips() {

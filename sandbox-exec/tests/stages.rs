@@ -31,7 +31,8 @@ fn the_broker_reports_the_start_and_the_end() {
         let [BrokerReport::Started { pid, ruleset }, BrokerReport::Ended { status: 3 }] = &reports[..] else {
             panic!("{reports:?}");
         };
-        // In a pid namespace of its own it has another number; `the_reported_pid_is_the_hosts` looks at that one.
+        // In a pid namespace of its own it has another number; `the_reported_pid_is_the_hosts` looks at that
+        // one.
         let own = text(&output).trim() == pid.to_string();
         assert_eq!(own, !place.full(), "{pid}");
         assert_eq!(ruleset.tier, place.tier);
@@ -122,7 +123,7 @@ fn wrong_usage_is_the_first_stage() {
     });
 }
 
-/// A kernel that answers one call in its own way.
+/// Imitates a kernel that answers one call in its own way.
 fn kernel(command: &mut Command, call: libc::c_long, errno: u32) {
     let rules = BTreeMap::from([(call, vec![])]);
     let arch = std::env::consts::ARCH.try_into().unwrap();

@@ -1,4 +1,4 @@
-//! What outlives a broker that is killed, in a delegated control group.
+//! Survivors of a broker that is killed, in a delegated control group.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,14 +21,14 @@ use common::order::{encoded, order, ordered_in};
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 
-/// How many were made.
+/// Number of groups that were created.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A control group that is the user's.
+/// Control group that belongs to the user.
 struct Delegated(PathBuf);
 
 impl Delegated {
-    /// Makes one, where this process may.
+    /// Creates a group, if this process may.
     fn new(place: &Place) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
@@ -46,7 +46,7 @@ impl Delegated {
         Some(Self(path))
     }
 
-    /// Has a command begin in it, still as this user.
+    /// Makes a command start in it, still as this user.
     fn enter(&self, command: &mut Command) {
         let processes = fs::File::options().write(true).open(self.0.join("cgroup.procs")).unwrap();
         // SAFETY: writes to a descriptor that the closure owns.
@@ -55,7 +55,7 @@ impl Delegated {
         }
     }
 
-    /// Marks it as systemd does, and makes a group in it for the broker; that one.
+    /// Marks it as delegated, as systemd does, and creates a group in it for the broker; returns that one.
     fn with_subgroup(&self, place: &Place) -> Self {
         let mark = Command::new("python3")
             .args(["-c", "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')"])
@@ -76,7 +76,6 @@ impl Delegated {
         controllers.split_whitespace().any(|there| there == controller)
     }
 
-    /// The groups in it.
     fn groups(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
         entries.filter(|path| path.is_dir()).collect()
@@ -108,7 +107,7 @@ fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// A broker, and the number of a daemon that its program left.
+/// Starts a broker, and returns it with the pid of a daemon that its program left.
 fn with_daemon(place: &Place, group: &Delegated) -> (std::process::Child, u32) {
     let mut command = place.sandbox(&[]);
     group.enter(&mut command);
@@ -177,7 +176,8 @@ fn what_a_killed_broker_left_is_ended_by_the_next_start() {
     });
 }
 
-/// As the root of the hierarchy is for root: what the broker, which has no capabilities, could not remove.
+/// The root of the hierarchy is such a place for root: the broker, which has no capabilities, could not
+/// remove a group there.
 #[test]
 fn where_only_capabilities_would_make_a_group_there_is_none() {
     delegated(|place, group| {

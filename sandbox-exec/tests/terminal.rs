@@ -1,4 +1,4 @@
-//! A terminal of the program's own: its controlling terminal, and no other.
+//! Terminal of the program's own: its controlling terminal, and no other.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::ttyname;
 use sandbox_exec::stage::Stage;
 
-/// Runs a script with these three descriptors; its exit code.
+/// Runs a script with these three descriptors; returns its exit code.
 fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 {
     fs::write(place.path("rights"), encoded(&Confinement { terminal, ..order(place) })).unwrap();
     let rights = File::open(place.path("rights")).unwrap();
@@ -34,14 +34,14 @@ fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 
     command.status().unwrap().code().unwrap()
 }
 
-/// A terminal that the test's plain user could open as well.
+/// Opens a terminal that the test's plain user could open as well.
 fn terminal_of_everyone() -> OpenptyResult {
     let pty = openpty(None, None).unwrap();
     fchmod(&pty.slave, Mode::from_bits_truncate(0o666)).unwrap();
     pty
 }
 
-/// What a script says on a terminal of its own.
+/// Returns the output of a script on a terminal of its own.
 fn on_a_terminal(place: &Place, terminal: bool, script: &str) -> String {
     let pty = terminal_of_everyone();
     let streams = [(); 3].map(|()| pty.slave.try_clone().unwrap().into());

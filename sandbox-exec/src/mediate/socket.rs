@@ -260,8 +260,8 @@ pub(super) fn send(
         message.msg_controllen = control.len() as _;
     }
     // As the kernel takes it: musl's own function has no room for as many descriptors as a message can have.
-    // What pads the lengths there is zero. SAFETY: the kernel only reads what the header points to, all of
-    // which outlives the call.
+    // What pads the lengths there is zero.
+    // SAFETY: the kernel only reads what the header points to, all of which outlives the call.
     let sent = unsafe { libc::syscall(libc::SYS_sendmsg, socket.as_raw_fd(), &raw const message, flags) };
     Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! What the kernel tests share.
+//! Shared parts of the kernel tests.
 #![allow(dead_code, reason = "each test file is a program of its own and uses a part")]
 
 pub(crate) mod order;
@@ -15,7 +15,7 @@ use ipc::rights::Rights;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sandbox_exec::command::{CommandSpec, DomainAccess, Ending, Running};
 
-/// Everything readable, `project` writable, the network off.
+/// Returns rights with everything readable, `project` writable, and the network off.
 pub(crate) fn worker_rights(project: &Path) -> Rights {
     Rights {
         read: vec!["/".into()],
@@ -24,7 +24,7 @@ pub(crate) fn worker_rights(project: &Path) -> Rights {
     }
 }
 
-/// `bash -c script` in `cwd`, with all of the worker's rights.
+/// Returns `bash -c script` in `cwd`, with all of the worker's rights.
 pub(crate) fn spec(cwd: &Path, script: &str) -> CommandSpec {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     CommandSpec {
@@ -35,7 +35,7 @@ pub(crate) fn spec(cwd: &Path, script: &str) -> CommandSpec {
     }
 }
 
-/// Everything that a descriptor brings, to its end.
+/// Reads a descriptor to its end.
 pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
     let mut file = File::from(descriptor.try_clone().unwrap());
     let mut all = vec![];
@@ -51,7 +51,7 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
     }
 }
 
-/// Waits for a command; what it printed, and how it ended.
+/// Waits for a command; returns its output and its end.
 pub(crate) fn finish(running: Running) -> (String, Ending) {
     let output = String::from_utf8_lossy(&read_all(&running.output)).into_owned();
     let status = read_all(&running.status).try_into().expect("four bytes");

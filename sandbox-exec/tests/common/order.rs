@@ -16,14 +16,14 @@ use nix::unistd::pipe2;
 
 use super::place::Place;
 
-/// An order in the place: its project may be written.
+/// Returns an order in the place, with a writable project.
 pub(crate) fn order(place: &Place) -> Confinement {
     let project = place.path("project");
     let tier = if place.full() { TierChoice::Full } else { TierChoice::Floor };
     Confinement { tier, ..Confinement::new(super::worker_rights(&project), project.into()) }
 }
 
-/// The order to execute a program so, as it travels.
+/// Encodes an order to execute a program, as it is sent.
 pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     let order = Order { confinement: confinement.clone(), arguments: vec![] };
     let mut bytes = vec![];
@@ -31,13 +31,13 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
-/// Above every number that a test lets a program have.
+/// Beyond every number that a test lets a program have.
 const BEYOND: i32 = 64;
 
-/// Lets a descriptor through to the program under a number of its own.
+/// Passes a descriptor to the program under a number of its own.
 ///
-/// In a busy test program it may have been opened under this very number, where a duplicate of it would still be closed
-/// on exec, or under that of another one which is let through.
+/// In a busy test program it may have been opened under this very number, where a duplicate of it would still
+/// be closed on exec, or under that of another passed descriptor.
 pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     assert!(number < BEYOND);
     let beyond = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(BEYOND)).unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output
     ordered_in(place, rights, program, |_| {})
 }
 
-/// The same, after something has been done with the command.
+/// Runs a program like `ordered`, after a change of the command.
 pub(crate) fn ordered_in(
     place: &Place,
     rights: &[u8],

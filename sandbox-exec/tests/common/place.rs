@@ -9,14 +9,15 @@ use std::process::{Command, Output, Stdio};
 use ipc::confinement::Tier;
 use tempfile::TempDir;
 
-/// A user that owns nothing.
+/// User that owns nothing.
 const PLAIN: u32 = 12345;
 
-/// A directory of the user's with what a test attacks and what it may use, and the program where the user can execute it.
+/// Directory of the user's with targets of attacks and allowed files, and the program where the user can
+/// execute it.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
-    /// The tier that its sandboxes have.
+    /// Tier of its sandboxes.
     pub(crate) tier: Tier,
 }
 
@@ -60,22 +61,21 @@ impl Place {
         place
     }
 
-    /// Whether its sandboxes are of the full tier.
+    /// True if its sandboxes are of the full tier.
     pub(crate) fn full(&self) -> bool {
         self.tier == Tier::Full
     }
 
-    /// The user, if it is not this process's.
+    /// Returns the user, if it is not this process's.
     pub(crate) fn user(&self) -> Option<u32> {
         self.user
     }
 
-    /// A path in the place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.directory.path()).unwrap().join(name)
     }
 
-    /// Makes a file, and the directories on the way, for the user.
+    /// Creates a file, and the directories on the way, for the user.
     pub(crate) fn make(&self, name: &str, content: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -86,7 +86,7 @@ impl Place {
         chown(self.path(""), self.user, self.user).unwrap();
     }
 
-    /// A command of the user's, in the project.
+    /// Returns a command of the user's, in the project.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path("project")).env("HOME", self.path("home")).env("LC_ALL", "C");
@@ -97,7 +97,7 @@ impl Place {
         command
     }
 
-    /// sandbox-exec as the user's, with the project writable, up to the program.
+    /// Returns a command of the user's that runs sandbox-exec with the project writable, up to the program.
     pub(crate) fn sandbox(&self, flags: &[&str]) -> Command {
         let mut command = self.command(self.path("sandbox-exec"));
         command.args(["--tier", if self.full() { "full" } else { "floor" }]);
@@ -110,12 +110,12 @@ impl Place {
         self.sandbox(flags).args(["/bin/bash", "-c", script]).output().unwrap()
     }
 
-    /// Runs a script without one.
+    /// Runs a script without a sandbox.
     pub(crate) fn unconfined(&self, script: &str) -> Output {
         self.command("/bin/bash").args(["-c", script]).output().unwrap()
     }
 
-    /// Every file beneath `name` and what it holds.
+    /// Returns every file beneath `name` and its content.
     pub(crate) fn contents(&self, name: &str) -> Vec<(PathBuf, String)> {
         let mut found = vec![];
         collect(&self.path(name), &mut found);
@@ -135,18 +135,16 @@ fn collect(path: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Standard output as text.
 pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Standard error as text.
 pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Copies a program by another process: one that is forked here by another thread while the copy is open for writing
-/// would inherit it, and the copy could not be executed (ETXTBSY).
+/// Copies a program in another process: a child that another thread forks here while the copy is open for
+/// writing would inherit it, and the copy could not be executed (ETXTBSY).
 fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use nix::libc;
 use sandbox_exec::command::{REAP, reap};
 
-/// The C library calls it before `main`: the harness would read the argument, and has threads.
+/// Called by the C library before `main`: the harness would read the argument, and has threads.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = reap_if_asked;

@@ -13,7 +13,7 @@ use nix::unistd::pipe2;
 use super::order::{encoded, pass};
 use super::place::Place;
 
-/// A sandbox-exec that was executed before its order.
+/// Running sandbox-exec that was executed before its order.
 pub(crate) struct Waiting {
     child: Child,
     orders: File,
@@ -37,7 +37,7 @@ impl Waiting {
         self.child.id()
     }
 
-    /// It sleeps in the read of its order.
+    /// Waits until it sleeps in the read of its order.
     fn until_it_waits(&self) {
         let patience = Instant::now() + Duration::from_mins(1);
         let waits = || {
@@ -45,7 +45,7 @@ impl Waiting {
             let comm = fs::read_to_string(format!("/proc/{}/comm", self.child.id())).unwrap();
             let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
             let sleeps = stat.rsplit_once(") ").unwrap().1.starts_with('S');
-            // A plain user may not see the call of what is not dumpable.
+            // A plain user may not see the call of a process that is not dumpable.
             comm == "sandbox-exec\n" && sleeps && (call.is_empty() || call.starts_with("0 0x14 "))
         };
         while !waits() {
@@ -54,7 +54,7 @@ impl Waiting {
         }
     }
 
-    /// What it holds open, by its paths, if we may look.
+    /// Returns the paths of its open files, if they are visible.
     pub(crate) fn open(&self) -> Option<Vec<String>> {
         let directory = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
         let links = directory.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
@@ -67,7 +67,7 @@ impl Waiting {
         self.child.wait_with_output().unwrap()
     }
 
-    /// Its end, when nobody orders anything.
+    /// Returns its result without an order.
     pub(crate) fn without_order(self) -> Output {
         drop(self.orders);
         self.child.wait_with_output().unwrap()

@@ -10,7 +10,7 @@ pub(crate) const STREAM: c_int = libc::SOCK_STREAM;
 pub(crate) const DATAGRAM: c_int = libc::SOCK_DGRAM;
 pub(crate) const SEQPACKET: c_int = libc::SOCK_SEQPACKET;
 
-/// The error number of a result, 0 if there was none.
+/// Returns the error number of a result, 0 on success.
 pub(crate) fn errno<T>(result: io::Result<T>) -> c_int {
     result.map_or_else(|error| error.raw_os_error().unwrap(), |_| 0)
 }
@@ -30,7 +30,7 @@ pub(crate) fn try_socket_of(family: c_int, style: c_int, protocol: c_int) -> io:
     Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(socket).unwrap()) })
 }
 
-/// A `sockaddr_un`; a name that begins with a null byte is abstract.
+/// Returns a `sockaddr_un`; a name that starts with a null byte is abstract.
 pub(crate) fn unix(path: impl AsRef<Path>) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let mut address = u16::try_from(libc::AF_UNIX).unwrap().to_ne_bytes().to_vec();
@@ -38,7 +38,7 @@ pub(crate) fn unix(path: impl AsRef<Path>) -> Vec<u8> {
     address
 }
 
-/// A `sockaddr_in` or `sockaddr_in6`.
+/// Returns a `sockaddr_in` or `sockaddr_in6`.
 pub(crate) fn internet(address: &str) -> Vec<u8> {
     let address: std::net::SocketAddr = address.parse().unwrap();
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -88,7 +88,7 @@ pub(crate) fn send_to(socket: &OwnedFd, data: &[u8], address: &[u8], flags: c_in
     })
 }
 
-/// A header over borrowed parts.
+/// Returns a header over borrowed parts.
 pub(crate) fn header(parts: &mut [libc::iovec], address: &[u8], control: &[u8]) -> libc::msghdr {
     // SAFETY: integers and pointers, which may be null.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -120,7 +120,7 @@ pub(crate) fn send_message(
     check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) })
 }
 
-/// Sends each of `data` to `address`; how many were sent, and the length of each.
+/// Sends each of `data` to `address`; returns the number of sent messages, and the length of each.
 pub(crate) fn send_messages(
     socket: &OwnedFd,
     data: &[&[u8]],
@@ -138,7 +138,7 @@ pub(crate) fn send_messages(
     check(sent as isize).map(|sent| (sent, headers.iter().map(|header| header.msg_len).collect()))
 }
 
-/// Control data of one item.
+/// Returns control data of one item.
 pub(crate) fn control(level: c_int, kind: c_int, content: &[u8]) -> Vec<u8> {
     let mut item = (16 + content.len()).to_ne_bytes().to_vec();
     item.extend(level.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Every call that changes metadata, on files of any kind.
+//! Calls that change metadata, all of them, on files of any kind.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,10 +8,10 @@ use std::ptr::null;
 
 use nix::libc::{self, c_int, c_long};
 
-/// The error number that each call of a table ended with, 0 for none.
+/// Error number of each call of a table, 0 for success.
 pub(crate) type Answers = Vec<(&'static str, c_int)>;
 
-/// What the libc crate does not name for every target; the same numbers on each.
+/// Constants that the libc crate does not define for every target; the same numbers on each.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
@@ -24,7 +24,7 @@ const SET_VERSION_OF_EXT4: libc::Ioctl = 0x4008_6604;
 const GET_MORE_FLAGS: libc::Ioctl = 0x801C_581F_u32 as _;
 const SET_MORE_FLAGS: libc::Ioctl = 0x401C_5820;
 const SET_FAT_ATTRIBUTES: libc::Ioctl = 0x4004_7211;
-/// The flag that only dump(8) looks at, by both interfaces.
+/// Flag that only dump(8) reads, by both interfaces.
 const NO_DUMP: u32 = 0x40;
 const NO_DUMP_MORE: u32 = 0x80;
 
@@ -49,7 +49,7 @@ pub(crate) fn c_path(path: impl AsRef<Path>) -> CString {
     CString::new(path.as_ref().as_os_str().as_bytes()).unwrap()
 }
 
-/// Every call that takes a path, on the same one.
+/// Makes every call that takes a path, on the same one.
 pub(crate) fn by_path(path: impl AsRef<Path>) -> Answers {
     let (path, here) = (c_path(path), libc::AT_FDCWD);
     let path = path.as_ptr();
@@ -88,7 +88,7 @@ pub(crate) fn by_path(path: impl AsRef<Path>) -> Answers {
     }
 }
 
-/// Every call that takes a descriptor, and those that take one in the place of a path.
+/// Makes every call that takes a descriptor, and those that take one in the place of a path.
 pub(crate) fn by_descriptor(file: &OwnedFd) -> Answers {
     let (file, empty, here) = (file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
     // SAFETY: integers.
@@ -114,7 +114,7 @@ pub(crate) fn by_descriptor(file: &OwnedFd) -> Answers {
     answers
 }
 
-/// The requests of `ioctl` that change flags.
+/// Makes the requests of `ioctl` that change flags.
 fn flags(file: c_int) -> Answers {
     let (mut flags, mut more, version) = (0_u32, [0_u32; 7], 7_u32);
     // SAFETY: the kernel writes and reads an integer, or a structure of 28 bytes.

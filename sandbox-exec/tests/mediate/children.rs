@@ -1,4 +1,4 @@
-//! Processes that a mediated program makes, and what its mediator, which is its parent, has open.
+//! Processes that a mediated program creates, and the open files of its mediator, which is its parent.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
-/// A process of its own, to be ended.
+/// Starts a process, to be ended.
 pub(crate) fn in_child(life: impl FnOnce()) -> Pid {
     // SAFETY: this process has one thread.
     match unsafe { fork() }.unwrap() {
@@ -28,20 +28,21 @@ pub(crate) fn end(child: Pid) {
     waitpid(child, None).unwrap();
 }
 
-/// As fork(2), with flags.
+/// Forks with flags.
 pub(crate) fn with_flags(flags: c_int) -> std::io::Result<libc::pid_t> {
     let flags = c_long::from(flags | libc::SIGCHLD);
-    // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2); this process has one thread.
+    // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2); this process has
+    // one thread.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     if pid < 0 { Err(std::io::Error::last_os_error()) } else { Ok(libc::pid_t::try_from(pid).unwrap()) }
 }
 
-/// How many descriptors the mediator has.
+/// Returns the number of the mediator's descriptors.
 pub(crate) fn open_there() -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", getppid())).unwrap().count()
 }
 
-/// What they are.
+/// Returns the mediator's open files.
 fn all_there() -> Vec<String> {
     let entries = std::fs::read_dir(format!("/proc/{}/fd", getppid())).unwrap();
     let links = entries.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());

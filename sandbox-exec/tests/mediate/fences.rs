@@ -1,4 +1,4 @@
-//! Fences: as a worker and its reapers bound the signals of commands.
+//! Fences, by which a worker and its reapers bound the signals of commands.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::harness::{as_each_user, pipe};
 use crate::kill::{HANDLED, SIGUSR1, daemon, ended_well, forked, noting};
 use crate::victims::{FORMS, OWNERS, Victim, call};
 
-/// As a worker, its reaper and a command do: the fence, then `life` in a child of it that is no orphan's.
+/// Imitates a worker, its reaper and a command: the fence, then `life` in a child that is no orphan's.
 fn behind_a_fence(life: impl FnOnce(pid_t)) -> Pid {
     forked(|| {
         setsid().unwrap();
@@ -21,7 +21,7 @@ fn behind_a_fence(life: impl FnOnce(pid_t)) -> Pid {
             setpgid(Pid::from_raw(0), Pid::from_raw(0)).unwrap();
             life(reaper);
         }));
-        // And what the child left behind.
+        // Also waits for orphans of the child.
         while let Ok(status) = waitpid(None, None) {
             assert!(matches!(status, WaitStatus::Exited(_, 0)), "{status:?}");
         }

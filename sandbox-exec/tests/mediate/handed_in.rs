@@ -1,4 +1,5 @@
-//! Sockets of the host's network namespace in the hands of a program in a private one: as its standard input, say.
+//! Sockets of the host's network namespace that a program in a private one has, for example as its standard
+//! input.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -17,7 +18,7 @@ use crate::harness::{Place, as_each_user};
 /// `struct sockaddr` without a family: undoes a connection.
 const NO_ADDRESS: [u8; 16] = [0; 16];
 
-/// The answers of every call that names where to.
+/// Returns the answers of every call that names a destination.
 fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     [
         errno(connect(socket, to)),
@@ -41,7 +42,7 @@ fn internet_sockets_lead_to_nobody_but_their_peers() {
         let connected: OwnedFd = connected.into();
         let (fresh, datagrams) = (socket(libc::AF_INET, STREAM), socket(libc::AF_INET, DATAGRAM));
         place.mediated(|| {
-            // On the host's network a peer can be left for none, and none be found.
+            // On the host's network a peer can be dissolved, and the socket have none.
             if place.tier() == Tier::Full {
                 assert_eq!(errno(connect(&connected, &NO_ADDRESS)), libc::EACCES);
             }
@@ -51,7 +52,7 @@ fn internet_sockets_lead_to_nobody_but_their_peers() {
                 place.refusal_of_handed_in()
             );
             assert_eq!(each_datagram(&datagrams, &datagram), [place.refusal_of_handed_in(); 4]);
-            // What it is for still works.
+            // Its normal use still works.
             TcpStream::from(connected.try_clone().unwrap()).write_all(b"hello").unwrap();
             assert_eq!(send_message(&connected, b"!", &[], &[], 0).unwrap(), 1);
         });

@@ -1,4 +1,4 @@
-//! A mediator and a program under it, in processes of their own.
+//! Mediator and a program under it, in processes of their own.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -33,20 +33,20 @@ use crate::machine::{Machine, deny_as_containers_do, drop_capabilities, private_
 use crate::messages::receive_descriptor;
 use crate::stuck::stuck;
 
-/// A test waits so many seconds for a process, which lives for twice as many at most.
+/// Seconds that a test waits for a process, which lives at most twice as long.
 const PATIENCE: u16 = 300;
 const LONGEST: u32 = 2 * PATIENCE as u32;
 
-/// A user that owns nothing.
+/// User that owns nothing.
 const PLAIN: u32 = 12345;
 
-/// A directory of the user's, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
+/// Directory of the user's, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
     tier: Tier,
     machine: Machine,
-    /// Whether the mediator is in a domain with scopes, so that the kernel judges abstract names.
+    /// True if the mediator is in a domain with scopes, so that the kernel judges abstract names.
     scoped: bool,
     outside: RefCell<Vec<RawFd>>,
 }
@@ -58,7 +58,7 @@ pub(crate) fn as_each_user(test: impl Fn(&Place)) {
     }
 }
 
-/// The same twice: abstract names are judged by the mediator, then by the kernel.
+/// Runs a test like `as_each_user`, twice: the mediator judges abstract names, then the kernel.
 pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
     let has_scopes = Platform::probe().abi >= SCOPES;
     if !has_scopes {
@@ -71,12 +71,12 @@ pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
     }
 }
 
-/// The same in the floor alone.
+/// Runs a test like `as_each_user`, in the floor alone.
 pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
     in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
-/// The same on each machine.
+/// Runs a test like `in_the_floor`, on each machine.
 pub(crate) fn in_the_floor_on_each_machine(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         in_tiers(&[Tier::Floor], machine, &test);
@@ -93,8 +93,9 @@ pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets: in a process of its
-/// own, since the sockets of tests beside it would be inherited, and what holds a datagram socket is treated otherwise.
+/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets: in
+/// a process of its own, since the sockets of parallel tests would be inherited, and a process that holds a
+/// datagram socket is treated otherwise.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {
     match std::thread::current().name() {
         Some(name) if name != "main" && !is_alone() => alone(name),
@@ -105,14 +106,15 @@ pub(crate) fn as_containers(test: impl Fn(&Place)) {
 /// Set for a test that was started by itself.
 const ALONE: &str = "BAILIWICK_TEST_ALONE";
 
-/// Whether no other test runs in this process; nextest runs each by itself.
+/// True if no other test runs in this process; nextest runs each by itself.
 fn is_alone() -> bool {
     [ALONE, "NEXTEST"].iter().any(|name| std::env::var_os(name).is_some())
 }
 
 fn alone(name: &str) {
     let mut test = Command::new(std::env::current_exe().unwrap());
-    // What tests beside it have open for their children is none of its: it counts descriptors.
+    // Descriptors that parallel tests have open for their children must not be inherited: the test counts
+    // descriptors.
     // SAFETY: system calls.
     unsafe { test.pre_exec(|| sandbox_exec::descriptors::close_all_but(&[])) };
     let done = test.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
@@ -160,17 +162,16 @@ impl Place {
         place
     }
 
-    /// Whether sockets are made by the mediator: what differs then is said where it is tested.
+    /// True if the mediator makes sockets: tests name the differences.
     pub(crate) fn makes_sockets(&self) -> bool {
         self.machine == Machine::Container
     }
 
-    /// A path in the place.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.directory.path()).unwrap().join(name)
     }
 
-    /// The user, if it is another than this process's.
+    /// Returns the user, if it is another than this process's.
     pub(crate) fn user(&self) -> Option<u32> {
         self.user
     }
@@ -180,7 +181,7 @@ impl Place {
         self.outside.borrow_mut().push(descriptor.as_raw_fd());
     }
 
-    /// Lets the user use what the test made there.
+    /// Gives the user access to a file that the test made.
     pub(crate) fn open(&self, name: &str) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o777)).unwrap();
     }
@@ -190,7 +191,7 @@ impl Place {
         self.beside(program).finish();
     }
 
-    /// The same beside this process.
+    /// Runs a program like `unmediated`, in parallel with this process.
     pub(crate) fn beside(&self, program: impl FnOnce()) -> Child {
         Child::fork(|| {
             self.become_user();
@@ -204,28 +205,30 @@ impl Place {
         self.mediate(Network::Off, Reach::default(), program);
     }
 
-    /// Runs a program under a mediator on the host's network: with the network on in the full tier, with it off in the floor.
+    /// Runs a program under a mediator on the host's network: with the network on in the full tier, with it
+    /// off in the floor.
     pub(crate) fn on_the_hosts_network(&self, program: impl FnOnce()) {
         let net = if self.tier == Tier::Full { Network::On } else { Network::Off };
         self.mediate(net, Reach::default(), program);
     }
 
-    /// How [`Place::on_the_hosts_network`] what is not from inside is refused.
+    /// Returns the error by which [`Place::on_the_hosts_network`] denies sockets outside.
     pub(crate) fn refusal(&self) -> i32 {
         if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
     }
 
-    /// How sockets that were handed in are refused: where nobody can act on them, whatever they are to do.
+    /// Returns the error for sockets that were handed in, where the mediator cannot act on them, for any
+    /// call.
     pub(crate) fn refusal_of_handed_in(&self) -> i32 {
         if self.makes_sockets() { libc::EACCES } else { self.refusal() }
     }
 
-    /// The tier.
     pub(crate) fn tier(&self) -> Tier {
         self.tier
     }
 
-    /// Runs a program under a mediator that also performs changes of metadata. As root it has capabilities, and the program none.
+    /// Runs a program under a mediator that also performs changes of metadata. As root it has capabilities,
+    /// and the program none.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         let child = Child::fork(|| {
@@ -238,8 +241,8 @@ impl Place {
         child.finish();
     }
 
-    /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its own, else in this
-    /// one.
+    /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its
+    /// own, else in this one.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
         self.run(self.mediation(net, reach), self.machine, program);
     }
@@ -247,7 +250,7 @@ impl Place {
     /// Runs a program under a mediator of signals, on the host's network.
     pub(crate) fn mediate_signals(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
-        // Which machine it is matters to sockets.
+        // The machine matters only to sockets.
         self.run(Mediation { signals: true, ..mediation }, Machine::Bare, program);
     }
 
@@ -290,7 +293,7 @@ impl Place {
         })
     }
 
-    /// What the mediator finds out about its machine, when all that is to be outside is.
+    /// Probes the machine as the mediator does, without the descriptors that must stay outside.
     fn sockets(&self, machine: Machine) -> Sockets {
         for &number in self.outside.borrow().iter() {
             // SAFETY: in this process nobody uses it any more.
@@ -334,15 +337,16 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
     mediator.wait();
 }
 
-/// A child process that reports what it panicked with.
+/// Child process that reports its panics.
 pub(crate) struct Child {
     pid: Pid,
     report: File,
 }
 
 impl Child {
-    /// Forks. A lock that another thread holds at that moment stays locked in the child for ever, and the standard library
-    /// takes some of its own whenever a thread begins, ends or panics. A child that has such a lock is given up, and another is made.
+    /// Forks. A lock that another thread holds at that moment stays locked in the child for ever, and the
+    /// standard library takes some of its own whenever a thread starts, ends or panics. A child that has such
+    /// a lock is given up, and another is forked.
     fn fork(life: impl FnOnce()) -> Self {
         let is_alone = threads() == 1;
         loop {
@@ -397,7 +401,7 @@ impl Child {
         assert_eq!(status, WaitStatus::Exited(self.pid, 0), "{report}");
     }
 
-    /// Waits until it has ended; whether that was before long.
+    /// Waits until the child has ended; returns false if that took too long.
     fn ends(&self) -> bool {
         // SAFETY: integers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.as_raw(), 0) };
@@ -409,18 +413,18 @@ impl Child {
     }
 }
 
-/// True while a race goes on: for so long, and then until it has met what it has to, within reason: on a machine that has much else
-/// to do two threads seldom meet.
+/// True while a race continues: for this time, and then until it has met all cases, within reason: on a busy
+/// machine two threads seldom meet.
 pub(crate) fn goes_on(start: Instant, racing: Duration, has_met_all: bool) -> bool {
     start.elapsed() < racing || !has_met_all && start.elapsed() < Duration::from_mins(3)
 }
 
-/// The number of threads of this process.
+/// Returns the number of threads of this process.
 fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Acts on a thread, and waits until that is gone; whether it was not stuck.
+/// Acts on a thread, and waits until that is gone; returns false if it was stuck.
 fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -431,7 +435,7 @@ fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
         return false;
     }
     thread.join().unwrap();
-    // Namespaces are for those who have no thread, and joined is earlier than gone.
+    // Only a process without threads can enter namespaces, and the join can return before the thread is gone.
     while threads() > 1 {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Sockets from inside that have the port of one of the host's, in every way that the kernel lets both have it.
+//! Sockets from inside that share the port of one of the host's, in every way that the kernel allows.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,8 @@ fn set(socket: &OwnedFd, level: i32, name: i32) {
     assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// A bound socket; with IPv6 of IPv6 alone. A connection that was closed a moment ago, as other tests leave them, keeps no port from it.
+/// Returns a bound socket; with IPv6, of IPv6 alone. A recently closed connection of another test does not
+/// block the port.
 fn bound(style: i32, address: &str) -> OwnedFd {
     let family = if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET };
     let socket = socket(family, style);
@@ -32,7 +33,7 @@ fn bound(style: i32, address: &str) -> OwnedFd {
     socket
 }
 
-/// A port of the host is taken at all addresses of IPv6, whether a socket keeps to these or not.
+/// Checks that a port of the host counts as taken at all addresses of IPv6, with and without `IPV6_V6ONLY`.
 fn taken(address: &str) {
     let socket = socket(libc::AF_INET6, STREAM);
     set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -45,7 +46,7 @@ fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
         let both = || {
             let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
             let port = tcp.local_addr().unwrap().port();
-            // Somebody else may have it for datagrams.
+            // Another process may have it for datagrams.
             UdpSocket::bind(("127.0.0.1", port)).map(|udp| (tcp, udp, port))
         };
         let (tcp, udp, port) = std::iter::repeat_with(both).find_map(Result::ok).unwrap();
@@ -62,7 +63,7 @@ fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
                 }
             }
             taken(&format!("[::]:{port}"));
-            // The twin: what is from inside is reached at the same port, by its own address.
+            // The twin: a socket inside is reached at the same port, by its own address.
             let server = bound(STREAM, &format!("127.0.0.2:{port}"));
             listen(&server, 1);
             TcpStream::connect(("127.0.0.2", port)).unwrap();
@@ -139,7 +140,7 @@ fn a_port_that_was_reserved_inside_and_taken_by_the_host_is_the_hosts() {
     });
 }
 
-/// Where a listener was known to be is where it is looked for first.
+/// The mediator looks first where a listener was known to be.
 #[test]
 fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_hosts() {
     as_each_user(|place| {
@@ -149,7 +150,7 @@ fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_ho
             let mut port = [0; 2];
             let mut listeners = vec![];
             while left.read_exact(&mut port).is_ok() {
-                // A socket that was made here is let go up to a second later.
+                // A socket that was made here is dropped up to a second later.
                 let listener = || TcpListener::bind(("127.0.0.1", u16::from_ne_bytes(port))).ok();
                 listeners.push(std::iter::repeat_with(listener).flatten().next().unwrap());
                 taking.write_all(b"x").unwrap();
@@ -192,7 +193,7 @@ fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_ho
     });
 }
 
-/// What is sent on a connected datagram socket is not mediated.
+/// A message on a connected datagram socket is not mediated.
 #[test]
 fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     as_each_user(|place| {
@@ -228,7 +229,7 @@ fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
             host_tries();
             // Nobody receives, which the first datagram finds out.
             assert_eq!(client.send(b"x").unwrap(), 1);
-            // A receiver that was made here is let go up to a second later.
+            // A receiver that was made here is dropped up to a second later.
             while place.makes_sockets() && client.send(b"x").is_ok() {}
             if !place.makes_sockets() {
                 assert_eq!(errno(client.send(b"x")), libc::ECONNREFUSED);
@@ -247,7 +248,7 @@ fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     });
 }
 
-/// The control of the above: the host has a port that nobody inside is connected to.
+/// Control of the test above: the host has a port that nobody inside is connected to.
 #[test]
 fn a_port_that_no_sender_is_connected_to_is_anybodys() {
     as_each_user(|place| {
@@ -257,7 +258,7 @@ fn a_port_that_no_sender_is_connected_to_is_anybodys() {
             let mut port = [0; 2];
             asked.read_exact(&mut port).unwrap();
             let bind = || UdpSocket::bind(("127.0.0.1", u16::from_ne_bytes(port))).is_ok();
-            // A socket that was made here is let go up to a second later.
+            // A socket that was made here is dropped up to a second later.
             while made && !bind() {}
             made || bind()
         });
@@ -287,7 +288,8 @@ fn connected_datagram_sockets_inside_go_both_ways_and_receive_from_nobody_else()
                     client.send(b"ask").unwrap();
                     let (_, from) = server.recv_from(&mut [0; 8]).unwrap();
                     assert_eq!(from, client.local_addr().unwrap());
-                    // The one that answers has the client's port reserved in turn, and is not heard: the client hears the server.
+                    // The one that answers has the client's port reserved in turn, and is not heard: the
+                    // client hears the server.
                     let other = new().unwrap();
                     other.connect(from).unwrap();
                     other.send(b"evil").unwrap();
@@ -331,7 +333,8 @@ fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
     });
 }
 
-/// A listener that shares its port. A connection that the broker closes a moment later than its program keeps no port from it.
+/// Returns a listener that shares its port. A connection that the broker closes a moment later than its
+/// program does not block the port.
 fn sharing(port: u16) -> TcpListener {
     let socket = socket(libc::AF_INET, STREAM);
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR);
@@ -343,7 +346,7 @@ fn sharing(port: u16) -> TcpListener {
     listener
 }
 
-/// Connections to a port that is shared, of which the kernel leads each to one of its listeners.
+/// Number of connections to a shared port; the kernel gives each to one of its listeners.
 const CONNECTIONS: usize = 40;
 
 fn connect_often(port: u16) {
@@ -356,7 +359,7 @@ fn connect_often(port: u16) {
 fn a_listener_that_lets_one_outside_have_its_port_too_is_not_reached_any_more() {
     as_each_user(|place| {
         if place.makes_sockets() {
-            // Each is asked about among all that have its port, whoever they are: as where nothing is shared.
+            // Each is looked up among all sockets of its port: as where nothing is shared.
             return;
         }
         let (mut told, mut tell) = pipe();
@@ -389,7 +392,7 @@ fn a_listener_that_lets_one_outside_have_its_port_too_is_not_reached_any_more() 
                 }
             };
             refused();
-            // Whoever comes last is preferred by some kernels, and it is nobody from inside.
+            // Some kernels prefer the newest socket, which is not from inside.
             let last = socket(libc::AF_INET, STREAM);
             set(&last, libc::SOL_SOCKET, libc::SO_REUSEPORT);
             assert_eq!(errno(bind(&last, &internet(&address.to_string()))), libc::EADDRINUSE);

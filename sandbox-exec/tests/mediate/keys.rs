@@ -1,4 +1,5 @@
-//! The other parts of the keys by which the kernel knows ports and names: family, protocol, network namespace.
+//! Other parts of the keys by which the kernel identifies ports and names: family, protocol, network
+//! namespace.
 
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -16,10 +17,10 @@ use crate::harness::as_each_user;
 use crate::machine::raise_loopback;
 use crate::network::{each_call, family, on};
 
-/// Loopback in every family that the kernel has it in.
+/// Loopback addresses in every family of the kernel.
 const ADDRESSES: [&str; 4] = ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::]"];
 
-/// A socket that answers at an address, and does not wait.
+/// Returns a socket that answers at an address, and does not wait.
 fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
     let server = socket(family(address), style | libc::SOCK_NONBLOCK);
     bind(&server, &internet(address))?;
@@ -29,7 +30,7 @@ fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
     Ok(server)
 }
 
-/// How often it was reached.
+/// Returns the number of times that it was reached.
 fn reached(style: i32, server: &OwnedFd) -> usize {
     let server = server.try_clone().unwrap();
     if style == STREAM {
@@ -64,7 +65,7 @@ fn a_port_taken_inside_in_another_family_or_protocol_opens_none_of_the_hosts() {
     });
 }
 
-/// The answers of every call on a socket that was handed in.
+/// Returns the answers of every call on a socket that was handed in.
 fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     [
         errno(connect(socket, to)),
@@ -74,7 +75,7 @@ fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     ]
 }
 
-/// UDP-Lite (RFC 3828), which no program inside can make, and somebody may hand in.
+/// UDP-Lite (RFC 3828), which no program inside can create, but which may be handed in.
 #[test]
 fn a_port_taken_inside_opens_none_of_another_protocol() {
     as_each_user(|place| {
@@ -96,7 +97,7 @@ fn a_port_taken_inside_opens_none_of_another_protocol() {
     });
 }
 
-/// What a thread makes in a network namespace of its own.
+/// Creates an object in a thread in a network namespace of its own.
 fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     let act = || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
@@ -106,14 +107,14 @@ fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// A port that the kernel chooses for nobody, and another for each that asks: two sockets are to have it in two namespaces.
+/// Returns a port that the kernel gives to no other socket: two sockets need it in two namespaces.
 fn unused_port() -> u16 {
     static ASKED: AtomicU16 = AtomicU16::new(0);
     let pid = u16::try_from(std::process::id() % 10_000).unwrap();
     20_000 + pid + ASKED.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A socket of another namespace, which was handed in: names are those of its own one.
+/// A socket of another namespace, which was handed in: names are those of its own namespace.
 #[test]
 fn a_name_taken_inside_opens_none_of_another_namespace() {
     if !Uid::effective().is_root() {

@@ -1,4 +1,4 @@
-//! Signals under a mediator of signals: whom they reach, in every form.
+//! Signals under a mediator of signals: the targets that they reach, in every form.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -16,12 +16,12 @@ use crate::victims::{FORMS, OWNERS, Victim, call, got, pidfd, queued};
 const RACING: Duration = Duration::from_millis(700);
 pub(crate) const SIGUSR1: i64 = libc::SIGUSR1 as i64;
 
-/// Runs a life in a child of this process; its exit status.
+/// Runs a life in a child of this process; returns its exit status.
 fn in_child(life: impl FnOnce()) -> WaitStatus {
     waitpid(forked(life), None).unwrap()
 }
 
-/// A child that does not outlive this process.
+/// Forks a child that does not outlive this process.
 pub(crate) fn forked(life: impl FnOnce()) -> Pid {
     daemon(|| {
         // SAFETY: integers.
@@ -72,7 +72,8 @@ fn no_form_of_a_signal_reaches_a_stranger() {
 fn what_is_above_is_not_reached() {
     as_each_user(|place| {
         place.mediate_signals(|| {
-            // As every program does that is executed here: who runs this test may lead the group that it is in.
+            // As every program that is executed here: the parent of this test may lead the group that it is
+            // in.
             setsid().unwrap();
             let broker = getppid().as_raw();
             let above = crate::victims::status(broker, "PPid:").parse::<pid_t>().unwrap();

@@ -1,5 +1,5 @@
-//! How long sockets live that the mediator makes, where it may not duplicate those of its callers: as long as their programs have them,
-//! and not a moment longer that anybody could notice.
+//! Lifetime of sockets that the mediator makes, where it may not duplicate those of its callers: as long as
+//! their programs have them, and not visibly longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -14,7 +14,7 @@ use crate::calls::{STREAM, connect, errno, internet, socket};
 use crate::children::{end, in_child, open_there, wait_until_open_there};
 use crate::harness::{as_containers, as_each_user};
 
-/// With a duplicate that somebody keeps there would be no end.
+/// A duplicate that another process keeps would delay the end for ever.
 #[test]
 fn the_end_of_a_connection_is_seen_at_once() {
     as_each_user(|place| {
@@ -24,7 +24,7 @@ fn the_end_of_a_connection_is_seen_at_once() {
                 let client = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
                 let mut accepted = tcp.accept().unwrap().0;
                 drop(client);
-                // Nobody is left who could send, so that this returns, or the test never ends.
+                // Returns because no sender is left, or the test never ends.
                 assert_eq!(accepted.read(&mut [0]).unwrap(), 0);
             }
             let server = UnixListener::bind(&path).unwrap();
@@ -83,7 +83,7 @@ fn a_listener_lives_as_long_as_any_process_has_it() {
                 assert_eq!(text, "here");
             }
             end(child);
-            // Where the mediator accepts, it may be about to notice that the process is gone.
+            // If the mediator accepts, it may be about to notice that the process is gone.
             while TcpStream::connect(address).is_ok() {}
             assert_eq!(errno(TcpStream::connect(address)), libc::ECONNREFUSED);
         });
@@ -111,7 +111,7 @@ fn what_is_closed_is_let_go_and_too_many_are_refused() {
             // The first may be held still.
             assert!((4095..=4096).contains(&all.len()), "{}", all.len());
             drop(all);
-            // As many as one likes, one after the other.
+            // Any number, one after the other.
             for _ in 0..5000 {
                 drop(socket(libc::AF_INET, STREAM));
             }

@@ -1,4 +1,4 @@
-//! What a process is made to be before it is a mediator or a program.
+//! Preparation of a process before it is a mediator or a program.
 
 use std::fs;
 
@@ -7,16 +7,16 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
-/// What the mediator may do.
+/// Calls that the mediator may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// All that it wants.
+    /// All calls that it needs.
     Bare,
-    /// What the profile of a container allows, which denies `pidfd_getfd` and `kcmp`.
+    /// Calls that the profile of a container allows, which denies `pidfd_getfd` and `kcmp`.
     Container,
 }
 
-/// Denies this process, and those that it makes, what Docker's profile denies without `CAP_SYS_PTRACE`.
+/// Denies this process, and its children, the calls that Docker's profile denies without `CAP_SYS_PTRACE`.
 pub(crate) fn deny_as_containers_do() {
     let rules = [libc::SYS_pidfd_getfd, libc::SYS_kcmp].map(|call| (call, vec![]));
     let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
@@ -26,7 +26,7 @@ pub(crate) fn deny_as_containers_do() {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// A network namespace with nothing but lo, which is up.
+/// Enters a network namespace with nothing but lo, which is up.
 pub(crate) fn private_network() {
     let (uid, gid) = (Uid::effective(), Gid::effective());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).unwrap();
@@ -38,7 +38,7 @@ pub(crate) fn private_network() {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }, 0);
 }
 
-/// Has the loopback device of a network namespace work.
+/// Switches the loopback device of a network namespace on.
 pub(crate) fn raise_loopback() {
     // SAFETY: a structure of bytes and integers, which the kernel reads.
     unsafe {

@@ -1,4 +1,5 @@
-//! Sockets that the mediator makes, where it may not duplicate those of its callers: what a program sees of that.
+//! Sockets that the mediator makes, where it may not duplicate those of its callers: visible effects for a
+//! program.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};

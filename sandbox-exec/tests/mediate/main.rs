@@ -1,4 +1,4 @@
-//! The mediator on real processes: what it denies, what keeps working, and that it is never outrun.
+//! Mediator on real processes: its denials, the calls that keep working, and races that it must win.
 
 #![expect(
     clippy::unwrap_used,

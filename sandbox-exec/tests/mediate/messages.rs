@@ -1,4 +1,4 @@
-//! What is sent: descriptors, credentials, many bytes, too many bytes; and what hostile headers get.
+//! Messages: descriptors, credentials, many bytes, too many bytes; and the answers to hostile headers.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -39,7 +39,8 @@ fn descriptors_pass_over_pairs_and_over_paths() {
             let server = UnixDatagram::bind(place.path("in/server")).unwrap();
             let to = unix(place.path("in/server"));
             let sent = errno(send_message(&socket(libc::AF_UNIX, DATAGRAM), b"x", &to, &rights, 0));
-            // A message with an address is sent by the mediator, which has nothing of the caller's but the sockets that it made.
+            // The mediator sends messages with an address, and has none of the caller's files but the sockets
+            // that it made.
             assert_eq!(sent, if place.makes_sockets() { libc::EPERM } else { 0 });
             drop(write);
             let mut passed = vec![receive_descriptor(&right)];
@@ -97,7 +98,7 @@ fn credentials_are_the_callers_own_or_refused() {
             let (pid, uid) = (std::process::id(), nix::unistd::getuid().as_raw());
             assert_eq!(credentials(pid, uid), 0);
             assert_eq!(credentials(1, uid), libc::EPERM);
-            // The kernel itself, where it is left to it, does not know the user in a namespace of its own.
+            // If the call is left to the kernel, the kernel does not know the user in a namespace of its own.
             let unknown = place.makes_sockets() && place.tier() == Tier::Full;
             assert_eq!(credentials(pid, uid + 1), if unknown { libc::EINVAL } else { libc::EPERM });
         });

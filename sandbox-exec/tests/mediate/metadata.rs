@@ -1,4 +1,4 @@
-//! Changes of metadata: outside of the tree none is made, by whatever call and path; inside each is, as the kernel makes it.
+//! Changes of metadata: denied outside of the tree, by any call and path; performed inside as by the kernel.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ use crate::changes::{Answers, TIMES, by_descriptor, by_path, c_path, outcome};
 use crate::harness::{Place, in_the_floor, pipe};
 use crate::paths::{forms, open_path};
 
-/// Moves with every change of metadata.
+/// Returns the change time, which moves with every change of metadata.
 pub(crate) fn changed(path: &Path) -> (i64, i64) {
     let status = fs::symlink_metadata(path).unwrap();
     (status.ctime(), status.ctime_nsec())
 }
 
-/// A file of the user's.
+/// Creates a file of the user's.
 pub(crate) fn make(place: &Place, name: &str) -> PathBuf {
     let path = place.path(name);
     fs::write(&path, "content").unwrap();
@@ -28,7 +28,7 @@ pub(crate) fn make(place: &Place, name: &str) -> PathBuf {
     path
 }
 
-/// How an act ends without a mediator.
+/// Returns the outcome of an act without a mediator.
 fn without(place: &Place, act: impl FnOnce() -> Answers) -> String {
     let (mut told, mut tell) = pipe();
     place.unmediated(|| write!(tell, "{:?}", act()).unwrap());
@@ -46,7 +46,8 @@ fn reading(path: &Path) -> OwnedFd {
     File::open(path).unwrap().into()
 }
 
-/// Each call by each form of a path; where that ends in a link, without the calls that change a link itself.
+/// Makes each call by each form of a path; if that ends in a link, without the calls that change a link
+/// itself.
 fn by_each_form(place: &Place, directory: &str) -> Vec<(PathBuf, Answers)> {
     let there = place.path(directory);
     std::env::set_current_dir(&there).unwrap();
@@ -154,7 +155,7 @@ fn directories_fifos_sockets_and_links_are_changed_inside_alone() {
     });
 }
 
-/// The calls that change a link itself.
+/// Makes the calls that change a link itself.
 fn of_link(path: &Path) -> Answers {
     let (path, here, itself) = (c_path(path), libc::AT_FDCWD, libc::AT_SYMLINK_NOFOLLOW);
     let path = path.as_ptr();
@@ -174,7 +175,8 @@ fn of_link(path: &Path) -> Answers {
     }
 }
 
-/// What nobody outside has a name of is its holders'; what the kernel shares among programs is not.
+/// An object without a name outside belongs to its holders; an object that the kernel shares among programs
+/// does not.
 #[test]
 fn what_has_no_name_is_its_holders() {
     in_the_floor(|place| {
@@ -210,7 +212,7 @@ fn what_has_no_name_is_its_holders() {
             for shared in ["/proc/self/ns/net", "/proc/self/status", "/dev/null", "/dev/full"] {
                 assert_eq!(fchmod(&reading(Path::new(shared))), libc::EACCES, "{shared}");
             }
-            // Its last name was outside, and somebody outside may have it open.
+            // Its last name was outside, and a process outside may have it open.
             let held = reading(&outside);
             fs::hard_link(place.path("in/../out/deleted"), place.path("out/other")).unwrap();
             fs::remove_file(&outside).unwrap();
@@ -228,7 +230,8 @@ fn fchmod(file: &OwnedFd) -> i32 {
     outcome(unsafe { libc::fchmod(file.as_raw_fd(), 0o640) }.into())
 }
 
-/// Somebody else's pipes, by `/proc`: a confined caller's domain would keep it from them, this process is in none.
+/// Pipes of another process, through `/proc`: a confined caller's domain would deny them, but this process is
+/// in no domain.
 #[test]
 fn what_another_process_has_open_is_not_reached_through_proc() {
     in_the_floor(|place| {
@@ -302,7 +305,8 @@ fn make_here(path: &Path) -> std::ffi::CString {
     c_path(path)
 }
 
-/// As the broker cannot see whose descriptors and memory they are, its calls are refused, not performed on something else.
+/// The broker cannot identify the caller's descriptors and memory, so its calls fail instead of acting on
+/// other files.
 #[test]
 fn a_caller_that_is_not_dumpable_is_refused() {
     in_the_floor(|place| {

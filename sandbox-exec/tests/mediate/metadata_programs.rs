@@ -8,20 +8,20 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{Place, in_the_floor, pipe};
 
-/// Files of every kind, with modes, times and attributes that no program makes by itself.
+/// Files of every kind, with modes, times and attributes that no program sets by itself.
 const SOURCE: &str = "umask 022; mkdir -p s/d/e; echo one > s/f; ln s/f s/hard; ln -s f s/link; ln -s /nowhere s/dangling
     mkfifo s/fifo; echo 'echo run' > s/d/run; chmod 751 s/f; chmod 700 s/d/run; chmod 500 s/d/e; chmod 1777 s/d
     python3 -c 'import os; os.setxattr(\"s/f\", \"user.name\", b\"value\")'
     touch -h -d @7.123456789 s/link s/dangling; touch -d @86400.5 s/f s/fifo s/d/run s/d/e s/d s";
 
-/// What is then there: names, kinds, modes, owners, times to the nanosecond, targets and attributes.
+/// Lists the result: names, kinds, modes, owners, times to the nanosecond, targets and attributes.
 const LIST: &str = "touch -d @3 .; find . -printf '%p %y %m %U %G %T@ %l\\n' | sort
     python3 -c 'import os
 for top, _, files in os.walk(\".\"):
     for f in files:
         p = os.path.join(top, f); print(p, sorted((a, os.getxattr(p, a)) for a in os.listxattr(p, follow_symlinks=False)) if not os.path.islink(p) else [])' | sort";
 
-/// Runs a script of a shell in a directory; what it printed, or how it failed.
+/// Runs a script of a shell in a directory; returns its output, or its failure.
 fn run(directory: &Path, script: &str) -> String {
     let output = Command::new("/bin/sh")
         .args(["-ec", script])
@@ -37,7 +37,7 @@ fn run(directory: &Path, script: &str) -> String {
     format!("{text}{}", output.status)
 }
 
-/// What a script leaves without a mediator, from a fresh source.
+/// Returns the result of a script without a mediator, from a fresh source.
 fn without(place: &Place, name: &str, script: &str) -> String {
     let directory = fresh(place, name);
     let (mut told, mut tell) = pipe();
@@ -58,7 +58,7 @@ fn fresh(place: &Place, name: &str) -> std::path::PathBuf {
     directory
 }
 
-/// A script leaves the same with a mediator, if it ends well without one.
+/// Asserts that a script leaves the same with a mediator, if it succeeds without one.
 fn leaves_the_same(script: &str) {
     in_the_floor(|place| {
         let script = format!("{script}\n{LIST}");

@@ -14,7 +14,7 @@ use crate::metadata::{changed, make};
 
 const RACING: Duration = Duration::from_millis(700);
 
-/// How often an act ended well, was denied, and ended otherwise.
+/// Number of times that an act succeeded, was denied, and ended otherwise.
 #[derive(Debug, Default)]
 struct Count {
     done: usize,
@@ -32,7 +32,7 @@ impl Count {
     }
 }
 
-/// Acts again and again while another thread swaps.
+/// Acts repeatedly while another thread swaps.
 fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64, has_met_all: impl Fn(&Count) -> bool) -> Count {
     let over = AtomicBool::new(false);
     let mut count = Count::default();
@@ -55,7 +55,7 @@ fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64, has_met_all: impl Fn(&Cou
     count
 }
 
-/// Acts until it was done as well as denied.
+/// Acts until both cases occurred: success and denial.
 fn assert_raced(swap: impl Fn() + Sync, act: impl Fn() -> i64) {
     let count = race(swap, act, Count::has_met_both);
     assert!(count.has_met_both(), "no race: {count:?}");
@@ -94,7 +94,8 @@ fn a_path_that_changes_in_memory_never_changes_what_is_outside() {
     });
 }
 
-/// A directory of the tree and a link to one outside change places, at the end of the path, in its middle, and above.
+/// A directory of the tree and a link to one outside change places, at the end of the path, in its middle,
+/// and above.
 #[test]
 fn a_directory_that_is_exchanged_with_a_link_never_leads_outside() {
     in_the_floor(|place| {
@@ -156,7 +157,7 @@ fn a_descriptor_that_is_replaced_never_changes_what_is_outside() {
     });
 }
 
-/// What moves within the tree is in it all the time.
+/// A file that moves within the tree is in it all the time.
 #[test]
 fn what_moves_within_the_tree_is_changed_all_the_same() {
     in_the_floor(|place| {
@@ -174,7 +175,7 @@ fn what_moves_within_the_tree_is_changed_all_the_same() {
             assert!(count.done > 0 && count.denied == 0 && count.other == 0, "{count:?}");
             let path = c_path(place.path("in/a/b/file"));
             let count = race(swap, || chmod(&path), Count::has_met_one);
-            // It may be away when it is looked for.
+            // The file may be away when it is looked up.
             assert!(count.done > 0 && count.denied == 0, "{count:?}");
         });
     });

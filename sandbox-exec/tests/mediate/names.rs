@@ -1,4 +1,5 @@
-//! Abstract names of unix sockets on the host's network, as the kernel knows them: one for each type of socket.
+//! Abstract names of unix sockets on the host's network, as the kernel identifies them: one for each type of
+//! socket.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,7 +26,7 @@ fn address(place: &Place, label: &str) -> Vec<u8> {
     unix(format!("\0{}", name(place, label)))
 }
 
-/// A socket that answers at a name, and does not wait; or why there is none.
+/// Returns a socket that answers at a name, and does not wait; or the error.
 fn server(style: i32, name: &[u8]) -> std::io::Result<OwnedFd> {
     let server = socket(libc::AF_UNIX, style | libc::SOCK_NONBLOCK);
     bind(&server, name)?;
@@ -35,7 +36,7 @@ fn server(style: i32, name: &[u8]) -> std::io::Result<OwnedFd> {
     Ok(server)
 }
 
-/// The answers of every call that leads to a name, each on a fresh socket of the type.
+/// Returns the answers of every call that leads to a name, each on a fresh socket of the type.
 fn each_call(style: i32, to: &[u8]) -> Vec<i32> {
     let new = || socket(libc::AF_UNIX, style);
     let mut answers = vec![errno(connect(&new(), to))];
@@ -47,7 +48,7 @@ fn each_call(style: i32, to: &[u8]) -> Vec<i32> {
     answers
 }
 
-/// Whether somebody has connected, or sent something.
+/// True if a client has connected, or sent a message.
 fn is_reached(style: i32, server: &OwnedFd) -> bool {
     match style {
         DATAGRAM => recv(server.as_raw_fd(), &mut [0], MsgFlags::empty()).is_ok(),
@@ -89,7 +90,7 @@ fn a_name_of_each_type_taken_inside_is_reached_from_inside() {
         on(place, || {
             for style in TYPES {
                 let name = address(place, &format!("own-{style}"));
-                // One that others are beside.
+                // A server among others of the other types.
                 let _others: Vec<_> = TYPES
                     .iter()
                     .filter(|&&other| other != style)
@@ -122,7 +123,7 @@ fn one_that_hears_its_peer_alone_says_so() {
     });
 }
 
-/// A listener is gone, and what it accepted still has its name.
+/// A listener is gone, and its accepted socket still has its name.
 #[test]
 fn what_an_own_listener_accepted_does_not_stand_for_the_name() {
     by_each_judge(|place| {
@@ -152,7 +153,7 @@ fn what_an_own_listener_accepted_does_not_stand_for_the_name() {
     });
 }
 
-/// Whoever connected is let in, or not.
+/// Checks if a client that connected is let in.
 fn meets_a_stranger(place: &Place, run: impl FnOnce(&dyn Fn() -> i32)) {
     let own = SocketAddr::from_abstract_name(name(place, "met")).unwrap();
     let ((mut bound, binding), (connected, mut connecting)) = (pipe(), pipe());

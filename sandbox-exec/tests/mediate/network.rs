@@ -1,4 +1,4 @@
-//! The host's network: own ports work, those of the host are out of reach, and strangers are not let in.
+//! Host's network: own ports work, those of the host are out of reach, and strangers are not let in.
 
 use std::fs::{File, remove_file};
 use std::io::{Read, Write};
@@ -26,12 +26,12 @@ pub(crate) fn family(address: &str) -> i32 {
     if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET }
 }
 
-/// The answer of `connect` on a fresh socket that does not wait.
+/// Returns the answer of `connect` on a fresh socket that does not wait.
 pub(crate) fn try_connect(style: i32, address: &str) -> i32 {
     errno(connect(&socket(family(address), style | libc::SOCK_NONBLOCK), &internet(address)))
 }
 
-/// The answers of every call that takes an address.
+/// Returns the answers of every call that takes an address.
 pub(crate) fn each_call(address: &str) -> Vec<i32> {
     let new = |style| socket(family(address), style | libc::SOCK_NONBLOCK);
     let to = internet(address);
@@ -46,7 +46,8 @@ pub(crate) fn each_call(address: &str) -> Vec<i32> {
     ]
 }
 
-/// This machine's address on its first network, if it has one: where packets to elsewhere would come from.
+/// Returns this machine's address on its first network, if it has one: the source address of packets to
+/// elsewhere.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;
@@ -100,7 +101,7 @@ fn neighbours_and_credentials_are_rights_of_their_own() {
         answers(Reach { metadata: true, ..none }, "169.254.7.7:80", denied);
         answers(Reach { link_local: true, ..none }, "169.254.7.7:80", passed);
         answers(Reach { link_local: true, ..none }, "169.254.169.254:80", denied);
-        // A host address has no listener at this port: it refuses, or takes the datagram.
+        // A host address has no listener at this port: it answers ECONNREFUSED, or takes the datagram.
         answers(Reach { host: true, ..none }, "127.0.0.1:9", passed);
     });
 }
@@ -160,7 +161,7 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
             closed.read_exact(&mut port).unwrap();
             let bind = || TcpListener::bind(("127.0.0.1", u16::from_ne_bytes(port)));
             let mut listener = bind();
-            // A socket that was made here is let go up to a second later.
+            // A socket that was made here is dropped up to a second later.
             while made && listener.is_err() {
                 std::thread::yield_now();
                 listener = bind();
@@ -184,7 +185,7 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
     });
 }
 
-/// Whoever is outside comes first, and it is who is inside that gets in.
+/// The stranger comes first, and the client from inside gets in.
 pub(crate) fn lets_in_only_its_own(server: &TcpListener, mut gone: File) {
     let address = server.local_addr().unwrap();
     let inside = std::thread::spawn(move || {
@@ -259,14 +260,14 @@ fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
     });
 }
 
-/// It is all that a command has that only reads.
+/// A command that only reads has no other sockets.
 #[test]
 fn a_socket_of_a_pair_gets_no_name() {
     as_each_user(|place| {
         let pair = || UnixStream::pair().unwrap().0.into();
         on(place, || {
             assert_eq!(errno(bind(&pair(), &unix(place.path("in/pair")))), libc::EINVAL);
-            // Others get one, also when they send to somebody already.
+            // Others get one, also when they send to a peer already.
             let server = UnixDatagram::bind(place.path("in/datagrams")).unwrap();
             let client = UnixDatagram::unbound().unwrap();
             client.connect(place.path("in/datagrams")).unwrap();
@@ -282,7 +283,7 @@ fn a_socket_of_a_pair_gets_no_name() {
     });
 }
 
-/// By what it calls itself in `/proc`, as programs do whose paths are too long for an address.
+/// By its own link in `/proc`, as programs do whose paths are too long for an address.
 #[test]
 fn a_socket_is_made_in_a_directory_that_a_program_has_open() {
     as_each_user(|place| {
@@ -303,7 +304,7 @@ fn a_socket_is_made_in_a_directory_that_a_program_has_open() {
                     assert_eq!(errno(bound), expected, "{directory}, {to}");
                 }
                 remove_file(link).unwrap();
-                // What it says at its end is as the kernel has it.
+                // The end of the path is judged by the kernel's rules.
                 for (end, answer) in [("x/", libc::ENOENT), (".", libc::EADDRINUSE), ("..", libc::EADDRINUSE)]
                 {
                     let bound = UnixListener::bind(format!("/proc/self/fd/{number}/{end}"));
@@ -327,7 +328,8 @@ fn a_connection_that_does_not_wait_is_in_progress_and_one_that_waits_is_made() {
             assert_eq!(errno(connect(&client, &internet(&address))), libc::EINPROGRESS);
             server.accept().unwrap();
             if !place.makes_sockets() {
-                // Made here, a socket is let go as soon as it is connected, and its second `connect` is one too many.
+                // A socket that was made here is dropped as soon as it is connected, and its second `connect`
+                // is one too many.
                 assert_eq!(errno(connect(&client, &internet(&address))), 0);
             }
             assert_eq!(errno(connect(&client, &internet(&address))), libc::EISCONN);

@@ -1,5 +1,5 @@
-//! Calls that are left to the kernel, where the mediator makes the sockets: attacks on the number of the descriptor, which the kernel
-//! reads anew.
+//! Calls that are left to the kernel, where the mediator makes the sockets: attacks on the number of the
+//! descriptor, which the kernel reads anew.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,19 +19,19 @@ use crate::messages::receive_descriptor;
 
 const RACING: Duration = Duration::from_secs(1);
 
-/// How an attack on a number went.
+/// Outcomes of an attack on a number.
 #[derive(Debug, Default)]
 struct Race {
-    /// On the connection: the kernel says that it has no use for an address.
+    /// Calls on the connection, for which the kernel rejects an address.
     connected: usize,
-    /// On the datagram socket: the mediator says no.
+    /// Calls on the datagram socket, which the mediator denied.
     denied: usize,
-    /// What should not be: above all 0, when it was sent.
+    /// Unexpected outcome: above all 0, for a sent message.
     strange: Option<c_int>,
 }
 
 impl Race {
-    /// Sends to `address` on what is under a number, again and again, until it went as it should.
+    /// Sends to `address` on the socket under a number, repeatedly, until `is_over`.
     fn run(number: &OwnedFd, address: &[u8], is_over: impl Fn(&Self) -> bool) -> Self {
         Self::run_counted(number, address, &AtomicUsize::new(0), is_over)
     }
@@ -66,7 +66,7 @@ fn duplicate_to(socket: &impl AsRawFd, number: c_int) {
     assert_eq!(unsafe { libc::dup2(socket.as_raw_fd(), number) }, number);
 }
 
-/// Waits until it was tried twice more.
+/// Waits for two more attempts.
 fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     let before = tried.load(Ordering::Relaxed);
     while tried.load(Ordering::Relaxed) < before + 2 && !over.load(Ordering::Relaxed) {
@@ -74,12 +74,12 @@ fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     }
 }
 
-/// Another number for a socket, which others are put under.
+/// Returns another number for a socket, under which others are put.
 fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
 }
 
-/// A datagram socket outside, and its address.
+/// Returns a datagram socket outside, and its address.
 fn victim(place: &Place) -> (UnixDatagram, Vec<u8>) {
     let path = place.path("out/victim");
     let victim = UnixDatagram::bind(&path).unwrap();
@@ -89,7 +89,7 @@ fn victim(place: &Place) -> (UnixDatagram, Vec<u8>) {
     (victim, unix(path))
 }
 
-/// The victim got nothing so far, and would without a mediator.
+/// Checks that the victim got nothing so far, and would without a mediator.
 fn check(place: &Place, victim: &UnixDatagram, address: &[u8]) {
     assert!(victim.recv(&mut [0; 8]).is_err());
     place.unmediated(|| {
@@ -143,7 +143,7 @@ fn change_in_a_thread(place: &Place, turns: usize, is_over: impl Fn(&Race) -> bo
         let race = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    // Refused, as long as the other thread has not run.
+                    // Denied, as long as the other thread has not run.
                     let Ok(datagrams) = UnixDatagram::unbound() else {
                         continue;
                     };
@@ -178,9 +178,9 @@ fn a_number_that_changes_with_what_another_process_passes_never_leads_outside() 
             let other = in_child(|| {
                 let passing: OwnedFd = passing.try_clone().unwrap().into();
                 loop {
-                    // For a while it is nowhere but in the message.
+                    // For a while it is only in the message.
                     let datagrams = loop {
-                        // Refused, as long as the mediator has not noticed that those before are gone.
+                        // Denied, as long as the mediator has not noticed that the earlier ones are gone.
                         match try_socket(libc::AF_UNIX, DATAGRAM) {
                             Ok(datagrams) => break datagrams,
                             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOBUFS)),
@@ -237,7 +237,7 @@ fn a_number_that_another_process_changes_in_a_shared_table_never_leads_outside()
             }
             let race = Race::run(&racing, &address, |race| race.denied > 0);
             end(Pid::from_raw(swapper));
-            // What it is was never certain but where it was the datagram socket.
+            // Only the datagram socket was ever certain.
             assert!(race.denied > 0 && race.connected == 0 && race.strange.is_none(), "{race:?}");
         });
         check(place, &victim, &address);
@@ -259,14 +259,14 @@ fn a_table_is_shared_by_two_processes_at_most() {
             let ended = waitpid(Pid::from_raw(child), None).unwrap();
             assert_eq!(ended, nix::sys::wait::WaitStatus::Exited(Pid::from_raw(child), 0));
             assert!(denied(libc::CLONE_FILES));
-            // A child without, and threads, are as everywhere.
+            // A child without the table, and threads, work as everywhere.
             end(in_child(|| ()));
             std::thread::spawn(|| ()).join().unwrap();
         });
     });
 }
 
-/// What is true of the call and its process decides, not what was true a moment before.
+/// The current state of the call and its process decides, not an earlier one.
 #[test]
 fn a_connection_waits_for_the_datagram_sockets_of_a_process_with_threads() {
     as_containers(|place| {
@@ -305,7 +305,7 @@ fn a_thread_that_computes_after_a_message_holds_up_no_datagram_socket() {
                     }
                 });
                 told.recv().unwrap();
-                // Where others need the processors the thread does not compute for long enough at first.
+                // On a busy machine the thread does not compute for long enough at first.
                 let made = (0..30).find_map(|_| UnixDatagram::unbound().ok());
                 over.store(true, Ordering::Relaxed);
                 made.unwrap();

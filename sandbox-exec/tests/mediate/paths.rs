@@ -1,4 +1,4 @@
-//! Unix sockets by path, in every form that a path has, by every call that takes one.
+//! Unix sockets by path, in every form of a path, by every call that takes one.
 
 use std::fs::{File, OpenOptions, create_dir};
 use std::io;
@@ -15,7 +15,7 @@ use crate::calls::{
 };
 use crate::harness::{Place, as_each_user};
 
-/// The sockets of one directory, each named after its style.
+/// Sockets of one directory, each named after its style.
 struct Sockets {
     listening: Vec<OwnedFd>,
     datagram: OwnedFd,
@@ -38,7 +38,7 @@ impl Sockets {
         Self { listening: listening.into(), datagram: make("datagram", DATAGRAM) }
     }
 
-    /// How many connections and datagrams arrived.
+    /// Returns the number of connections and datagrams that arrived.
     fn arrived(&self) -> usize {
         let accept = |socket: &OwnedFd| {
             // SAFETY: null pointers ask for no address; the connection stays open until the test ends.
@@ -58,7 +58,7 @@ impl Sockets {
     }
 }
 
-/// Every call that takes a path, on what `form` makes of a socket's path.
+/// Makes every call that takes a path, on the form of a socket's path.
 fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     let new = |style| socket(libc::AF_UNIX, style);
     let datagram = unix(form("datagram"));
@@ -75,8 +75,8 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     ]
 }
 
-/// What [`each_call`] delivers where it may: two connections, and four datagrams, since a connected datagram socket has sent
-/// nothing.
+/// Deliveries of [`each_call`] if it is allowed: two connections, and four datagrams, since a connected
+/// datagram socket has sent nothing.
 const DELIVERED: usize = CONNECTIONS + 4;
 const CONNECTIONS: usize = 2;
 
@@ -88,8 +88,8 @@ pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Paths that lead to a directory; some need the working directory to be there, some an open descriptor. By one of them each of
-/// `names` is a link.
+/// Returns paths that lead to a directory; some need the working directory to be there, some an open
+/// descriptor. Each of `names` becomes a link by one of these paths.
 pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();
@@ -113,7 +113,7 @@ pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[
     forms
 }
 
-/// Every call by every form; a datagram socket's queue is short, so what arrives is counted on the way.
+/// Makes every call by every form; a datagram socket's queue is short, so arrivals are counted on the way.
 fn run_forms(place: &Place, directory: &str, sockets: &Sockets, expected: i32, delivered: usize) {
     std::env::set_current_dir(place.path(directory)).unwrap();
     let descriptor = open_path(&place.path(directory));

@@ -1,4 +1,5 @@
-//! `access(2)` and its kin: of what cannot be written for the rules they say so, and everything else is as the kernel has it.
+//! `access(2)` and similar calls: they report denials of writing by the rules, and everything else as the
+//! kernel does.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,7 +16,7 @@ use crate::metadata::make;
 
 const SYS_FACCESSAT2: c_long = 439;
 
-/// The answers of each call to a question about a path.
+/// Returns the answers of each call to a question about a path.
 fn answers(path: &Path, mode: c_int) -> Vec<i32> {
     let name = c_path(path);
     // SAFETY: the path is a C string, and the rest are integers.
@@ -37,7 +38,7 @@ fn of_descriptor(file: &OwnedFd, mode: c_int) -> i32 {
     })
 }
 
-/// Asserts that all calls say the same.
+/// Asserts that all calls return the same.
 fn assert_says(path: &Path, mode: c_int, expected: i32) {
     for answer in answers(path, mode) {
         assert_eq!(answer, expected, "{} {mode}", path.display());
@@ -69,7 +70,7 @@ fn what_lies_outside_cannot_be_written_and_everything_else_is_as_before() {
             assert_says(directories[1], X_OK, 0);
             assert_says(&inside.with_extension("missing"), W_OK, libc::ENOENT);
             assert_says(&outside.join("below"), W_OK, libc::ENOTDIR);
-            // From where the caller is.
+            // Relative to the caller's directory.
             std::env::set_current_dir(directories[0]).unwrap();
             assert_says(Path::new("file"), W_OK, 0);
             assert_says(Path::new("../out/file"), W_OK, libc::EACCES);
@@ -83,7 +84,7 @@ fn what_lies_outside_cannot_be_written_and_everything_else_is_as_before() {
     });
 }
 
-/// Nothing is decided by a question: whoever cannot be seen gets the answer of the kernel, and no error.
+/// A question decides nothing: a caller that cannot be seen gets the answer of the kernel, and no error.
 #[test]
 fn a_caller_that_cannot_be_seen_gets_the_answer_of_the_kernel() {
     in_the_floor(|place| {

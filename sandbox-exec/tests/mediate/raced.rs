@@ -1,4 +1,4 @@
-//! A descriptor and an address that change while their call waits: what is bound is what was judged.
+//! Descriptor and address that change while their call waits: the bound ones are the judged ones.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,10 +12,10 @@ use crate::calls::{DATAGRAM, STREAM, internet, socket, unix};
 use crate::harness::as_each_user;
 use crate::network::on;
 
-/// The time for which a descriptor stays the same: about as long as a mediated call takes.
+/// Time for which a descriptor stays the same: about as long as a mediated call takes.
 const PERIOD: Duration = Duration::from_micros(40);
 
-/// The time to try: where the kernel looks a second time a fifth of it was enough.
+/// Duration of the attempts: if the kernel looks a second time, a fifth of it was enough.
 const TRIES: Duration = Duration::from_millis(500);
 
 #[test]
@@ -35,7 +35,8 @@ fn a_raced_bind_takes_no_port_of_the_host() {
     });
 }
 
-/// Binds what is an internet socket at one moment and a unix socket at the next, until the first is bound.
+/// Binds a socket that is an internet socket at one moment and a unix socket at the next, until the first is
+/// bound.
 fn race(taker: &OwnedFd, port: &[u8], tries: Duration) {
     let begun = Instant::now();
     let (decoy, changing) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));

@@ -124,7 +124,8 @@ fn a_socket_that_changes_its_family_never_leads_elsewhere() {
             };
             assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
         };
-        // What is handed in, and takes an address with each message, is refused where nobody can act on it.
+        // A handed-in socket that takes an address with each message is denied where the mediator cannot act
+        // on it.
         let refusal = place.refusal_of_handed_in();
         place.on_the_hosts_network(|| {
             let mut denied = 0;

@@ -1,4 +1,4 @@
-//! Calls that wait, and what ends them: a signal's handler, a time-out, the caller's death.
+//! Calls that wait, and events that end them: a signal's handler, a time-out, the caller's death.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ fn handler(flags: SaFlags) {
     unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
 }
 
-/// Waits until a thread of the mediator, which is the process `broker`, is in this call, and waits there.
+/// Waits until a thread of the mediator, which is the process `broker`, waits in this call.
 fn wait_until_performed(broker: Pid, call: libc::c_long) {
     let waits = |thread: std::io::Result<std::fs::DirEntry>| {
         let status = std::fs::read_to_string(thread.unwrap().path().join("syscall")).unwrap_or_default();
@@ -96,7 +96,7 @@ fn with_restarting_a_handler_runs_and_the_waiting_goes_on() {
     });
 }
 
-/// A listening socket whose queue is full.
+/// Returns a listening socket whose queue is full, and its client.
 fn full(place: &Place) -> (std::os::fd::OwnedFd, std::os::fd::OwnedFd) {
     let (server, client) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));
     bind(&server, &unix(place.path("in/full"))).unwrap();
@@ -145,7 +145,8 @@ fn a_time_out_of_the_socket_holds() {
 fn a_killed_caller_frees_the_thread_that_waited_for_it() {
     as_each_user(|place| {
         let (_server, _client) = full(place);
-        // The mediator ends with its last caller, which the test waits for: a thread that waited on would hold it up.
+        // The mediator ends with its last caller, which the test waits for: a thread that waited on would
+        // hold it up.
         place.mediated(|| {
             // SAFETY: this process has one thread.
             match unsafe { fork() }.unwrap() {

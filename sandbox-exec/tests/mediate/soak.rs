@@ -1,5 +1,5 @@
-//! Thousands of connections, from threads and processes, one after the other and at once: counted, and what is left of them in the
-//! mediator.
+//! Thousands of connections, from threads and processes, one after the other and at once: counted, with the
+//! resources that they leave in the mediator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,16 +13,16 @@ use crate::calls::errno;
 use crate::children::{end, in_child, open_there, wait_until_open_there};
 use crate::harness::in_each_tier_on_each_machine;
 
-/// How many connections there are before it is looked what the mediator has, and then one after the other.
+/// Number of connections before the first measurement of the mediator, and then one after the other.
 const WARM: usize = 500;
 const MANY: usize = 5000;
-/// How many there are at once, from how many processes.
+/// Number of simultaneous connections, and of processes that open them.
 const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
-/// How much more memory it may have, in KiB: what it remembers is bounded, and a thread more has its stack.
+/// Allowed growth of memory, in KiB: the mediator's tables are bounded, and a further thread has its stack.
 const SLACK: usize = 2048;
-/// The descriptors that it may have beyond those from before its first call: no more for thousands of connections than for one. Those of
-/// the tests beside it are counted before.
+/// Descriptors that the mediator may have beyond those from before its first call: no more for thousands of
+/// connections than for one. Those of parallel tests are counted before.
 const MORE: usize = 16;
 
 /// `RssAnon` of the mediator, in KiB (`proc_pid_status(5)`).
@@ -32,7 +32,7 @@ fn memory_there() -> usize {
     line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
-/// One connection, there and back.
+/// Opens one connection, there and back.
 fn visit(server: SocketAddr) {
     let mut client = TcpStream::connect(server).unwrap();
     client.write_all(b"ask").unwrap();
@@ -52,12 +52,12 @@ fn ended(children: impl IntoIterator<Item = Pid>) {
     }
 }
 
-/// A child with a server that answers so many, one after the other.
+/// Starts a child with a server that answers so many, one after the other.
 fn serve(server: &TcpListener, count: usize) -> Pid {
     in_child(|| server.incoming().take(count).for_each(|client| answer(client.unwrap())))
 }
 
-/// Half of them by this thread, half by two others.
+/// Opens half of the connections on this thread, half on two others.
 fn visit_in_turn(server: SocketAddr, count: usize) {
     (0..count / 2).for_each(|_| visit(server));
     std::thread::scope(|scope| {

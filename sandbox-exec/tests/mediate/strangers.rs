@@ -1,5 +1,5 @@
-//! Datagrams from strangers, where the network is off and is the host's: they do not arrive, and no port passes to a stranger from
-//! which one would.
+//! Datagrams from strangers, where the network is off and is the host's: they do not arrive, and no port
+//! passes to a stranger that could send them.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,10 +17,11 @@ use crate::children::{open_there, wait_until_open_there};
 use crate::harness::{Place, goes_on, in_the_floor_on_each_machine, pipe};
 use crate::network::{family, own_address};
 
-/// The number of times that a stranger has to be quick.
+/// Number of times that a stranger has to be quick.
 const SLIPS: usize = 8;
 
-/// Sends to an address from what a stranger can bind: at any address, from the port of another if it gets it.
+/// Sends to an address from every socket that a stranger can bind: at any address, from the port of another
+/// if it gets it.
 fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     let mut froms: Vec<IpAddr> = vec![if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() }];
     if to.is_ipv4() {
@@ -40,7 +41,7 @@ fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     }
 }
 
-/// Control data that names another source: `struct in_pktinfo` of ip(7).
+/// Returns control data that names another source: `struct in_pktinfo` of ip(7).
 fn from_localhost() -> Vec<u8> {
     control(libc::IPPROTO_IP, libc::IP_PKTINFO, &[[0; 4], [127, 0, 0, 1], [0; 4]].concat())
 }
@@ -54,7 +55,7 @@ fn set(socket: &OwnedFd, name: c_int, value: &[u8]) -> std::io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Whoever is outside, told by an address and a port to send, until there is nobody to tell.
+/// Process outside that gets an address and a port to send to, until its pipe closes.
 struct Stranger {
     ask: File,
     answered: File,
@@ -77,7 +78,7 @@ impl Stranger {
         Self { ask, answered }
     }
 
-    /// Has it send to a socket, and waits until it has.
+    /// Makes it send to a socket, and waits until it has.
     fn sends_to(&self, receiver: &UdpSocket, port_of_another: Option<u16>) {
         let port = port_of_another.map_or_else(String::new, |port| port.to_string());
         let question = format!("{:<63} ", format!("{} {port}", near(receiver)));
@@ -86,7 +87,7 @@ impl Stranger {
     }
 }
 
-/// Where a socket of this machine is reached from it.
+/// Returns the address of a socket of this machine for a sender on it.
 fn near(receiver: &UdpSocket) -> SocketAddr {
     let own = receiver.local_addr().unwrap();
     let ip = match own.ip() {
@@ -96,7 +97,7 @@ fn near(receiver: &UdpSocket) -> SocketAddr {
     SocketAddr::new(ip, own.port())
 }
 
-/// What was received so far, without waiting.
+/// Returns the datagrams received so far, without waiting.
 fn received(receiver: &UdpSocket) -> Vec<String> {
     receiver.set_nonblocking(true).unwrap();
     let mut bytes = [0; 8];
@@ -106,7 +107,7 @@ fn received(receiver: &UdpSocket) -> Vec<String> {
     .collect()
 }
 
-/// A socket that the kernel bound, unasked: nobody was told to.
+/// Returns a socket that the kernel bound unasked, so that nobody was introduced.
 fn bound_unasked() -> UdpSocket {
     let socket = UdpSocket::from(socket(libc::AF_INET, DATAGRAM));
     assert_eq!(errno(socket.send(b"x")), libc::EDESTADDRREQ);
@@ -136,7 +137,7 @@ fn datagrams_of_strangers_do_not_arrive_and_those_from_inside_do() {
                 let to = near(&receiver);
                 let sender = UdpSocket::bind((if to.is_ipv4() { "0.0.0.0" } else { "::" }, 0)).unwrap();
                 let port = sender.local_addr().unwrap().port();
-                // The kernel bound it where nobody inside is led.
+                // The kernel bound it where no call from inside leads.
                 if errno(sender.send_to(b"good", to)) == 0 {
                     stranger.sends_to(&receiver, Some(port));
                     assert_eq!(received(&receiver), ["good"], "{receiver:?}");
@@ -205,7 +206,7 @@ fn a_port_that_is_heard_passes_to_nobody_outside_until_its_hearers_are_gone() {
     });
 }
 
-/// When a port is bound anew inside, it is shared for a moment: who is quick gets it, and is not heard.
+/// When a port is bound anew inside, it is shared for a moment: a quick stranger gets it, and is not heard.
 #[test]
 fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -227,7 +228,7 @@ fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
                 set(&stranger, libc::SO_REUSEADDR, &1_i32.to_ne_bytes()).unwrap();
                 if bind(&stranger, &own).is_ok() {
                     drop(send_message(&stranger, b"evil", &to, &from_localhost(), 0));
-                    // Nobody has to hear of each.
+                    // The reader may miss some.
                     drop(slipping.write(b"x"));
                 }
             }
@@ -261,7 +262,7 @@ fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     });
 }
 
-/// Where a stranger has the sender's port already, at another address, it could be taken for the sender.
+/// A stranger that has the sender's port already, at another address, could be taken for the sender.
 #[test]
 fn a_port_that_a_stranger_has_too_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -297,7 +298,7 @@ fn no_program_says_itself_whom_its_sockets_hear() {
             ];
             options.map(|(name, value)| errno(set(&receiver, name, value)))
         };
-        // The last needs a descriptor of a program, which is not there.
+        // The last needs a descriptor of a program, which does not exist.
         place.unmediated(|| assert_eq!(all(), [0, 0, 0, libc::EPERM]));
         place.mediated(|| assert_eq!(all(), [libc::EPERM; 4]));
     });
@@ -346,7 +347,7 @@ fn a_server_hears_as_many_as_come_and_forgets_who_is_gone() {
     });
 }
 
-/// Reads at least where the mediator is asked for each socket.
+/// Runs at least where the mediator is asked for each socket.
 #[test]
 fn what_is_made_is_tied_to_loopback_from_the_first_moment() {
     in_the_floor_on_each_machine(|place: &Place| {

@@ -1,4 +1,4 @@
-//! A report of a child that does not end.
+//! Report of a child that does not end.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::Path;
 use nix::libc;
 use nix::unistd::Pid;
 
-/// The system call, stack and signals of each thread of a process and of its children, for somebody who has to find out why it does not end.
+/// Returns the system call, stack and signals of each thread of a process and of its children, to find out
+/// why it does not end.
 pub(crate) fn stuck(pid: Pid) -> String {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
     let mut told = String::new();

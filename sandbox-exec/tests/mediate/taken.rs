@@ -1,4 +1,5 @@
-//! Ports that the host holds: nobody inside shares one, and programs inside share theirs among themselves.
+//! Ports that the host holds: no program inside shares one, and programs inside share theirs among
+//! themselves.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +13,7 @@ use crate::calls::{DATAGRAM, STREAM, bind, errno, internet, listen, socket};
 use crate::harness::{Place, as_each_user, pipe};
 use crate::network::{family, on};
 
-/// How often a service is asked.
+/// Number of requests to a service.
 const ASKED: usize = 20;
 
 fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: u32) {
@@ -25,7 +26,7 @@ fn set(socket: &OwnedFd, name: c_int) {
     set_option(socket, libc::SOL_SOCKET, name, 1);
 }
 
-/// A socket that shares its port by an option, bound or not: the error number says.
+/// Returns a socket that shares its port by an option, and the error number of its `bind`.
 fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     let sharing = socket(family(at), style);
     set(&sharing, option);
@@ -33,7 +34,7 @@ fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     (sharing, bound)
 }
 
-/// A service of the host, of the place's user: `SO_REUSEPORT` asks whose a socket is.
+/// Returns a service of the host, of the place's user: `SO_REUSEPORT` compares owners.
 fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     let (service, bound) = sharing(style, option, at);
     assert_eq!(bound, 0, "{at}");
@@ -43,7 +44,7 @@ fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     service
 }
 
-/// Asks a service from the host each time that somebody says so; how many it got is told.
+/// Process that sends requests to a service from the host on demand, and reports the number of answers.
 struct Asking {
     ask: File,
     got: File,
@@ -55,7 +56,7 @@ impl Asking {
         std::thread::spawn(move || {
             while asked.read_exact(&mut [0]).is_ok() {
                 let count = u8::try_from(asking()).unwrap();
-                // Who asked may have failed.
+                // The requester may have failed.
                 drop(tell.write_all(&[count]));
             }
         });
@@ -90,7 +91,7 @@ fn connections(service: OwnedFd) -> Asking {
     service.set_nonblocking(true).unwrap();
     let to = near(service.local_addr().unwrap());
     Asking::new(move || {
-        // Kept until all were counted: whose queue each is in is decided by then.
+        // Kept until all were counted: the queue of each is decided by then.
         let clients: Vec<_> =
             (0..ASKED).map(|_| TcpStream::connect_timeout(&to, Duration::from_secs(5))).collect();
         let got = std::iter::from_fn(|| service.accept().ok()).count();
@@ -99,7 +100,7 @@ fn connections(service: OwnedFd) -> Asking {
     })
 }
 
-/// The port of a socket, of streams or of datagrams.
+/// Returns the port of a socket, of streams or of datagrams.
 fn port(bound: &OwnedFd) -> u16 {
     UdpSocket::from(bound.try_clone().unwrap()).local_addr().unwrap().port()
 }
@@ -111,7 +112,7 @@ fn near(mut at: SocketAddr) -> SocketAddr {
     at
 }
 
-/// A service, and where somebody would bind to be preferred, or to get a part.
+/// Services, and addresses at which a stranger would bind to be preferred, or to get a share.
 const AIMS: [(&str, &str); 5] = [
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "127.0.0.1"),
@@ -158,7 +159,7 @@ fn services_of_the_host_keep_their_connections() {
     steal(STREAM, libc::SO_REUSEPORT, connections);
 }
 
-/// `inet_bind` of the kernel takes it for IPv4, at all addresses.
+/// `inet_bind` of the kernel treats it as IPv4, at all addresses.
 #[test]
 fn an_address_without_a_family_takes_no_port_of_the_host() {
     as_each_user(|place| {
@@ -176,7 +177,7 @@ fn an_address_without_a_family_takes_no_port_of_the_host() {
     });
 }
 
-/// The kernel chooses a port that is shared where a program leaves it no other (`IP_LOCAL_PORT_RANGE`, ip(7)).
+/// The kernel chooses a shared port if a program leaves it no other (`IP_LOCAL_PORT_RANGE`, ip(7)).
 #[test]
 fn a_port_of_the_host_that_the_kernel_chooses_is_given_up() {
     const IP_LOCAL_PORT_RANGE: c_int = 51;
@@ -202,12 +203,12 @@ fn a_port_of_the_host_that_the_kernel_chooses_is_given_up() {
     });
 }
 
-/// At addresses that have nothing in common the kernel leads nothing astray.
+/// At addresses that do not overlap the kernel confuses no packets.
 #[test]
 fn a_port_of_the_host_is_free_where_the_host_has_another_address() {
     as_each_user(|place| {
         for (at, other) in [("127.0.0.2", "127.0.0.1"), ("127.0.0.1", "[::1]"), ("[::1]", "127.0.0.1")] {
-            // Whatever else runs on this machine may have the same port at the other address.
+            // Another process on this machine may have the same port at the other address.
             let (port, listening, services) = std::iter::repeat_with(|| {
                 let service = UdpSocket::bind(format!("{at}:0")).unwrap();
                 let listener = TcpListener::bind(format!("{at}:0")).unwrap();

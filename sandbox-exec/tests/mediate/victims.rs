@@ -1,4 +1,4 @@
-//! Processes that tell what signals reached them.
+//! Processes that report the signals that reached them.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,21 +11,21 @@ use nix::unistd::{ForkResult, Pid, fork, setsid};
 
 use crate::harness::{Place, pipe};
 
-/// How long a process may take to come to rest.
+/// Maximum time for a process to come to rest.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A process that blocks every signal and waits, in a session of its own.
+/// Process that blocks every signal and waits, in a session of its own.
 pub(crate) struct Victim {
     pid: Pid,
 }
 
 impl Victim {
-    /// Makes one of the same user as the caller's.
+    /// Starts a victim of the same user as the caller's.
     pub(crate) fn new() -> Self {
         Self::prepared(|| {})
     }
 
-    /// Makes one of the place's user.
+    /// Starts a victim of the place's user.
     pub(crate) fn of(place: &Place) -> Self {
         Self::prepared(|| place.become_user())
     }
@@ -56,12 +56,13 @@ impl Victim {
         self.pid.as_raw()
     }
 
-    /// Whether a signal was delivered to it.
+    /// True if a signal was delivered to it.
     pub(crate) fn got(&self, signal: c_int) -> bool {
         got(self.pid(), signal)
     }
 
-    /// Whether no signal was, and it waits as before: on a busy machine it may be on its way to that.
+    /// True if no signal was delivered, and it waits as before: on a busy machine it may be on its way to
+    /// that.
     pub(crate) fn is_untouched(&self) -> bool {
         let state = || status(self.pid(), "State:");
         let until = Instant::now() + PATIENCE;
@@ -79,7 +80,7 @@ impl Drop for Victim {
     }
 }
 
-/// Whether a process has a signal that it blocks.
+/// True if a process has a pending signal that it blocks.
 pub(crate) fn got(pid: pid_t, signal: c_int) -> bool {
     let pending = |name| u64::from_str_radix(&status(pid, name), 16).unwrap();
     (pending("SigPnd:") | pending("ShdPnd:")) >> (signal - 1) & 1 != 0
@@ -90,7 +91,7 @@ pub(crate) fn status(pid: pid_t, name: &str) -> String {
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
 }
 
-/// A system call; its error number, 0 if it succeeded.
+/// Makes a system call; returns its error number, 0 on success.
 pub(crate) fn call(number: c_long, arguments: [i64; 4]) -> c_int {
     let [a, b, c, d] = arguments;
     // SAFETY: whoever calls passes what the call wants.
@@ -107,7 +108,7 @@ pub(crate) fn pidfd(pid: pid_t) -> OwnedFd {
     }
 }
 
-/// A `siginfo_t` of `SI_QUEUE`, with the number of its sender and a value.
+/// Returns a `siginfo_t` of `SI_QUEUE`, with the number of its sender and a value.
 pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     let mut info = [0_i64; 16];
     let pair = |low: c_int, high: c_int| i64::from(low.cast_unsigned()) | i64::from(high) << 32;
@@ -118,10 +119,10 @@ pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     info
 }
 
-/// A form of signalling a process, by name.
+/// Form of signalling a process, by name.
 pub(crate) type Form = (&'static str, fn(pid_t) -> c_int);
 
-/// Every form of sending SIGUSR1 to a process, by name; each ends with an error number.
+/// All forms of sending SIGUSR1 to a process, by name; each returns an error number.
 pub(crate) const FORMS: &[Form] = &[
     ("kill", |pid| call(libc::SYS_kill, [pid.into(), SIGNAL, 0, 0])),
     ("kill of the group", |pid| call(libc::SYS_kill, [(-pid).into(), SIGNAL, 0, 0])),
@@ -141,7 +142,7 @@ pub(crate) const FORMS: &[Form] = &[
     ("pidfd, to the group", |pid| by_descriptor(pid, 4)),
 ];
 
-/// Every form of having the kernel send it later.
+/// All forms of making the kernel send it later.
 pub(crate) const OWNERS: &[Form] = &[
     ("F_SETOWN", |pid| owned(|pipe| call(libc::SYS_fcntl, [pipe, 8, pid.into(), 0]))),
     ("F_SETOWN of the group", |pid| owned(|pipe| call(libc::SYS_fcntl, [pipe, 8, (-pid).into(), 0]))),
@@ -164,7 +165,8 @@ fn owned_ex(kind: c_int, pid: pid_t) -> c_int {
     owned(|socket| call(libc::SYS_fcntl, [socket, 15, owner.as_ptr() as i64, 0]))
 }
 
-/// Has a socket signalled when it becomes readable, and makes it so. A stream, which has every one of these commands.
+/// Makes a socket signal when it becomes readable, and makes it readable. A stream, which has every one of
+/// these commands.
 fn owned(own: impl FnOnce(i64) -> c_int) -> c_int {
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let errno = own(ours.as_raw_fd().into());

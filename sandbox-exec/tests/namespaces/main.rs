@@ -1,4 +1,4 @@
-//! The full tier: what its namespaces and its tree hold, and what must work in them.
+//! Full tier: the content of its namespaces and its tree, and programs that must work in them.
 
 #![expect(
     clippy::unwrap_used,

@@ -14,8 +14,9 @@ use ipc::rights::Network;
 
 const TYPES: [SockType; 3] = [SockType::Stream, SockType::Datagram, SockType::SeqPacket];
 
-/// Threads that wait, so that the broker has others answer; then for each type of a host's socket and each of one that is bound
-/// inside to the same name: whether the host's is reached; then whether those inside are.
+/// Starts threads that wait, so that other threads of the broker answer; then for each type of a host's
+/// socket and each of one that is bound inside to the same name: checks if the host's is reached; then if
+/// those inside are.
 const PROGRAM: &str = "import os, socket, threading
 name = '\\0' + os.environ['NAME']
 kinds = [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET]
@@ -47,7 +48,7 @@ for kind in kinds:
 
 const REACHED: &str = "reached 1\nreached 1\nreached 1\n";
 
-/// The host's sockets: of each type, three.
+/// Host's sockets: three of each type.
 struct Victim {
     name: String,
     sockets: Vec<(SockType, OwnedFd)>,
@@ -70,7 +71,7 @@ impl Victim {
         Self { sockets: made.collect(), name }
     }
 
-    /// How many of them somebody has reached.
+    /// Returns the number of them that were reached.
     fn reached(&self) -> usize {
         let reached = self.sockets.iter().filter(|(kind, victim)| match kind {
             SockType::Datagram => recv(victim.as_raw_fd(), &mut [0], MsgFlags::empty()).is_ok(),
@@ -122,7 +123,7 @@ fn nor_where_the_sandbox_was_executed_before_its_order() {
     });
 }
 
-/// Takes a name, says so, and sees who has come once it is told that somebody has.
+/// Takes a name, reports it, and looks for clients once it is told that one came.
 const SERVER: &str = "import os, socket
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + os.environ['NAME']); s.listen()
 open('ready', 'w').close(); open('done').close()
@@ -135,7 +136,8 @@ const STRANGER: &str = "cat ready
 socket.socket(socket.AF_UNIX).connect(\"\\0\" + sys.argv[1]); print(os.getpid())' \"$0\"
     : > done";
 
-/// A number of another pid namespace is nobody's here: the broker of the full tier is number 1 of its own, as the stranger is.
+/// A pid of another pid namespace means no process here: the broker of the full tier is number 1 of its own,
+/// as the stranger is.
 #[test]
 fn a_stranger_with_the_brokers_number_elsewhere_is_not_let_in() {
     as_each_user(|place| {

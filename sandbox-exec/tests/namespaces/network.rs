@@ -1,11 +1,12 @@
-//! The network of a sandbox where it is off.
+//! Network of a sandbox where it is off.
 
 use ipc::confinement::Tier;
 
 use crate::common::place::{errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
-/// Looks `localhost` up as programs do that ask for the families of this machine; serves at all addresses, and asks for ways out.
+/// Looks `localhost` up as programs do that want only the families of this machine; serves at all addresses,
+/// and looks for routes out.
 const LOOKED_UP: &str = "import socket as s
 print(s.getaddrinfo('localhost', 80, s.AF_INET, s.SOCK_STREAM, 0, s.AI_ADDRCONFIG)[0][4][0])
 server = s.create_server(('', 0))
@@ -24,7 +25,7 @@ fn a_private_network_has_an_address_that_counts_and_leads_nowhere() {
     });
 }
 
-/// There every address can be bound, so that each counts as one of this machine.
+/// Without loopback every address can be bound, so that each counts as one of this machine.
 #[test]
 fn where_loopback_never_was_up_the_floor_starts() {
     in_tier_as_each_user(Tier::Floor, |place| {

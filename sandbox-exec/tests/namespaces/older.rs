@@ -1,4 +1,4 @@
-//! Machines that can do less: an older Landlock, and no namespaces.
+//! Machines with fewer features: an older Landlock, and no namespaces.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -46,7 +46,7 @@ fn every_older_landlock_is_enough_for_the_floor() {
     });
 }
 
-/// Signals in the forms of every day, at what is in `$VICTIM` and `$PPID`, then at a child.
+/// Signals in the usual forms, to the processes in `$VICTIM` and `$PPID`, then to a child.
 const SIGNALS: &str = "for to in $VICTIM $PPID -$VICTIM; do
         for how in -0 -USR1 -STOP -KILL; do kill $how -- $to && echo reached $to; done
     done

@@ -1,4 +1,4 @@
-//! Processes, terminals and the network: whom a program sees, and that nothing of it is left.
+//! Processes, terminals and the network: the processes that a program sees, and that none of its own is left.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -59,7 +59,8 @@ fn the_reported_pid_is_the_hosts() {
     });
 }
 
-/// The processes of the host whose working directory is the project and that are number 2 of a namespace.
+/// Returns the processes of the host whose working directory is the project and that are number 2 of a
+/// namespace.
 fn sandboxed_bash(place: &Place) -> Vec<u32> {
     let project = place.path("project");
     let numbers =
@@ -100,7 +101,7 @@ except ConnectionRefusedError:
     });
 }
 
-/// Starts daemons, and waits until all that lives in the sandbox is gone after `end` was done to it.
+/// Starts daemons, and waits until all processes in the sandbox are gone after `end` was done to it.
 fn nothing_lives_after(place: &Place, end: impl Fn(Pid)) {
     let script =
         "setsid sleep 1000 & (setsid bash -c 'trap \"\" TERM HUP INT; sleep 1000' &) ; echo ready; wait";
@@ -109,7 +110,7 @@ fn nothing_lives_after(place: &Place, end: impl Fn(Pid)) {
     let mut output = BufReader::new(child.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
     end(Pid::from_raw(child.id().cast_signed()));
-    // Everything inside holds the pipe: its end is theirs.
+    // Every process inside holds the pipe: its end is theirs.
     output.read_to_end(&mut vec![]).unwrap();
     child.wait().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The project: who owns what lies in it, what of it is protected, and where it may lie.
+//! Project: the owners of its files, its protected files, and its possible locations.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -156,7 +156,8 @@ fn a_single_file_may_be_a_write_root() {
     });
 }
 
-/// On the host's network init is in a domain that only has scopes: had it no REFER, these would fail with EXDEV.
+/// On the host's network init is in a domain that only has scopes: had it no REFER, these would fail with
+/// EXDEV.
 #[test]
 fn files_and_directories_move_and_are_linked_on_either_network() {
     in_full(|place| {

@@ -1,4 +1,4 @@
-//! The mount tree: whose it is, what it hides, and what of it is the sandbox's own.
+//! Mount tree: its owner, its hidden paths, and the sandbox's own parts.
 
 use std::fs;
 use std::path::Path;

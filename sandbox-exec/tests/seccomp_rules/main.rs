@@ -1,5 +1,6 @@
-//! Every seccomp rule is attacked, as root and as a plain user: without the filter the call reaches the kernel's own checks
-//! or succeeds, with it the filter answers. A rule that no row attacks alone fails, and so does a row that attacks nothing.
+//! Attacks every seccomp rule, as root and as a plain user: without the filter the call reaches the kernel's
+//! own checks or succeeds, with it the filter answers. A rule that no row attacks alone fails, and so does a
+//! row that attacks nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -56,7 +57,7 @@ fn program(kind: RuleKind, case: Case) -> Program {
     }
 }
 
-/// Every program once, with what it denies on this architecture.
+/// Returns every program once, with its denials on this architecture.
 fn programs() -> Vec<(String, Program, Vec<Denial>)> {
     let mut all: Vec<(String, Program, Vec<Denial>)> = vec![];
     for kind in RuleKind::ALL {
@@ -79,7 +80,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// The users that this process can become.
+/// Returns the users that this process can become.
 fn users() -> Vec<Option<u32>> {
     if getuid().is_root() {
         return vec![None, Some(PLAIN_UID)];
@@ -88,8 +89,8 @@ fn users() -> Vec<Option<u32>> {
     vec![None]
 }
 
-/// Runs `act` in a child that is `user`; what it returns, unless something killed it. It may be a copy of one thread of
-/// many: `act` makes system calls and nothing else.
+/// Runs `act` in a child that is `user`; returns its output, and its status. The child may be a copy of one
+/// thread of many: `act` makes system calls and nothing else.
 fn in_child(user: Option<u32>, act: impl Fn(&mut dyn FnMut(&[u8]))) -> (Vec<u8>, WaitStatus) {
     let (output, input) = pipe().unwrap();
     // SAFETY: the child makes system calls only, and never returns.
@@ -119,7 +120,7 @@ fn become_user(uid: u32) -> nix::Result<()> {
     setresuid(user, user, user)
 }
 
-/// Makes the call; its error number, 0 if it succeeded.
+/// Makes the call; returns its error number, 0 on success.
 fn make(row: &Row) -> i32 {
     let Some(number) = row.call.number(arch()) else { return i32::MAX };
     let own_pid = u64::from(std::process::id());
@@ -138,7 +139,7 @@ fn filter_errno(denial: &Denial) -> i32 {
     denial.answer.errno().cast_signed()
 }
 
-/// The denials of a program that a row is denied by.
+/// Returns the denials of a program that apply to a row.
 fn hit<'a>(denials: &'a [Denial], row: &Row) -> Vec<&'a Denial> {
     let arguments = row.arguments.map(|value| if value == OWN_PID { 1 } else { value });
     denials.iter().filter(|denial| denial.call == row.call && denial.holds(&arguments)).collect()
@@ -209,7 +210,7 @@ fn with_the_filter_every_attack_gets_its_answer() {
     assert!(attacks > 1000, "{attacks} attacks");
 }
 
-/// `getpid` by `int 0x80`, whose number 20 is another call in the table of x86-64.
+/// Calls `getpid` by `int 0x80`, whose number 20 is another call in the table of x86-64.
 #[cfg(target_arch = "x86_64")]
 fn getpid_of_i386() -> i32 {
     let result: i32;
@@ -247,7 +248,7 @@ fn the_table_of_i386_kills() {
     }
 }
 
-/// `getpid` of the x32 table.
+/// Calls `getpid` of the x32 table.
 #[cfg(target_arch = "x86_64")]
 fn getpid_of_x32() -> i32 {
     // SAFETY: getpid has no arguments.

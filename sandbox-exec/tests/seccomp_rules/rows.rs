@@ -1,36 +1,36 @@
-//! One attack for each rule, or more: a call with arguments that the rule denies, that reaches the kernel's own checks
-//! where there is no filter, and that does no harm there whoever makes it.
+//! One attack for each rule, or more: a call with arguments that the rule denies, that reaches the kernel's
+//! own checks where there is no filter, and that does no harm there whoever makes it.
 
 use nix::libc;
 use sandbox_exec::seccomp::rules::calls::{self, Call};
 use sandbox_exec::seccomp::rules::constants::*;
 
-/// An address that nothing is mapped at.
+/// Address at which nothing is mapped.
 const BAD: u64 = 1;
-/// No descriptor, and no identifier.
+/// Invalid descriptor and identifier.
 const NONE: u64 = u64::MAX;
-/// Flags that no call knows.
+/// Undefined flags of all calls.
 const UNKNOWN: u64 = 0xffff_0000;
-/// Stands for the process id of whoever makes the call.
+/// Placeholder for the caller's process id.
 pub(crate) const OWN_PID: u64 = 0xbad_cafe_0000;
 
-/// A call to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) arguments: [u64; 6],
-    /// The kernel may answer a user without capabilities as the filter does: only root sees the difference.
+    /// True if the kernel may answer a user without capabilities as the filter does, so that only root sees
+    /// the difference.
     pub(crate) for_root: bool,
 }
 
-/// What anybody may try.
+/// Returns a row for all users.
 fn row<const N: usize>(call: Call, arguments: [u64; N]) -> Row {
     let mut all = [0; 6];
     all[..N].copy_from_slice(&arguments);
     Row { call, arguments: all, for_root: false }
 }
 
-/// What is root's in any case.
+/// Returns a row for root alone.
 fn root<const N: usize>(call: Call, arguments: [u64; N]) -> Row {
     Row { for_root: true, ..row(call, arguments) }
 }
