@@ -3,10 +3,10 @@
 use crate::effect::{FileEffect, FileState};
 use crate::tool::Change;
 
-/// The most bytes of text, before and after together, that are told of a change: 64 KiB.
+/// Limit of the text of a change, before and after together: 64 KiB.
 const MOST: usize = 64 << 10;
 
-/// The equal lines that are told before and after those that differ, of a file that is not told whole.
+/// Number of equal lines shown before and after those that differ, where a file is not shown whole.
 const AROUND: usize = 3;
 
 impl FileEffect {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::frame::MAX_FRAME;
 
-/// Why bytes could not be made of a value, or a value of bytes.
+/// Failure to encode or decode a value.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     /// The value does not fit into a frame, or holds something that has no wire form.

@@ -21,34 +21,35 @@ pub struct Confinement {
     /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots, and the only one that may lie in
     /// a hidden place.
     pub temp: Option<WirePath>,
-    /// What the hidden paths inside the write roots are, and were since the session began: an agent can rename them there,
-    /// and a later start must not take them for something else. Filled in before each start.
+    /// Identities of the hidden paths inside the write roots, now and since the session began: an agent can
+    /// rename such a path there, and a later start must not take it for something else. Filled in before each
+    /// start.
     pub hidden_files: Vec<FileIdentity>,
     /// The places among [`devices`](crate::devices) that no other agent has; where they are a container's own, the program has
     /// them in the floor.
     pub devices: Vec<WirePath>,
-    /// Which variables of the environment pass.
+    /// Environment variables that are passed on.
     pub environment: Environment,
-    /// Whether to start although a layer that this machine should have is missing.
+    /// True if the program starts although a layer that this machine should have is missing.
     pub allow_degraded: bool,
-    /// Whether the program only reads: the calls that change modes, owners, times and attributes, which no write root
-    /// bounds, are denied as well.
+    /// True if the program only reads: the calls that change modes, owners, times and attributes, which no
+    /// write root bounds, are denied as well.
     pub read_only: bool,
-    /// Which tier to build.
+    /// The tier to build.
     pub tier: TierChoice,
     /// The newest Landlock ABI to use, to see what an older kernel would do; the kernel's own, if absent.
     pub landlock_abi: Option<u32>,
-    /// Who the program runs as, where that is another than its caller: root without capabilities cannot write what belongs to
-    /// somebody else.
+    /// User that the program runs as, where it is not the caller: root without capabilities cannot write
+    /// files of other users.
     pub identity: Option<Identity>,
-    /// Whether the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of its session. It
-    /// has to be one that was made for the program: never the user's own.
+    /// True if the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of
+    /// its session. It must be a terminal that was created for the program: never the user's own.
     pub terminal: bool,
-    /// What the program and its descendants may use together, where this machine can bound it.
+    /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
 }
 
-/// What a program and its descendants may use together; absent is unbounded.
+/// Joint limits of a program and its descendants; an absent limit is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// The most processes and threads at a time. Kept by the program's control group where one is delegated, and in the full
@@ -76,7 +77,7 @@ pub struct Identity {
     pub gid: u32,
 }
 
-/// Which tier is wanted.
+/// The tier that is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -90,7 +91,7 @@ pub enum TierChoice {
     Floor,
 }
 
-/// Where the private temp directory lies in the full tier.
+/// Path of the private temp directory in the full tier.
 const TMP: &str = "/tmp";
 
 /// The devices that every confined program may read and write.
@@ -98,8 +99,8 @@ pub const HARMLESS_DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 impl Confinement {
-    /// Exactly these rights, in the best tier: no private temp directory, no variable beside the usual ones, no terminal, and
-    /// nobody else to run as.
+    /// Exactly these rights, in the best tier: no private temp directory, only the usual variables, no
+    /// terminal, and the caller's identity.
     pub fn new(rights: Rights, project: WirePath) -> Self {
         Self {
             rights,
@@ -118,8 +119,8 @@ impl Confinement {
         }
     }
 
-    /// Whether the program has a `/tmp` of its own in this tier: its private temp directory. Who may write the host's `/tmp`
-    /// sees that one.
+    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the
+    /// host's `/tmp` sees the host's.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
@@ -157,8 +158,8 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
 
 /// Rights and private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
 ///
-/// A write root below the host's `/tmp` stays a root of its own beside a private `/tmp`: they are two places. Such rights are
-/// sorted, and not in the form of [`Rights::normalised`], which would drop that root.
+/// A write root below the host's `/tmp` stays a separate root when `/tmp` is private: they are two places.
+/// Such rights are sorted, and not in the form of [`Rights::normalised`], which would drop that root.
 pub fn rights_in_tier(
     rights: &Rights,
     project: &WirePath,
@@ -208,14 +209,14 @@ pub struct Environment {
     pub caches: Option<WirePath>,
 }
 
-/// What the broker tells the supervisor.
+/// Reports from the broker to the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BrokerReport {
     /// The program is about to be executed, confined.
     Started {
         /// The program's process id, as the supervisor sees it.
         pid: u32,
-        /// What is enforced.
+        /// Parts of the confinement that are enforced.
         ruleset: RulesetReport,
     },
     /// Nothing was executed.
@@ -224,7 +225,7 @@ pub enum BrokerReport {
         code: u8,
         /// The stage's name.
         stage: String,
-        /// What was tried, and why it failed.
+        /// The step that failed, and its cause.
         detail: String,
         /// The refusal, where it is this machine that refuses the full tier.
         refusal: Option<FullTierRefusal>,
@@ -241,19 +242,19 @@ pub enum BrokerReport {
 /// The truthful account of a ruleset on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RulesetReport {
-    /// What this machine can enforce.
+    /// The tier that this machine can enforce.
     pub tier: Tier,
-    /// The Landlock ABI that is in force; 0 is none.
+    /// The Landlock ABI in force; 0 without Landlock.
     pub landlock_abi: u32,
-    /// How many Landlock rules there are.
+    /// Number of Landlock rules.
     pub rules: u32,
-    /// How many seccomp rules there are.
+    /// Number of seccomp rules.
     pub seccomp_rules: u32,
     /// The bounds that are in force.
     pub bounds: Bounds,
-    /// Why the best tier is not the full one; absent where it is, or where another was asked for.
+    /// Reason that the best tier is not `full`; absent where it is, or where another tier was asked for.
     pub no_full_tier: Option<NoFullTier>,
-    /// What the rights promise and this kernel does not enforce, one sentence each.
+    /// Promises of the rights that this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
     /// The forbidden acts that were tried inside the finished confinement, before exec.
     pub attempts: Vec<Attempt>,
@@ -262,7 +263,7 @@ pub struct RulesetReport {
 /// A reason for which the best tier is not the full one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoFullTier {
-    /// The refusal; absent where it could not be told.
+    /// The refusal; absent where it is unknown.
     pub refusal: Option<FullTierRefusal>,
     /// A sentence for people: what was tried, and why it failed.
     pub detail: String,
@@ -301,7 +302,7 @@ pub enum Tier {
     FloorUnmediated,
 }
 
-/// To ask for what there was.
+/// Asks for the tier that was in force.
 impl From<Tier> for TierChoice {
     fn from(tier: Tier) -> Self {
         match tier {
@@ -324,9 +325,9 @@ impl fmt::Display for Tier {
 /// One forbidden act, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// What was tried, as a phrase: `write outside the write roots`.
+    /// The attempted act, as a phrase: `write outside the write roots`.
     pub act: String,
-    /// Whether the kernel refused it.
+    /// True if the kernel denied it.
     pub denied: bool,
     /// The error number, 0 if the act succeeded.
     pub errno: i32,

@@ -12,28 +12,28 @@ use crate::recorded::Recorded;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Denial {
-    /// Who refused.
+    /// The layer that denied.
     pub layer: Layer,
-    /// What was tried.
+    /// The attempted operation.
     pub operation: Operation,
-    /// On what.
+    /// Target of the operation.
     pub object: Object,
     /// The program that tried it, by the name that it gives itself, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// The right that is missing. As text it is a phrase: `write /etc/probe`.
     pub missing_right: Recorded<MissingRight>,
-    /// What would grant exactly that: `--write /etc/probe`. Absent where nothing can.
+    /// The option that would grant exactly this: `--write /etc/probe`. Absent where no option can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// How sure this is.
+    /// Certainty of the denial.
     pub grade: Grade,
     /// The error number that was seen, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
 }
 
-/// Who refused.
+/// Layer that denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -54,7 +54,7 @@ pub enum Layer {
     Policy,
 }
 
-/// What was tried.
+/// Attempted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -75,7 +75,7 @@ pub enum Operation {
     Call,
 }
 
-/// What it was tried on.
+/// Target of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -94,7 +94,7 @@ pub enum Object {
     Tool(String),
 }
 
-/// How sure a denial is.
+/// Certainty of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -13,7 +13,7 @@ pub const MAX_EFFECT: usize = 64 << 20;
 /// The most bytes of an effect that travel in one message: 1 MiB.
 pub const PART: usize = 1 << 20;
 
-/// What a call would do, exactly.
+/// Exact effect of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Changes files.
@@ -34,11 +34,11 @@ pub struct Patch {
 pub struct FileEffect {
     /// The file: absolute, its directory canonical.
     pub path: WirePath,
-    /// What is there now; absent if nothing is.
+    /// The present state; absent if the path does not exist.
     pub old: Option<FileState>,
-    /// What will be there; absent if it is removed.
+    /// The state afterwards; absent if the path is removed.
     pub new: Option<FileState>,
-    /// How many replacements lead from one to the other, of an edit.
+    /// Number of replacements that an edit makes.
     pub replacements: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct FileState {
     /// The content.
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
-    /// The permission bits of a file (`0o777` of the mode), or the type bits of what is none.
+    /// The permission bits of a file (`0o777` of the mode), or the type bits of anything but a regular file.
     pub mode: u32,
 }
 
@@ -81,14 +81,14 @@ pub struct Exec {
 pub struct Part {
     /// Its place, from 0.
     pub index: u32,
-    /// Whether it is the last one.
+    /// True for the last part.
     pub last: bool,
     /// The bytes, at most [`PART`].
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
 }
 
-/// Why parts did not make an effect.
+/// Failure to assemble an effect from its parts.
 #[derive(Debug, thiserror::Error)]
 pub enum EffectError {
     /// The effect is larger than any effect may be.

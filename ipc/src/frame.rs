@@ -17,7 +17,7 @@ pub const VERSION: u8 = 21;
 /// Bytes of version and generation.
 pub const HEADER: usize = 5;
 
-/// Why a frame was not accepted.
+/// Reason that a frame was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The peer announced a frame that is larger than any frame may be.
@@ -32,9 +32,9 @@ pub enum FrameError {
     /// The frame belongs to another incarnation of the worker.
     #[error("frame of generation {found}, expected {expected}")]
     Generation {
-        /// What the frame says.
+        /// The generation in the frame.
         found: Generation,
-        /// What the pipe belongs to.
+        /// The generation of the pipe.
         expected: Generation,
     },
     /// The payload is not a message.

@@ -53,7 +53,7 @@ impl fmt::Display for MediaType {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
-    /// What it is.
+    /// The media type.
     media_type: MediaType,
     /// Its width in pixels.
     width: u32,
@@ -81,7 +81,7 @@ impl Image {
         Ok(Self { media_type, width, height, bytes })
     }
 
-    /// What it is.
+    /// The media type.
     pub const fn media_type(&self) -> MediaType {
         self.media_type
     }

@@ -21,7 +21,7 @@ pub enum ToWorker {
     Call {
         /// Its id.
         call: CallId,
-        /// What to do.
+        /// The work to do.
         work: Work,
     },
     /// A part of the effect to carry out; with the last one it happens.
@@ -40,7 +40,7 @@ pub enum ToWorker {
     Drain,
 }
 
-/// What a worker has to know.
+/// Facts that a worker needs at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The agent that it serves.
@@ -69,7 +69,7 @@ pub struct Leftovers {
     pub before_ns: i64,
 }
 
-/// What a call asks of a worker.
+/// Work that a call asks of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// Serves a tool call of the model.
@@ -78,7 +78,7 @@ pub enum Work {
     Prepare(ToolCall),
     /// Walks the project (ignore rules, and what git tracks) and streams an entry for everything that belongs to it.
     Snapshot {
-        /// Whether the contents of the files follow their entries.
+        /// True if the contents of the files follow their entries.
         contents: bool,
     },
     /// Streams entries and contents of these paths, relative to the project; missing ones are left out.
@@ -111,14 +111,14 @@ pub enum ToSupervisor {
     Outcome {
         /// The call.
         call: CallId,
-        /// How it ended.
+        /// The result.
         outcome: CallOutcome,
     },
     /// The last message, after `Drain`.
     Bye,
 }
 
-/// What a worker says of itself. A claim: the supervisor verifies from outside what matters.
+/// Self-description of a worker. A claim: the supervisor verifies from outside what matters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// The worker's process id in its own pid namespace.
@@ -154,7 +154,7 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>,
 pub struct SnapshotEntry {
     /// Its path, relative to the project.
     pub path: WirePath,
-    /// What it is.
+    /// The kind of entry.
     pub kind: SnapshotKind,
     /// The file system's evidence that it did not change.
     pub stamp: Stamp,
@@ -162,7 +162,7 @@ pub struct SnapshotEntry {
     pub born_ns: Option<i64>,
 }
 
-/// What a snapshot can hold: what git can.
+/// Kinds of entries that a snapshot can hold: those of git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SnapshotKind {
     /// A regular file.
@@ -171,7 +171,7 @@ pub enum SnapshotKind {
         mode: u32,
         /// Its size in bytes; `Content` of as many follows where contents were asked for and `omitted` is false.
         size: u64,
-        /// Whether its content is too large to be taken.
+        /// True if the content is too large to be included.
         omitted: bool,
     },
     /// A symbolic link and its target.
@@ -189,7 +189,7 @@ pub struct Stamp {
     pub changed_ns: i64,
 }
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallOutcome {
     /// It did what it was to do.

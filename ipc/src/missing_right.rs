@@ -13,7 +13,7 @@ use crate::place::Place;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MissingRight {
-    /// To change, make or remove a file.
+    /// To change, create or remove a file.
     Write {
         /// The file, or the directory that would have to be writable.
         path: WirePath,
@@ -21,12 +21,12 @@ pub enum MissingRight {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closed_by: Option<ClosedBy>,
     },
-    /// To write a tree that a sub-agent was to have.
+    /// To write a tree that a sub-agent was to get.
     WriteForSubAgent {
         /// The tree.
         path: WirePath,
     },
-    /// To move or remove a place that the user's own programs act on.
+    /// To move or remove a path that the user's own programs use.
     Move {
         /// The place.
         path: WirePath,
@@ -48,7 +48,7 @@ pub enum MissingRight {
     },
     /// To use the network.
     Network,
-    /// To use the network, which a sub-agent was to have.
+    /// To use the network, for a sub-agent that was to get it.
     NetworkForSubAgent,
     /// To use the network in a command that declares access `read`: only another declaration helps.
     NetworkInReadingCommand,
@@ -62,9 +62,9 @@ pub enum MissingRight {
         /// The place.
         place: Place,
     },
-    /// To be connected to from outside the sandbox.
+    /// To accept connections from outside the sandbox.
     Accept,
-    /// To signal or use a thing of another program.
+    /// To signal another program or use one of its objects.
     OfAnotherProgram {
         /// The attempt: `signal` or `share`.
         operation: Operation,

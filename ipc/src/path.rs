@@ -29,7 +29,7 @@ impl WirePath {
         self.0.as_os_str().as_bytes()
     }
 
-    /// Whether `self` is `root` or lies beneath it, by whole components.
+    /// True if `self` is `root` or lies beneath it, by whole components.
     pub fn is_within(&self, root: &Self) -> bool {
         // A session has hundreds of hidden paths, and most are elsewhere: two names that differ in a letter say it.
         let differ = self.as_bytes().iter().zip(root.as_bytes()).find(|(inner, outer)| inner != outer);
@@ -40,7 +40,8 @@ impl WirePath {
     }
 }
 
-/// Whether a byte ends no component, and makes none that counts for nothing, as `.` does.
+/// True if a byte can be part of a name: it neither ends a component nor makes one that is dropped, as `.`
+/// does.
 const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::id::CallId;
 use crate::message::{CallOutcome, Chunk, ToSupervisor, Work};
 
-/// Where a worker's life stands.
+/// Phase of a worker's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// `Hello` was sent; only `Ready` may come.
@@ -57,13 +57,13 @@ pub enum Violation {
     Phase {
         /// The phase.
         phase: Phase,
-        /// What came.
+        /// The message that arrived.
         kind: Kind,
     },
     /// No such call is open.
     #[error("{kind} for call {call}, which is not open")]
     NoSuchCall {
-        /// What came.
+        /// The message that arrived.
         kind: Kind,
         /// The call that it names.
         call: CallId,
@@ -71,7 +71,7 @@ pub enum Violation {
     /// The call is open, but was not asked for this.
     #[error("{kind} for call {call}, which asked for something else")]
     NotAsked {
-        /// What came.
+        /// The message that arrived.
         kind: Kind,
         /// The call that it names.
         call: CallId,
@@ -98,7 +98,7 @@ pub const fn admit(phase: Phase, kind: Kind) -> Result<Phase, Violation> {
     }
 }
 
-/// What an open call may bring.
+/// Messages that an open call may bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expected {
     /// Text, then an outcome with an output.
@@ -136,7 +136,7 @@ impl OpenCalls {
         self.0.keys().copied()
     }
 
-    /// Whether no call is open.
+    /// True if no call is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(error, "Ready in phase Serving");
     }
 
-    /// What happens at one worker: the supervisor opens a call or asks for the end, or the worker says anything.
+    /// Event at a worker: the supervisor opens a call or asks for the end, or the worker sends a message.
     #[derive(Clone, Debug)]
     enum Step {
         Open(Expected),

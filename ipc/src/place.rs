@@ -30,7 +30,7 @@ const METADATA: &[IpAddr] = &[
 /// architecture which there are programs for (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
-/// What an address is to this machine.
+/// Position of an address relative to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -48,7 +48,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Of an address, with the scope that it has.
+    /// Returns the place of an address, with the scope that it has.
     pub fn of(address: SocketAddr) -> Self {
         match Self::of_any_scope(address.ip()) {
             Self::LinkLocal if is_own_link_local(address) => Self::Host,
@@ -89,7 +89,7 @@ impl Place {
         }
     }
 
-    /// Whether the rights lead there.
+    /// True if the rights lead there.
     pub const fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Host => reach.host,
@@ -120,7 +120,7 @@ pub fn plain(address: IpAddr) -> IpAddr {
 /// The port of resolvers.
 pub const DOMAIN: u16 = 53;
 
-/// Whether it is one of these resolvers', at their port.
+/// True if the address is one of these resolvers, at their port.
 pub fn is_resolver(address: SocketAddr, resolvers: &[IpAddr]) -> bool {
     address.port() == DOMAIN && resolvers.contains(&plain(address.ip()))
 }
@@ -159,7 +159,8 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// Whether it is a link-local address, and one of this machine's own. Whether a group can be bound says nothing.
+/// True if the address is link-local and one of this machine's own. Binding does not tell groups apart: they
+/// are excluded.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

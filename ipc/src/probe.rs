@@ -25,12 +25,12 @@ pub enum Probe {
     },
     /// Connects to a unix socket, sends nothing, and closes. Whoever listens there sees one that comes and goes.
     Connect {
-        /// Where it lies.
+        /// The path.
         path: WirePath,
     },
 }
 
-/// What became of an act.
+/// Outcome of an act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -40,7 +40,7 @@ pub enum Outcome {
     Refused {
         /// The error number.
         errno: i32,
-        /// Whether plain permissions would have allowed it.
+        /// True if plain permissions would have allowed it.
         permitted_by_mode: bool,
     },
     /// It was not tried.

@@ -17,35 +17,35 @@ pub struct Refusal {
     /// The child of the confined program that the caller descends from, or the program itself, by its number beneath the
     /// broker.
     pub process: u32,
-    /// What the calling process calls itself: any text.
+    /// Name that the calling process gives itself: any text.
     pub program: String,
-    /// What was tried.
+    /// The attempted act.
     pub act: Act,
-    /// On what.
+    /// Target of the act.
     pub object: Target,
-    /// What the caller was told.
+    /// Error number that the caller received.
     pub errno: i32,
-    /// How often it was tried by now.
+    /// Number of attempts so far.
     pub count: u64,
-    /// How many other refusals beneath that child could not be told.
+    /// Number of other refusals beneath that child that were not reported.
     pub untold: u64,
 }
 
 impl Refusal {
-    /// Whether it was about an internet address.
+    /// True if it concerned an internet address.
     pub const fn is_of_internet(&self) -> bool {
         matches!(self.object, Target::Internet(..))
     }
 }
 
-/// What was tried.
+/// Attempted act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Act {
     /// Connecting a socket.
     Connect,
     /// Sending to an address.
     Send,
-    /// Taking an address.
+    /// Binding an address.
     Bind,
     /// Letting somebody in who connects from outside.
     Accept,
@@ -57,7 +57,7 @@ pub enum Act {
     Use,
 }
 
-/// What it was tried on.
+/// Target of an act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// An internet address, and what it is to the machine, as far as that is seen from where the program is.

@@ -42,7 +42,8 @@ impl ToolCall {
         }
     }
 
-    /// Whether the call may change files. Such calls run one after the other, in the order of the model's turn.
+    /// True if the call may change files. Such calls run one after the other, in the order of the model's
+    /// turn.
     pub const fn may_write(&self) -> bool {
         match self {
             Self::ReadFile(_) | Self::ListDirectory(_) | Self::SearchFiles(_) => false,
@@ -59,7 +60,7 @@ pub struct ReadFile {
     pub path: WirePath,
     /// The first line, from 1.
     pub offset: Option<u64>,
-    /// How many lines.
+    /// Maximum number of lines.
     pub limit: Option<u64>,
     /// True if no link out of the project is followed: what a project says to agents comes from it alone.
     pub inside: bool,
@@ -70,7 +71,7 @@ pub struct ReadFile {
 pub struct ListDirectory {
     /// The directory.
     pub path: WirePath,
-    /// How many levels deep; 1 lists the directory itself.
+    /// Number of levels; 1 lists the directory itself.
     pub depth: Option<u32>,
 }
 
@@ -79,9 +80,9 @@ pub struct ListDirectory {
 pub struct SearchFiles {
     /// A regular expression in the syntax of the Rust `regex` crate.
     pub pattern: String,
-    /// Where to search; the project if absent.
+    /// Directory or file to search; the project if absent.
     pub path: Option<WirePath>,
-    /// Which files: a glob such as `*.rs` or `src/**/*.py`.
+    /// Glob that selects files, such as `*.rs` or `src/**/*.py`.
     pub glob: Option<String>,
     /// True if no link out of the project is followed.
     pub inside: bool,
@@ -110,9 +111,9 @@ pub struct EditFile {
 pub struct Edit {
     /// The exact text to be replaced; it must occur once unless `replace_all`.
     pub old_string: String,
-    /// What takes its place.
+    /// The replacement.
     pub new_string: String,
-    /// Whether every occurrence is replaced.
+    /// True if every occurrence is replaced.
     pub replace_all: bool,
 }
 
@@ -145,7 +146,7 @@ pub enum Access {
     Write,
 }
 
-/// What a successful call brought.
+/// Output of a successful call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolOutput {
     /// Lines of a file.
@@ -171,13 +172,13 @@ pub struct FileText {
     pub text: String,
     /// The number of the first line, from 1.
     pub first_line: u64,
-    /// How many lines `text` holds.
+    /// Number of lines in `text`.
     pub lines: u64,
-    /// How many lines the file has, if it was read to its end.
+    /// Number of lines in the file, if it was read to its end.
     pub total_lines: Option<u64>,
     /// The encoding that the bytes were read as: `UTF-8`, `UTF-16LE`, `windows-1252` …
     pub encoding: String,
-    /// What the reader has to know: bytes that were replaced, lines that were cut.
+    /// Remarks for the reader: replaced bytes, truncated lines.
     pub notes: Vec<String>,
 }
 
@@ -186,7 +187,7 @@ pub struct FileText {
 pub struct Listing {
     /// The entries, relative to the directory that was listed.
     pub entries: Vec<Entry>,
-    /// How many more entries there are than are listed here.
+    /// Number of entries that are left out.
     pub omitted: u64,
 }
 
@@ -195,13 +196,13 @@ pub struct Listing {
 pub struct Entry {
     /// Its path, relative to the directory that was listed.
     pub path: WirePath,
-    /// What it is.
+    /// The kind of entry.
     pub kind: EntryKind,
     /// Its size in bytes, of a file.
     pub size: u64,
 }
 
-/// What a directory entry is.
+/// Kind of a directory entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryKind {
     /// A regular file.
@@ -219,17 +220,17 @@ pub enum EntryKind {
 pub struct Matches {
     /// The matching lines as `path:line:text`, one a line.
     pub text: String,
-    /// How many lines matched.
+    /// Number of matching lines.
     pub matches: u64,
-    /// How many files matched.
+    /// Number of matching files.
     pub files: u64,
-    /// How many files were searched.
+    /// Number of searched files.
     pub searched: u64,
-    /// Why the search ended before it had seen everything.
+    /// Reason that the search ended early.
     pub truncated: Option<String>,
 }
 
-/// What a write did.
+/// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
     /// The files, in order.
@@ -241,15 +242,15 @@ pub struct Written {
 pub struct WrittenFile {
     /// The file.
     pub path: WirePath,
-    /// Whether it was made.
+    /// True if the file was created.
     pub created: bool,
     /// Its size in bytes now.
     pub bytes: u64,
-    /// How many replacements were made, of an edit.
+    /// Number of replacements that an edit made.
     pub replacements: u64,
     /// The lines that changed; absent where they are too many or no text.
     pub change: Option<Change>,
-    /// Changes beside those of lines, and other names that were written by it: a clause each.
+    /// Changes other than those of lines, and other names of the written file: a clause each.
     pub notes: Vec<String>,
 }
 
@@ -264,28 +265,28 @@ pub struct Change {
     pub new: String,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
-    /// How it ended.
+    /// End of the command.
     pub exit: CommandExit,
     /// The beginning of its output (standard output and error as they came), as valid UTF-8.
     pub head: String,
-    /// How many bytes of output are left out between head and tail.
+    /// Number of bytes left out between head and tail.
     pub omitted_bytes: u64,
     /// The end of its output; empty when nothing was left out.
     pub tail: String,
-    /// Where its output lies, where it was long.
+    /// File with the output, where it was long.
     pub saved: Option<SavedOutput>,
     /// The places that its output complains of: the first that it names.
     pub named: Vec<NamedPlace>,
-    /// The process that watched over it, from which all its own descend, by its number beside the worker's. It only sorts
-    /// what was refused by the calls of one worker.
+    /// Process id, in the worker's numbering, of the process that watched the command and from which all the
+    /// command's processes descend. It only assigns refusals to the calls of one worker.
     pub process: u32,
-    /// What the broker refused those processes, as the broker itself has told it: a worker cannot say it.
+    /// Refusals that the broker reported for those processes: a worker cannot forge them.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
-    /// How long it ran, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -294,13 +295,13 @@ pub struct CommandResult {
 pub struct SavedOutput {
     /// The file.
     pub path: WirePath,
-    /// How many bytes of the output it has, from the beginning.
+    /// Number of bytes saved, from the beginning of the output.
     pub bytes: u64,
-    /// Why it has no more of it, in a phrase; absent where it is whole.
+    /// Reason that the file is incomplete, as a phrase; absent where it is whole.
     pub cut: Option<String>,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandExit {
     /// It exited with this code.
@@ -311,18 +312,18 @@ pub enum CommandExit {
     TimedOut,
 }
 
-/// What a snapshot saw.
+/// Result of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotSummary {
-    /// How many entries were sent.
+    /// Number of entries sent.
     pub entries: u64,
-    /// What could not be seen, one sentence each.
+    /// Paths that could not be read, one sentence each.
     pub notes: Vec<String>,
     /// Files and directories that git ignores.
     pub ignored: Ignored,
 }
 
-/// Why a call failed.
+/// Reason that a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     /// The kind of failure.
@@ -368,13 +369,13 @@ pub enum ToolErrorKind {
 /// A system call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAccess {
-    /// What was tried.
+    /// The attempted operation.
     pub operation: Operation,
     /// On which path, absolute, as far as it could be resolved.
     pub path: WirePath,
     /// The error number.
     pub errno: i32,
-    /// Whether plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
+    /// True if plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,
     /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
     pub nearest: Option<WirePath>,

@@ -14,7 +14,7 @@ use tokio_util::codec::{Decoder, Encoder, FramedRead, FramedWrite};
 use crate::frame::{self, FrameError};
 use crate::id::Generation;
 
-/// How much is read at once.
+/// Size of a read.
 const AT_ONCE: usize = 8 << 10;
 
 /// Reads messages of type `M`.

@@ -12,7 +12,7 @@ use crate::path::WirePath;
 pub enum RightsChange {
     /// The network, and how far it leads.
     Network {
-        /// Whether it is on.
+        /// The network's new state.
         net: Network,
         /// Its reach, where it is on; the one that the session's start allowed, where absent.
         #[serde(default)]

@@ -18,12 +18,12 @@ pub struct Grant {
     pub write: Vec<WirePath>,
     /// The network.
     pub net: Network,
-    /// How far it leads, where the grant turns it on.
+    /// Reach of the network, where the grant turns it on.
     pub reach: Reach,
 }
 
 impl Grant {
-    /// What both grant: an answer never gives more than was asked for.
+    /// Returns the common part of both: an answer never grants more than the question asked for.
     #[must_use]
     pub fn meet(&self, asked: &Self) -> Self {
         Self {
@@ -42,13 +42,13 @@ impl Grant {
         Self { write, net: self.net.max(other.net), reach: self.reach.join(other.reach) }
     }
 
-    /// Whether it grants nothing.
+    /// True if it grants nothing.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && self.net.is_off()
     }
 }
 
-/// What is granted, as a person reads it: `write /p/a · net on +host`.
+/// Displays the grant for a person: `write /p/a · net on +host`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -67,7 +67,7 @@ impl fmt::Display for Grant {
 }
 
 impl Rights {
-    /// The rights and exactly what is granted beside them. What is hidden or protected stays so.
+    /// Returns the rights extended by exactly the grant. Hidden and protected paths stay so.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();

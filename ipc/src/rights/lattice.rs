@@ -7,8 +7,8 @@ use super::network::{Network, Reach};
 use super::roots::{intersection, is_under, roots, union, within};
 use crate::path::WirePath;
 
-/// What an agent may do. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal values.
-/// By default nothing may be read or changed, and the network is off.
+/// Rights of an agent. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal
+/// values. By default nothing may be read or changed, and the network is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
@@ -22,9 +22,9 @@ pub struct Rights {
     pub protected: Vec<WirePath>,
     /// The network.
     pub net: Network,
-    /// What of this machine and its neighbourhood the network, where it is on, leads to.
+    /// Places of this machine and its neighbourhood that the network, where it is on, leads to.
     pub reach: Reach,
-    /// Whether commands may be run at all.
+    /// Permission to run commands.
     pub exec: Execution,
     /// Bounds on one call.
     pub limits: Limits,
@@ -60,7 +60,7 @@ impl Rights {
         }
     }
 
-    /// Whether everything that `other` allows is allowed here.
+    /// True if everything that `other` allows is allowed here.
     pub fn covers(&self, other: &Self) -> bool {
         within(&other.read, &self.read)
             && within(&self.hidden, &other.hidden)
@@ -72,12 +72,12 @@ impl Rights {
             && other.limits.meet(self.limits) == other.limits
     }
 
-    /// Whether the contents of `path` may be read.
+    /// True if the contents of `path` may be read.
     pub fn allows_read(&self, path: &WirePath) -> bool {
         is_under(path, &self.read) && !is_under(path, &self.hidden)
     }
 
-    /// Whether `path` may be changed.
+    /// True if `path` may be changed.
     pub fn allows_write(&self, path: &WirePath) -> bool {
         is_under(path, &self.write) && !is_under(path, &self.hidden) && !is_under(path, &self.protected)
     }

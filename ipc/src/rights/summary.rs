@@ -10,7 +10,7 @@ use super::network::{NetworkState, Reach};
 use super::word::Word;
 use crate::path::WirePath;
 
-/// The character that stands between the items of a line; no path in it has this character.
+/// Separator of the items of a line; no path in the line has this character.
 pub(super) const SEPARATOR: char = '·';
 
 /// The rights of an agent. The places that are hidden or protected are counted: there are hundreds.
@@ -163,7 +163,6 @@ impl fmt::Display for RightsSummary {
     }
 }
 
-/// Trees, with commas.
 struct List<'a>(&'a [NamedRoot]);
 
 impl fmt::Display for List<'_> {

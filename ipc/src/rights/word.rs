@@ -5,8 +5,8 @@ use std::fmt;
 use super::summary::SEPARATOR;
 use crate::path::WirePath;
 
-/// A path among other words. One of plain characters stands as it is; any other is quoted and escaped, so that no path reads
-/// as two words, as another item of the line, or as another path.
+/// A path among other words. A path of plain characters is written as it is; any other is quoted and escaped,
+/// so that no path reads as two words, as another item of the line, or as another path.
 pub struct Word<'a>(pub &'a WirePath);
 
 impl fmt::Display for Word<'_> {
