@@ -19,10 +19,10 @@ pub struct DeniedCall {
 /// When a call is denied, and with which answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Whatever its arguments, with EPERM.
+    /// With EPERM, for any arguments.
     Always,
-    /// Whatever its arguments, with ENOSYS, as on a kernel without it; programs mostly fall back. Every kernel that has
-    /// Landlock has it, but for `io_uring`.
+    /// With ENOSYS for any arguments, as on a kernel without it; programs mostly fall back. Every kernel that
+    /// has Landlock has it, except `io_uring`.
     AsIfAbsent,
     /// By its arguments, with EPERM, which a line does not tell.
     Sometimes,

@@ -24,8 +24,8 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// What a program prints when the kernel refused it a path, in lower case, and the error number that it stands for. The last three
-/// are of a place that is mounted and was to be moved, and of a move or a link across such places.
+/// Words of a program whose path the kernel denied, in lower case, each with its error number. The last three
+/// concern a mounted path that was to be moved, and a move or a link across mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
     ("read-only file system", EROFS),
@@ -39,7 +39,7 @@ pub const REFUSALS: [(&str, i32); 7] = [
 /// Programs, and calls, that signal a process by its number.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
-/// Where POSIX shared memory and semaphores lie (`shm_overview(7)`, `sem_overview(7)`).
+/// Directory of POSIX shared memory and semaphores (`shm_overview(7)`, `sem_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 
 /// Words of a line that names a call for POSIX shared memory or semaphores, in lower case.
@@ -52,9 +52,9 @@ pub struct ErrorLine<'a> {
     lower: String,
     /// The error number of the refusal.
     pub errno: i32,
-    /// Where the words of the refusal begin and end.
+    /// Range of the words of the refusal.
     at: Range<usize>,
-    /// Whether a trace above it ends in a call for shared memory.
+    /// True if a trace above it ends in a call for shared memory.
     in_memory: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> ErrorLine<'a> {
         (!complaint.is_quotation()).then_some(complaint)
     }
 
-    /// What stands before the words of the refusal.
+    /// Returns the text before the words of the refusal.
     fn before(&self) -> &'a str {
         self.line.get(..self.at.start).unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl<'a> ErrorLine<'a> {
         number.trim_start_matches('(').parse().ok().filter(|_| SIGNALLERS.contains(&name))
     }
 
-    /// Whether a shell complains.
+    /// True if a shell complains.
     pub fn is_of_a_shell(&self) -> bool {
         matches!(self.program(), "bash" | "sh" | "dash")
     }
@@ -103,7 +103,7 @@ impl<'a> ErrorLine<'a> {
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether it is about POSIX shared memory or semaphores, whose names are no paths.
+    /// True if it concerns POSIX shared memory or semaphores, whose names are no paths.
     fn is_of_memory(&self) -> bool {
         // Python's `multiprocessing.shared_memory` makes up such names.
         let names_segment = || quoted(self.line).iter().any(|name| name.starts_with("/psm_"));
@@ -142,8 +142,8 @@ impl<'a> ErrorLine<'a> {
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// Whether the line only repeats what another program once said: a match that a search shows, a test's name, a text between
-    /// quotes, another machine's word.
+    /// True if the line only repeats the words of another program: a match of a search, a test's name, a text
+    /// between quotes, a message of another machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {
@@ -159,7 +159,7 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// Those that can be paths of files; not `/dev/tcp/HOST/PORT`, which bash connects to.
+/// Keeps those that can be paths of files; not `/dev/tcp/HOST/PORT`, which bash connects to.
 fn usable(mut paths: Vec<&str>) -> Vec<&str> {
     let is_a_shells_own = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
     paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));

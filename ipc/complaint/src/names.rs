@@ -1,9 +1,9 @@
 //! Names in a line of text: between quotes, and as words.
 
-/// What stands around a name.
+/// Pairs of quotes around a name.
 const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('`', '\''), ('‘', '’'), ('“', '”')];
 
-/// What stands between quotes of any kind.
+/// Returns the texts between quotes of any kind.
 pub(super) fn quoted(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (open, close) in QUOTES {
@@ -27,7 +27,8 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// The line in lower case without what it quotes. With its quotes: a name of one letter stands in every word.
+/// Returns the line in lower case without its quoted texts; all of it would match a name of one letter in
+/// every word.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
     for name in quoted(line) {

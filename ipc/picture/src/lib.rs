@@ -18,7 +18,8 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
 /// The most pixels of a side: the vendors' limit.
 pub const MAX_IMAGE_SIDE: u32 = 8000;
 
-/// Why bytes are no picture for a model; completes a sentence that begins with the source of the bytes.
+/// Reason that bytes are no picture for a model; completes a sentence that begins with the source of the
+/// bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
     /// They are of no kind that we know.

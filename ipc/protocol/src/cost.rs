@@ -17,34 +17,34 @@ pub struct Usd {
     picos: u64,
 }
 
-/// What a million tokens cost, in US dollars; in JSON a decimal number of dollars.
+/// Price of a million tokens, in US dollars; in JSON a decimal number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price {
     /// In millionths of a dollar: what one token costs, in millionths of a millionth.
     micros: u64,
 }
 
-/// What tokens of each kind cost.
+/// Price of each kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Of a prompt, from no cache.
+    /// Prompt tokens from no cache.
     pub input: Price,
-    /// Of a reply.
+    /// Reply tokens.
     pub output: Price,
-    /// Of a prompt, written to the cache for five minutes.
+    /// Prompt tokens written to the cache for five minutes.
     pub cache_write_5m: Price,
-    /// Of a prompt, written to the cache for an hour.
+    /// Prompt tokens written to the cache for an hour.
     pub cache_write_1h: Price,
-    /// Of a prompt, read from the cache.
+    /// Prompt tokens read from the cache.
     pub cache_read: Price,
 }
 
-/// What a model costs.
+/// Prices of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// What its tokens cost.
+    /// The usual prices.
     pub rates: Rates,
-    /// What all tokens of a request with a long prompt cost, where that is another matter.
+    /// Prices of all tokens of a request with a long prompt, where they differ.
     pub long: Option<LongPrompt>,
 }
 
@@ -183,7 +183,7 @@ impl FromStr for Price {
     }
 }
 
-/// As it stands in a file: `3.75`, `10`.
+/// Displays the price as in a settings file: `3.75`, `10`.
 impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{}.{:06}", self.micros / 1_000_000, self.micros % 1_000_000);
@@ -192,7 +192,7 @@ impl fmt::Display for Price {
 }
 
 impl Prices {
-    /// What a reply cost.
+    /// Returns the cost of a reply.
     pub fn cost(&self, usage: &TokenUsage) -> Usd {
         let rates = match &self.long {
             Some(long) if usage.prompt() > long.above => &long.rates,

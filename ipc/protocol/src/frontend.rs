@@ -16,11 +16,11 @@ pub struct UiEvent {
     pub conversation_id: ConversationId,
     /// The agent that it is about.
     pub agent: AgentId,
-    /// What there is to show.
+    /// The event itself.
     pub kind: UiEventKind,
 }
 
-/// What there is to show.
+/// Kind of an event for a front end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UiEventKind {
     /// An event was logged.
@@ -44,9 +44,9 @@ pub enum UiEventKind {
     },
     /// An approval is waited for: [`UserActionKind::Answer`], once.
     ApprovalRequested {
-        /// What the answer names.
+        /// The id that the answer names.
         id: ApprovalId,
-        /// What is asked.
+        /// The question.
         request: Box<ServerRequest>,
     },
     /// An approval is no longer waited for, whoever answered it: what shows it may go.
@@ -60,7 +60,7 @@ pub enum UiEventKind {
         names: Vec<WirePath>,
         /// True if there are more files than these.
         cut: bool,
-        /// Why there are none, if they cannot be listed.
+        /// Reason that the list is missing.
         failed: Option<String>,
     },
     /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.
@@ -70,12 +70,13 @@ pub enum UiEventKind {
     },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
-    /// The log cannot be written, since its disk is full: nothing is asked of the model, and no call begins. It is tried again from time to
-    /// time, and by [`UserActionKind::RetryLog`], whose failure is told by the same once more.
+    /// The log cannot be written, since its disk is full: no request goes to the model, and no call starts.
+    /// Bailiwick retries from time to time, and on [`UserActionKind::RetryLog`], whose failure repeats this
+    /// event.
     LogPaused {
         /// The log.
         path: WirePath,
-        /// The bytes that are free there, if that can be told.
+        /// Number of free bytes, where it is known.
         free: Option<u64>,
         /// The last event that the log has: nothing is lost up to it.
         last: EventId,
@@ -96,11 +97,11 @@ pub struct UserAction {
     pub conversation_id: ConversationId,
     /// The agent of which it is wanted; the session's first where none is named.
     pub agent: Option<AgentId>,
-    /// What the user wants.
+    /// The action itself.
     pub kind: UserActionKind,
 }
 
-/// What the user wants.
+/// Kind of an action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserActionKind {
     /// Sends a message to the agent.
@@ -112,7 +113,7 @@ pub enum UserActionKind {
     },
     /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
     SetRights {
-        /// What changes.
+        /// The change.
         change: RightsChange,
     },
     /// Answers a request for an approval.
@@ -122,7 +123,7 @@ pub enum UserActionKind {
         /// The answer.
         answer: ApprovalAnswer,
     },
-    /// Starts an agent beside the session's first that makes a plan and changes nothing.
+    /// Starts an agent that makes a plan, in parallel to the session's first, and changes nothing.
     Plan {
         /// The purpose of the plan.
         text: String,
@@ -154,7 +155,7 @@ pub enum UserActionKind {
         /// The request.
         id: ApprovalId,
     },
-    /// Changes what becomes of calls that the standing rights do not cover, and those rights with it.
+    /// Changes the approval mode, and with it the standing rights.
     SetMode {
         /// The mode.
         mode: ApprovalMode,
@@ -203,7 +204,7 @@ pub enum UserActionKind {
     Quit,
     /// Ends the session because the process is interrupted.
     InterruptSession,
-    /// Ends the session because the process is told to end.
+    /// Ends the session because the process received a signal.
     Terminate,
     /// Ends the session because its terminal is gone.
     HangUp,
@@ -224,7 +225,7 @@ macro_rules! op {
             },
             /// Changes the rights of the agent.
             SetRights {
-                /// What changes; a path is resolved.
+                /// The change; a path is resolved.
                 change: RightsChange,
             },
             $(
@@ -287,7 +288,7 @@ macro_rules! op {
             Shutdown,
             /// Ends the session because the process is interrupted.
             InterruptSession,
-            /// Ends the session because the process is told to end.
+            /// Ends the session because the process received a signal.
             Terminate,
             /// Ends the session because its terminal is gone.
             HangUp,

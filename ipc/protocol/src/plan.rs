@@ -11,13 +11,13 @@ use ipc::path::WirePath;
 pub struct Plan {
     /// One line that names it.
     pub title: String,
-    /// What has to be known for it, as Markdown.
+    /// Background of the plan, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
     /// The rights that it asks for; where it says nothing, the project may be written and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<PlanRights>,
-    /// What becomes of the rest after a failed step, where it says so.
+    /// Handling of the rest after a failed step, where the plan says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
     /// The steps in their order; the first has the number 1.
@@ -29,13 +29,13 @@ pub struct Plan {
 pub struct PlanStep {
     /// One line that names it.
     pub title: String,
-    /// What is to be done, as Markdown.
+    /// The work, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The files that it is about, as they were written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What has to hold when it is done, in order.
+    /// Conditions that hold when the step is done, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<Acceptance>,
 }
@@ -54,7 +54,8 @@ pub enum Acceptance {
 /// The rights that a plan asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanRights {
-    /// The files and trees to be written, relative to the project or absolute; the whole project where there are none.
+    /// The files and trees to be written, relative to the project or absolute; an empty list is the whole
+    /// project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// True if it needs the network.
@@ -73,7 +74,7 @@ pub struct PlaceToCreate {
     pub directory: WirePath,
 }
 
-/// What becomes of the rest of a plan after a failed step.
+/// Handling of the rest of a plan after a failed step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -87,7 +88,7 @@ pub enum OnFailure {
     Replan,
 }
 
-/// How far a step has come.
+/// Progress of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

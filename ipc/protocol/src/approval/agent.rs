@@ -44,13 +44,13 @@ pub struct AgentRightsApprovalParams {
     pub network: Network,
     /// All rights that the sub-agent would have besides its own private temp directory.
     pub rights: Rights,
-    /// Those of them that are beyond the parent's standing rights.
+    /// The part of the rights that is beyond the parent's standing rights.
     pub grant: Grant,
     /// SHA-256 of the task, the role and the rights, in hexadecimal.
     pub digest: String,
-    /// How long an answer counts, in milliseconds from the request on.
+    /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
+    /// The agent's reason, in its own words: a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

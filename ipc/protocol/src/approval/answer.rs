@@ -20,7 +20,7 @@ pub enum ReviewDecision {
     Approved,
     /// This once, and what the scope covers for the rest of the session.
     ApprovedForSession {
-        /// How far it reaches.
+        /// Scope of the approval.
         scope: SessionScope,
     },
     /// No; the agent goes on.
@@ -125,7 +125,7 @@ macro_rules! response {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// In JSON the decision's own fields, and `digest` beside them.
+        /// In JSON the decision's own fields and `digest`.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "ResponseForm", into = "ResponseForm")]
         #[derive(schemars::JsonSchema)]
@@ -188,14 +188,14 @@ macro_rules! answers {
             $response
         })*
 
-        /// What came back for a request.
+        /// Answer to a request, or its absence.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "type", content = "data", rename_all = "snake_case")]
         pub enum ApprovalAnswer {
             $(#[doc = concat!("An answer to a request for ", $what, ".")] $kind($response),)*
             /// No answer that can be understood: a denial.
             Failed {
-                /// What came, or why nothing did.
+                /// The invalid answer, or the reason for its absence.
                 cause: String,
             },
         }

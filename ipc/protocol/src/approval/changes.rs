@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// What stands before a key that is no UTF-8. No path of a change begins so: they are absolute.
+/// Prefix of a key that is no UTF-8. No path of a change begins so: they are absolute.
 const ENCODED: &str = "base64:";
 
-/// What becomes of one file.
+/// Change to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum FileChange {
-    /// It is new.
+    /// A new file.
     Add {
         /// Its whole content; bytes that are not UTF-8 as `\xNN`.
         content: String,
     },
-    /// It goes.
+    /// A removed file.
     Delete {
         /// The content that is lost; bytes that are not UTF-8 as `\xNN`.
         content: String,
     },
-    /// Its content changes.
+    /// New content.
     Update {
         /// The change as a unified diff; bytes that are not UTF-8 as `\xNN`.
         unified_diff: String,
-        /// Where the file goes, where it moves.
+        /// The new path, where the file moves.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         move_path: Option<WirePath>,
     },

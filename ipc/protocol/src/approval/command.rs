@@ -21,13 +21,13 @@ macro_rules! command_params {
         pub struct $name {
             /// The session.
             pub conversation_id: ConversationId,
-            /// Who asks.
+            /// The agent that asks.
             pub agent: AgentId,
             /// The call that it is for.
             pub call_id: CallId,
             /// The argument vector that will be executed.
             pub command: Vec<String>,
-            /// Where, absolute.
+            /// The working directory, absolute.
             pub cwd: WirePath,
             /// Variables that are set beyond those that every command has.
             pub environment: Vec<(String, WirePath)>,
@@ -36,13 +36,13 @@ macro_rules! command_params {
             $($network)*
             /// SHA-256 of the effect, in hexadecimal.
             pub digest: String,
-            /// What the command is given beyond the standing rights.
+            /// The rights of the command beyond the standing ones.
             pub grant: Grant,
             /// The standing rights.
             pub rights: Recorded<RightsSummary>,
-            /// How long an answer counts, in milliseconds from the request on.
+            /// Time for an answer, in milliseconds from the request on.
             pub timeout_ms: u64,
-            /// Why, in the agent's own words: a claim.
+            /// The agent's reason, in its own words: a claim.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reason: Option<String>,
             $($root)*

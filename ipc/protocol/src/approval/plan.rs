@@ -48,9 +48,9 @@ pub struct PlanApprovalParams {
     pub confirms_commands: bool,
     /// SHA-256 of the bytes of the plan and of the rights, in hexadecimal.
     pub digest: String,
-    /// How long an answer counts, in milliseconds from the request on.
+    /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
+    /// The agent's reason, in its own words: a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -29,21 +29,21 @@ use crate::rpc::decode;
 pub struct ApplyPatchApprovalParams {
     /// The session.
     pub conversation_id: ConversationId,
-    /// Who asks.
+    /// The agent that asks.
     pub agent: AgentId,
     /// The call that it is for.
     pub call_id: CallId,
-    /// What becomes of each file.
+    /// Change to each file.
     pub file_changes: FileChanges,
     /// SHA-256 of the effect with all its bytes, in hexadecimal: what is approved is what is written.
     pub digest: String,
-    /// What the call is given beyond the standing rights.
+    /// The rights of the call beyond the standing ones.
     pub grant: Grant,
     /// The standing rights.
     pub rights: Recorded<RightsSummary>,
-    /// How long an answer counts, in milliseconds from the request on.
+    /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
+    /// The agent's reason, in its own words: a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// A write root that would cover this and more: a separate choice.
@@ -69,7 +69,7 @@ const fn is_zero(number: &usize) -> bool {
 pub struct ExternalToolApprovalParams {
     /// The session.
     pub conversation_id: ConversationId,
-    /// Who asks.
+    /// The agent that asks.
     pub agent: AgentId,
     /// The call that it is for.
     pub call_id: CallId,
@@ -81,9 +81,9 @@ pub struct ExternalToolApprovalParams {
     pub json: String,
     /// SHA-256 of server, tool and arguments, in hexadecimal.
     pub digest: String,
-    /// How long an answer counts, in milliseconds from the request on.
+    /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// Why, in the agent's own words: a claim.
+    /// The agent's reason, in its own words: a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -133,7 +133,7 @@ macro_rules! requests {
                 }
             }
 
-            /// How long an answer counts, in milliseconds.
+            /// Time for an answer, in milliseconds.
             pub const fn timeout_ms(&self) -> u64 {
                 match self {
                     $(Self::$request(params) => params.timeout_ms,)*

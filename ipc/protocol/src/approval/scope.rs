@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// What becomes of a call that the standing rights do not cover.
+/// Handling of calls that the standing rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -46,10 +46,10 @@ impl fmt::Display for ApprovalMode {
     }
 }
 
-/// How far an approval for the session reaches.
+/// Scope of an approval for the session.
 ///
-/// What matches [`Exact`](Self::Exact), a prefix or a pattern runs in a one-shot worker of its own, without a prompt; the
-/// standing rights stay as they are. The other two change them: a new generation.
+/// A call that matches [`Exact`](Self::Exact), a prefix or a pattern runs in a one-shot worker of its own,
+/// without a prompt; the standing rights stay as they are. The other two change them: a new generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -72,9 +72,9 @@ pub enum SessionScope {
 /// A scope that was approved for the session, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionGrant {
-    /// What it is revoked by.
+    /// Id by which it is revoked.
     pub id: GrantId,
-    /// What it covers, in words: `commands that begin with: cargo test`.
+    /// The covered calls, in words: `commands that begin with: cargo test`.
     pub covers: String,
     /// The rights of each match beyond the standing ones; absent where each may write exactly its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]

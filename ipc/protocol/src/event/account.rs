@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::{EventKind, TokenUsage};
 use crate::cost::Usd;
 
-/// What something came to: `12.3k in, 94% cached, 1.2k out, $0.08`.
+/// Tokens and cost of anything: `12.3k in, 94% cached, 1.2k out, $0.08`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Its tokens.
     pub usage: TokenUsage,
-    /// What they cost, where that is known.
+    /// The cost, where it is known.
     pub cost: Option<Usd>,
     /// The part of that which is known: where the price of some tokens is not, the others' stays.
     #[serde(default)]
@@ -36,7 +36,7 @@ impl Account {
         self.cost.map(|cost| format!("{mark}{cost}")).or_else(at_least)
     }
 
-    /// How much of the prompts came from the cache, in percent, rounded down: 100 is all of it.
+    /// Returns the share of the prompts that came from the cache, in percent, rounded down: 100 is all of it.
     pub fn hits(&self) -> u128 {
         u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
     }
@@ -54,7 +54,7 @@ impl EventKind {
 }
 
 impl std::ops::AddAssign for Account {
-    /// Where one of the two costs is unknown, so is the sum, but for an account of nothing.
+    /// An unknown cost makes the sum unknown, unless it is that of an empty account.
     fn add_assign(&mut self, other: Self) {
         self.cost = match (self.cost, other.cost) {
             (Some(ours), Some(theirs)) => Some(ours + theirs),

@@ -43,7 +43,7 @@ pub struct SubAgentSpawned {
     pub caches: Option<WirePath>,
     /// Its network.
     pub net: Network,
-    /// How far its network leads, where it is on.
+    /// Reach of the network, where it is on.
     pub reach: Reach,
     /// SHA-256 of its rights, in hexadecimal, as its worker's start repeats it.
     pub rights_digest: String,
@@ -72,15 +72,15 @@ pub struct SubAgentResult {
     /// agent wrote there, but for what git ignores. At most a thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
-    /// Why it may have changed other files too.
+    /// Reason that it may have changed other files too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
-    /// How many denials it met.
+    /// Number of denials.
     pub denials: u32,
     /// The first of them, each attempt once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<Denial>,
-    /// How many requests were answered.
+    /// Number of answered requests.
     pub steps: u32,
     /// Its tokens, without those of its own sub-agents.
     pub usage: TokenUsage,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::ReviewDecision;
 
-/// How a request for an approval was decided.
+/// Decision on a request for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalAnswered {
     /// The request; absent where nobody was asked.
@@ -15,14 +15,14 @@ pub struct ApprovalAnswered {
     pub call: CallId,
     /// The decision.
     pub decision: ReviewDecision,
-    /// Who decided.
+    /// The one who decided.
     pub by: DecidedBy,
-    /// What was wrong with the answer, or why there was none.
+    /// Fault of the answer, or reason for its absence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
-/// Who decided on an approval.
+/// The one who decided on an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -31,7 +31,7 @@ pub enum DecidedBy {
     User,
     /// The user: the command is their own, and no call of the model's.
     OwnCommand,
-    /// What the user approved for the session.
+    /// An approval of the user for the session.
     SessionGrant(GrantId),
     /// The user's configuration.
     Configuration,

@@ -13,16 +13,16 @@ pub struct RestoredPlace {
     pub path: WirePath,
     /// The change that was found.
     pub what: PlaceChange,
-    /// Where that is now which stood there, if it was moved aside: moved back and named with `--write`, it is accepted.
+    /// Present path of a file that was moved aside: moved back and named with `--write`, it is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<WirePath>,
-    /// Why it could not be moved aside, and was removed; or, if it was not restored, why.
+    /// Reason that the file could not be moved aside and was removed, or that it was not restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Whether it could be neither restored nor moved aside, and lost its permissions instead.
+    /// True if it could be neither restored nor moved aside, and lost its permissions instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
-    /// Whether it is again what it was.
+    /// True if the former state is restored.
     pub restored: bool,
 }
 
@@ -77,7 +77,7 @@ pub enum PlaceChange {
     BadConfiguration,
     /// Other users could have written there.
     Permissions,
-    /// These keys of a configuration were changed; if there are none, their order.
+    /// These keys of a configuration were changed; an empty list means their order.
     Keys(Vec<String>),
     /// These commands were added to an operation of git that is paused.
     Commands(Vec<String>),
@@ -129,9 +129,9 @@ pub struct ChangedFile {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ChangeKind {
-    /// It is new.
+    /// A new file.
     Added,
-    /// It is gone.
+    /// A removed file.
     Deleted,
     /// Its content or mode changed.
     Modified,

@@ -14,7 +14,7 @@ pub struct CompactionStarted {
     pub cause: CompactionCause,
     /// About how many tokens the next prompt would have.
     pub tokens: u64,
-    /// How many tokens a prompt and its reply may have together.
+    /// Maximum number of tokens of a prompt and its reply together.
     pub window: u64,
 }
 
@@ -23,22 +23,22 @@ pub struct CompactionStarted {
 pub struct ContextCompacted {
     /// The reason for it.
     pub cause: CompactionCause,
-    /// Who wrote the summary.
+    /// The author of the summary.
     pub summary: SummaryFrom,
     /// About how many tokens the next prompt would have had.
     pub tokens_before: u64,
     /// About how many tokens the new context begins with.
     pub tokens_after: u64,
-    /// What the summary cost in tokens.
+    /// Tokens of the summary.
     pub usage: TokenUsage,
-    /// What it cost, where the prices are known.
+    /// Cost of the summary, where the prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// The first message of the new context, as the model gets it: its blocks of text, in order.
     pub first_message: Vec<String>,
 }
 
-/// Why a context is summarised.
+/// Reason for summarising a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -53,7 +53,7 @@ pub enum CompactionCause {
     Clear,
 }
 
-/// Who wrote the summary of a context.
+/// Author of the summary of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

@@ -60,14 +60,14 @@ pub struct AssistantMessage {
     /// The content blocks, byte for byte as they go back to the model.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub content: Vec<Box<RawValue>>,
-    /// Why the model stopped.
+    /// The model's reason to stop.
     pub stop_reason: String,
-    /// What it cost in tokens.
+    /// The tokens of the reply.
     pub usage: TokenUsage,
     /// True if the tokens are our estimate, in whole or in part: nobody counts those of a reply that was interrupted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// What it cost, where the model's prices are known.
+    /// The cost, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
 }
@@ -79,7 +79,7 @@ pub struct TokenUsage {
     pub input: u64,
     /// Prompt tokens that were written to the cache.
     pub cache_creation: u64,
-    /// Those of them that are kept for an hour, and not for five minutes.
+    /// The part of them that is kept for an hour instead of five minutes.
     #[serde(default)]
     pub cache_creation_1h: u64,
     /// Prompt tokens that were read from the cache.
@@ -132,14 +132,14 @@ pub struct TurnFinished {
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// How many requests were answered.
+    /// Number of answered requests.
     pub steps: u32,
     /// The turn's tokens.
     pub usage: TokenUsage,
-    /// What they cost, where the model's prices are known.
+    /// The cost, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -156,21 +156,21 @@ pub struct RunResult {
     /// The stable code of the error, where the message has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
-    /// Why the first worker's tier is not the full one, where the best was asked for.
+    /// Reason that the first worker's tier is not `full`, where the best was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// What the sandbox promises and this kernel does not enforce.
+    /// Promises of the sandbox that this kernel does not enforce.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     /// The model's last words.
     pub text: String,
-    /// How many requests were answered.
+    /// Number of answered requests.
     pub steps: u32,
     /// Tokens in all.
     pub usage: TokenUsage,
-    /// What they cost, where the model's prices are known.
+    /// The cost, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }

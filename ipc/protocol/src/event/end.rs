@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a run or a turn ended.
+/// Reason for the end of a run or a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -41,7 +41,7 @@ pub enum EndReason {
     Interrupted,
     /// The user ended the session.
     Closed,
-    /// The session was told to end.
+    /// A signal or the front end ended the session.
     Terminated,
     /// The session's terminal is gone.
     HungUp,
@@ -132,7 +132,7 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// Why a worker is gone.
+/// Reason for the end of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

@@ -16,7 +16,7 @@ pub enum LeftOut {
 }
 
 words! {
-    /// Why a reply did not come, or not to its end: the API's word for it, or ours.
+    /// Reason that a reply is missing or incomplete: the API's word for it, or ours.
     pub enum FailureKind {
         /// The server failed.
         Api = "api_error",
@@ -34,7 +34,7 @@ words! {
         ContextLengthExceeded = "context_length_exceeded",
         /// The server does not accept the request.
         InvalidRequest = "invalid_request_error",
-        /// The response is none that the API has.
+        /// The response does not follow the API.
         InvalidResponse = "invalid_response",
         /// There is no such model or address.
         NotFound = "not_found_error",

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 
-/// What happened.
+/// Kind of an event, with its facts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -36,9 +36,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// Something that the model is told besides the user's words.
+    /// Text for the model other than the user's words.
     ContextAdded {
-        /// Where it comes from: `environment`, `AGENTS.md` …
+        /// Source of the text: `environment`, `AGENTS.md` …
         source: String,
         /// The text.
         text: String,
@@ -56,9 +56,9 @@ pub enum EventKind {
     ModelFailed {
         /// The kind of the error.
         kind: FailureKind,
-        /// What went wrong, for people.
+        /// Description of the failure, for people.
         message: String,
-        /// Whether a part of the reply had come: it is void, and not in the conversation.
+        /// True if a part of the reply had arrived: it is void, and not in the conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         discarded: bool,
         /// When it is tried again, in milliseconds; absent if it is not.
@@ -96,14 +96,14 @@ pub enum EventKind {
         call: CallId,
         /// The model's id of it.
         tool_use: ToolUseId,
-        /// How it ended.
+        /// The final status.
         status: ToolCallStatus,
-        /// What the model is told.
+        /// The result as the model receives it.
         content: String,
         /// The number of bytes at the end of `content` that say what the `denied` events of this call say, and the rights.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         explanation_bytes: Option<u64>,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         duration_ms: u64,
         /// The changes of files that it made by the file tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -120,7 +120,7 @@ pub enum EventKind {
         /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut short with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// What, why, and how to allow it.
+        /// The denied act, the reason, and how to allow it.
         #[serde(flatten)]
         denial: Denial,
         /// The agent's rights.
@@ -130,19 +130,19 @@ pub enum EventKind {
     ApprovalRequested {
         /// The request.
         id: ApprovalId,
-        /// What was asked, as it was shown.
+        /// The request as it was shown.
         request: Box<ServerRequest>,
     },
     /// A request for an approval is decided: the one line that says how, and why.
     ApprovalAnswered(ApprovalAnswered),
     /// An approval reaches further than its call, until the session ends or it is revoked.
     GrantAdded(SessionGrant),
-    /// What was approved for the session counts no more.
+    /// An approval for the session ended.
     GrantRevoked {
         /// The id of the grant.
         id: GrantId,
     },
-    /// What becomes of calls beyond the standing rights is decided otherwise from now on.
+    /// The approval mode changed: the handling of calls beyond the standing rights.
     ModeChanged {
         /// The new mode.
         mode: ApprovalMode,
@@ -155,16 +155,16 @@ pub enum EventKind {
     RightsChanged(RightsChanged),
     /// A worker is gone.
     WorkerEnded {
-        /// Which incarnation.
+        /// The generation.
         generation: Generation,
         /// The reason for it.
         reason: Recorded<WorkerEnd>,
     },
     /// A worker broke the protocol and was killed for it.
     ProtocolViolation {
-        /// Which incarnation.
+        /// The generation.
         generation: Generation,
-        /// What it did.
+        /// The violation.
         violation: String,
     },
     /// Something that a person should know.
@@ -188,7 +188,7 @@ pub enum EventKind {
     PlanApproved(PlanApproved),
     /// A step of a plan has come further.
     PlanStepStatus(PlanStepStatus),
-    /// What the host runs later had changed, and was put back.
+    /// A change to a file that the host runs later was reverted.
     Restored {
         /// The call after which it was found; absent at the end of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +207,7 @@ pub enum EventKind {
     ChangeSet {
         /// The files, in order.
         files: Vec<ChangedFile>,
-        /// Where the patch was written, where it was asked for.
+        /// Path of the patch, where one was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },
@@ -227,7 +227,7 @@ impl PartialEq for EventKind {
     }
 }
 
-/// How a tool call ended.
+/// Result of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

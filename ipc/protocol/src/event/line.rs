@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 
-/// What an event's JSON begins with, then the kind's.
+/// Fields at the beginning of an event's JSON; those of its kind follow.
 #[derive(Serialize)]
 struct EventLine<'a> {
     v: u32,

@@ -71,13 +71,13 @@ pub struct SessionEvent {
     pub agent: AgentId,
     /// That agent's parent.
     pub parent_agent: Option<AgentId>,
-    /// Who saw it happen.
+    /// The observer.
     pub observed_by: ObservedBy,
-    /// What happened.
+    /// The event itself.
     pub kind: EventKind,
 }
 
-/// Who saw an event happen.
+/// Observer of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

@@ -3,7 +3,7 @@
 use super::word::words;
 
 words! {
-    /// The kind of a notice. A front end acts on this code alone; the sentence beside it is for people.
+    /// Kind of a notice. A front end acts on this code alone; the sentence with it is for people.
     pub enum NoticeCode {
         /// An answer to a request for an approval does not count.
         ApprovalIgnored = "approval_ignored",
@@ -13,7 +13,7 @@ words! {
         CallAsText = "call_as_text",
         /// The session goes on as a copy of another one, whose events stand before this.
         Copied = "copied",
-        /// The change set has a gap, or there is none.
+        /// The change set is incomplete or missing.
         ChangeSet = "change_set",
         /// A command of the user's own was not run.
         CommandNotRun = "command_not_run",
@@ -25,7 +25,7 @@ words! {
         EmptyMessage = "empty_message",
         /// A picture was not sent.
         ImageLeftOut = "image_left_out",
-        /// The session was imported: what stands before this came from elsewhere.
+        /// The session was imported: everything before this event came from elsewhere.
         Imported = "imported",
         /// The provider did not accept the reply that was interrupted.
         InterruptedReplyDropped = "interrupted_reply_dropped",
@@ -45,7 +45,7 @@ words! {
         NoInstructions = "no_instructions",
         /// Nothing is approved under this number.
         NoSuchGrant = "no_such_grant",
-        /// A plan is none that can be read, or asks for what cannot be given.
+        /// A plan is unreadable, or asks for rights that cannot be given.
         PlanNotRead = "plan_not_read",
         /// Nothing can be taken back, or not so.
         RewindRefused = "rewind_refused",
@@ -59,7 +59,7 @@ words! {
         NoWorker = "no_worker",
         /// The conversation was not cleared.
         NotCleared = "not_cleared",
-        /// What was approved for the session was not added.
+        /// An approval for the session was not added.
         NotAdded = "not_added",
         /// There is no conversation to summarise, or its summary would be longer.
         NothingToCompact = "nothing_to_compact",

@@ -118,7 +118,7 @@ pub struct AcceptanceOutcome {
     pub passed: bool,
     /// The end of it, in a phrase: `exit status 1`.
     pub ended: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 

@@ -97,7 +97,7 @@ impl Read {
         }
     }
 
-    /// What another version has behind its number may be anything.
+    /// Fails on another version, whose remaining fields may have any meaning.
     fn check_version<E: Error>(&self) -> Result<(), E> {
         match self.v {
             Some(OLDEST_SCHEMA..=SCHEMA) => Ok(()),

@@ -10,15 +10,15 @@ use super::Recorded;
 /// A worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerStarted {
-    /// Which incarnation.
+    /// The generation.
     pub generation: Generation,
     /// Its process id.
     pub pid: u32,
-    /// What this machine can enforce.
+    /// The tier that this machine can enforce.
     pub tier: Tier,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
-    /// How many Landlock rules there are.
+    /// Number of Landlock rules.
     pub rules: u32,
     /// The rights.
     pub rights: Recorded<RightsSummary>,
@@ -26,13 +26,13 @@ pub struct WorkerStarted {
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
     pub ruleset_digest: String,
-    /// What it is there for, of a worker that carries out one effect and ends.
+    /// Purpose of a one-shot worker: one effect, after which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
-    /// Why the tier is not the full one, where the best was asked for.
+    /// Reason that the tier is not `full`, where the best was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// What is promised and not enforced.
+    /// Promises that are not enforced.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     /// From spawning to `Ready`, in microseconds.

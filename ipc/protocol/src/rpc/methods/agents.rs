@@ -17,7 +17,7 @@ pub struct ListAgentsResponse {
     pub agents: Vec<AgentInfo>,
 }
 
-/// An agent of a conversation, by the events that were told so far.
+/// An agent of a conversation, by the events so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

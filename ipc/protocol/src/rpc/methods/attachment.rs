@@ -12,7 +12,7 @@ use ipc::image::{MediaType, data};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct Attachment {
-    /// What it is: the data must agree.
+    /// The media type, with which the data must agree.
     pub media_type: MediaType,
     /// Its width in pixels, with which the data must agree; it may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

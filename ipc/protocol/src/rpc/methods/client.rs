@@ -69,7 +69,7 @@ requests! {
     Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
     /// Turns the network on or off: a new worker, in the middle of a turn too.
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
-    /// Changes what becomes of calls that the standing rights do not cover.
+    /// Changes the handling of calls that the standing rights do not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
     /// Has another model of the same provider answer: at rest alone.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
@@ -89,13 +89,14 @@ requests! {
     SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
     /// Ends the turn of an agent, and every agent below it.
     StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
-    /// Starts an agent beside the first one that makes a plan and changes nothing.
+    /// Starts an agent that makes a plan, in parallel to the first, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
     /// Puts another text into the place of a plan that waits for its approval.
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
-    /// Takes files, the conversation or both back to a message of the user's: without a digest, the consequences are told alone.
+    /// Takes files, the conversation or both back to a message of the user's; without a digest, only reports
+    /// the consequences.
     Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
@@ -108,15 +109,15 @@ requests! {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct InitializeParams {
-    /// Who the front end is, for the diagnostics.
+    /// Name and version of the front end, for the diagnostics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientInfo>,
-    /// The form in which it wants to be told of events; typed if absent.
+    /// Form of the notifications; typed if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifications: Option<NotificationForm>,
 }
 
-/// Who a front end is.
+/// Name and version of a front end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -139,11 +140,11 @@ pub struct InitializeResponse {
     pub protocol: u32,
     /// The version of the events, which each notification repeats.
     pub event_schema: u32,
-    /// What this server can do.
+    /// The server's capabilities.
     pub capabilities: Capabilities,
 }
 
-/// What a server can do.
+/// Capabilities of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -178,7 +179,7 @@ pub enum BaselineWord {
 pub struct NewConversationParams {
     /// The project: an absolute path.
     pub cwd: WirePath,
-    /// What becomes of calls that the standing rights do not cover; `ask` if absent.
+    /// Handling of calls that the standing rights do not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
     /// The purpose of the agent; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
@@ -195,13 +196,13 @@ pub struct NewConversationParams {
     /// The network; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,
-    /// How far the network leads, where it is on.
+    /// Reach of the network, where it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
     /// The model's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Who the model is asked of: `anthropic`, `openai` or `responses`.
+    /// API of the provider: `anthropic`, `openai` or `responses`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The provider's address, if it is another than its own.
@@ -216,17 +217,17 @@ pub struct NewConversationParams {
     /// Names of more variables that commands inherit from the server's own environment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// What the kernel is to hold the agent by; the best that it can if absent.
+    /// The sandbox tier; the best of this machine if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierChoice>,
-    /// Whether to start although a layer of the sandbox is missing.
+    /// True to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
-    /// Whose changes are those that a session left which was ended in the middle of a command; if absent, the conversation is not
-    /// opened where there are any.
+    /// Owner of the changes that a session left that ended during a command; if absent, a conversation with
+    /// such changes is not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
-    /// How long an approval is waited for, in seconds; then its call is denied.
+    /// Time to wait for an approval, in seconds; then its call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_s: Option<u64>,
     /// Ends a turn after this many replies of the model.
@@ -318,7 +319,7 @@ pub struct ConversationParams {
 pub struct SetNetParams {
     /// The conversation.
     pub conversation_id: ConversationId,
-    /// Whether it is on.
+    /// On or off.
     pub net: Network,
     /// Its reach, where it is on; the one that the conversation was opened with, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,7 +358,7 @@ pub struct SetModelParams {
 pub struct RevokeGrantParams {
     /// The conversation.
     pub conversation_id: ConversationId,
-    /// Which grant.
+    /// The grant.
     pub grant_id: GrantId,
 }
 
@@ -405,7 +406,7 @@ fn generic_events(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[derive(schemars::JsonSchema)]
 pub struct ShutdownParams {}
 
-/// The result of a request that was passed on: what becomes of it is told by notifications.
+/// Result of a request that was passed on; notifications report its progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

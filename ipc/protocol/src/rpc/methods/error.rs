@@ -12,13 +12,13 @@ use crate::rpc::transport::Refused;
 pub struct ErrorObject {
     /// The number: JSON-RPC's own, or from -32000 downwards one of ours.
     pub code: i64,
-    /// What went wrong, for people.
+    /// Description of the failure, for people.
     pub message: String,
-    /// What went wrong, for programs.
+    /// Description of the failure, for programs.
     pub data: ErrorData,
 }
 
-/// What went wrong, for programs.
+/// Description of the failure, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

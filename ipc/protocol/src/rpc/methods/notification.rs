@@ -14,7 +14,7 @@ use crate::rpc::transport::RequestId;
 /// The method of every notification in the generic form.
 pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
 
-/// What stands before the kind in a method of the typed form.
+/// Prefix of the kind in a method of the typed form.
 const TYPED: &str = "event/";
 
 /// The one table of typed notifications: each method's string, and what it tells.
@@ -88,7 +88,7 @@ notifications! {
     P(Passing::ConversationClosed { .. }) => CONVERSATION_CLOSED_METHOD = "event/conversationClosed";
 }
 
-/// What a front end is told.
+/// Notification to a front end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notification {
     /// An event was logged.
@@ -102,7 +102,7 @@ pub enum Notification {
     },
 }
 
-/// What is told and not logged.
+/// Notification that is not logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -134,14 +134,14 @@ pub enum Passing {
     DeltasSkipped {
         /// The agent.
         agent: AgentId,
-        /// How many bytes of text.
+        /// Number of bytes of text.
         bytes: u64,
     },
     /// An approval is no longer waited for, whoever answered it.
     ApprovalClosed {
         /// The agent that asked.
         agent: AgentId,
-        /// Which of its approvals.
+        /// Id of the approval.
         id: ApprovalId,
         /// The id of the request that asked for it.
         #[schemars(with = "String")]
@@ -151,13 +151,13 @@ pub enum Passing {
     RewindPreview(RewindPreview),
     /// The conversation is over: nothing of it follows.
     ConversationClosed {
-        /// What went wrong, where it did not end by a result.
+        /// Error message, where it ended without a result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
 }
 
-/// The form in which a front end is told.
+/// Form of the notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -169,13 +169,13 @@ pub enum NotificationForm {
     Generic,
 }
 
-/// What a notification tells, borrowed.
+/// Kind of a notification, borrowed.
 enum NotificationKind<'a> {
     Logged(&'a EventKind),
     Passing(&'a Passing),
 }
 
-/// Where a logged event stands.
+/// Position of a logged event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -192,7 +192,7 @@ pub struct Logged {
     /// That agent's parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<AgentId>,
-    /// Who saw it happen.
+    /// The observer.
     pub observed_by: ObservedBy,
 }
 
@@ -216,7 +216,7 @@ struct TaggedNotification {
 }
 
 impl Notification {
-    /// What a front end is told of an event; `None` for what it is asked.
+    /// Returns the notification of an event; `None` if the event is a question.
     pub fn of(event: UiEvent) -> Option<Self> {
         let UiEvent { conversation_id, agent, kind } = event;
         let kind = match kind {

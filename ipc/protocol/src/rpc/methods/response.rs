@@ -8,7 +8,7 @@ use crate::rpc::transport::{RequestId, ResponseOutcome};
 /// The longest piece of a front end's own words in a cause.
 const LONGEST: usize = 200;
 
-/// What a front end's response to a request means.
+/// Returns the meaning of a front end's response to a request.
 pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer {
     let result = match outcome {
         ResponseOutcome::Result(result) => result.get(),

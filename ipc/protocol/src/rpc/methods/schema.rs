@@ -60,7 +60,7 @@ fn settings() -> SchemaSettings {
     SchemaSettings::draft2020_12().with_transform(without_null)
 }
 
-/// What is optional here is absent, never null.
+/// Makes optional values absent instead of null.
 fn without_null(schema: &mut Schema) {
     let is_null = |value: &Value| *value == json!("null") || *value == json!({"type": "null"});
     if let Some(Value::Array(types)) = schema.get_mut("type") {
@@ -133,13 +133,13 @@ fn response(error: &Value) -> Value {
     ]})
 }
 
-/// Everything that a front end is told.
+/// All notifications to a front end.
 struct Told {
     /// The content of each kind.
     events: Map<String, Value>,
     /// The parameters of each method of the typed form.
     typed: Map<String, Value>,
-    /// Those of the one method of the generic form.
+    /// Those of the generic form, which has one method.
     generic: Value,
 }
 

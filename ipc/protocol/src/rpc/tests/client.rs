@@ -207,7 +207,7 @@ fn every_error_has_a_number_of_its_own() {
     assert_eq!(own.count(), WORDS.len() - 5, "JSON-RPC leaves -32000 to -32099 to servers");
 }
 
-/// What is wrong is named by its place; nothing has a default that a front end did not choose.
+/// An error names the path of the fault; no parameter has a hidden default.
 #[test]
 fn parameters_that_do_not_fit_say_where() {
     for (method, params, wanted) in [

@@ -19,7 +19,7 @@ impl RequestId {
         Self::from(format!("{conversation}:{agent}:{id}").as_str())
     }
 
-    /// As it stands in the JSON.
+    /// The id as it is in the JSON.
     pub fn as_json(&self) -> &str {
         &self.0
     }

@@ -11,14 +11,14 @@ use super::{JSONRPC, RequestId};
 pub enum Incoming {
     /// Wants a response.
     Request {
-        /// What the response has to echo.
+        /// The id that the response echoes.
         id: RequestId,
         /// The method.
         method: String,
         /// The parameters: an object; absent where there was none.
         params: Option<Box<RawValue>>,
     },
-    /// Wants none.
+    /// Expects no response.
     Notification {
         /// The method.
         method: String,
@@ -32,7 +32,7 @@ pub enum Incoming {
     },
 }
 
-/// What a response holds.
+/// Content of a response.
 #[derive(Clone, Debug)]
 pub enum ResponseOutcome {
     /// The result.
@@ -48,7 +48,7 @@ pub struct Refused {
     pub id: Option<RequestId>,
     /// True if it is no JSON at all; else it is JSON and no message.
     pub is_no_json: bool,
-    /// What is wrong with the line, for people.
+    /// Fault of the line, for people.
     pub cause: String,
 }
 

@@ -3,7 +3,7 @@
 /// The most bytes of one line, its end not counted.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// What stood between two line ends.
+/// Bytes between two line ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     /// A whole line, without its end; never blank.
@@ -18,7 +18,7 @@ pub enum Line {
 #[derive(Debug, Default)]
 pub struct Lines {
     pub(in crate::rpc) open: Vec<u8>,
-    /// Whether the present line is too long, and is passed over.
+    /// True if the present line is too long and is skipped.
     over: bool,
 }
 

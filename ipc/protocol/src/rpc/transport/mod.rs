@@ -10,5 +10,5 @@ pub use incoming::{Incoming, Refused, ResponseOutcome};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use outgoing::{call, failure, success};
 
-/// What `jsonrpc` has to be.
+/// Required value of `jsonrpc`.
 pub(super) const JSONRPC: &str = "2.0";
