@@ -73,7 +73,7 @@ pub struct CodeRead {
     pub(crate) number: u64,
     /// The kinds of text in each line.
     pub(crate) kinds: Vec<Kinds>,
-    /// Where the reading goes on; none where it cannot.
+    /// State for the lines that follow; `None` where they cannot be read.
     pub(crate) readers: Option<Readers>,
 }
 
@@ -105,14 +105,12 @@ pub(crate) enum Side {
     Before,
     After,
     Both,
-    /// To none, and what comes after it is another part of the file.
+    /// Belongs to neither side; another part of the file follows.
     Gap,
-    /// To none.
     None,
 }
 
 impl CodeToRead {
-    /// Reads the lines.
     pub fn read(self) -> CodeRead {
         let Self { place, number, unread } = self;
         let Unread { language, readers, lines } = unread;

@@ -3,12 +3,12 @@
 
 use similar::TextDiff;
 
-/// The names of models that a session may change to; one that ends with `*` stands for all that begin so.
+/// Names of models that a session may change to; a trailing `*` matches any ending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModels {
-    /// Those of the settings.
+    /// From the settings.
     pub set: Vec<String>,
-    /// Those of the catalogue that the same provider answers for.
+    /// From the catalogue, for the same provider.
     pub catalogue: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl KnownModels {
     }
 }
 
-/// True if a name of a table stands for this model: it or a dated snapshot of it, or all that begin so.
+/// True if an entry of a table matches this model: by name, as a dated snapshot, or by its prefix.
 fn stands_for(known: &str, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));

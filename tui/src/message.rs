@@ -12,14 +12,12 @@ use crate::model::LogRows;
 use crate::start::ThemeName;
 use crate::view::Shown;
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Msg {
     /// A key, with the moment at which it was read.
     Key(KeyEvent),
     /// A key that was read together with others, as of a paste where the terminal does not tell: it decides on no request.
     KeyOfMany(KeyEvent),
-    /// A bracketed paste.
     Paste(String),
     /// A message to the agent from elsewhere than the prompt: the command line.
     Submit(String),
@@ -39,18 +37,17 @@ pub enum Msg {
     Theme(ThemeName),
     /// The process was stopped and goes on: nothing of what was on the screen counts as seen.
     Resumed,
-    /// The picture that [`Action::Attach`] asked for, or why there is none.
+    /// Result of [`Action::Attach`]: the picture, or the reason for its absence.
     Attached(Result<Image, String>),
     /// The outcome of [`Action::EditPlan`].
     PlanEdited {
         /// The agent that asks for the approval.
         agent: AgentId,
-        /// The request.
         id: ApprovalId,
         /// The other text; none if the person left the text as it was; the reason why there is no text.
         edited: Result<Option<String>, String>,
     },
-    /// The outcome of [`Action::EditPrompt`]: the other text; none if it is as it was; the reason why there is none.
+    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; the reason for a failure.
     PromptEdited(Result<Option<String>, String>),
     /// The outcome of [`Action::Read`].
     CodeRead(CodeRead),
@@ -94,7 +91,6 @@ impl Reason {
 /// The part of the transcript that is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
-    /// The last answer.
     Answer,
     /// The last code of it.
     Code,
@@ -124,7 +120,6 @@ pub enum Action {
     EditPlan {
         /// The agent that asks for the approval.
         agent: AgentId,
-        /// The request.
         id: ApprovalId,
         /// The bytes of the plan.
         markdown: String,
@@ -154,7 +149,7 @@ pub enum Action {
     Call(Reason),
     /// The person is there again: the title of the terminal is what it was.
     EndCall,
-    /// What is shown has changed: draw when convenient, at most 60 times a second.
+    /// The content has changed: draw when convenient, at most 60 times a second.
     Redraw,
     /// Draw everything anew, as if nothing were on the screen.
     Repaint,

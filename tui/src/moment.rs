@@ -18,7 +18,7 @@ impl UiTime {
         Self(Duration::from_millis(millis))
     }
 
-    /// How long ago `earlier` was; nothing if it is later.
+    /// Returns the time since `earlier`; zero if it is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -18,7 +18,6 @@ const LONGEST: usize = 200;
 pub struct PickerRow {
     /// The words that it goes by.
     pub title: String,
-    /// More about it.
     pub about: String,
     /// True if it is among the rows that show at first.
     pub is_near: bool,

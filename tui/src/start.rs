@@ -12,33 +12,27 @@ use crate::known_models::KnownModels;
 /// Everything that is known before the first event.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The project, absolute.
     pub project: WirePath,
     /// The activity of the agent.
     pub activity: Activity,
-    /// What becomes of calls beyond the standing rights.
+    /// Handling of calls beyond the standing rights.
     pub mode: ApprovalMode,
-    /// The network.
     pub net: Network,
-    /// The standing rights.
     pub rights: RightsSummary,
-    /// What this machine enforces; absent until a worker says so.
+    /// Tier of this machine; absent until a worker reports it.
     pub tier: Option<Tier>,
-    /// The model's name.
     pub model: String,
     /// The models that it may be changed to.
     pub models: KnownModels,
     /// The most tokens of a prompt and its reply together.
     pub window: Option<u64>,
-    /// Which key does what.
     pub keymap: Keymap,
     /// True if there is no NORMAL: what is typed is written, always.
     pub is_plain: bool,
     /// The messages of earlier sessions, the last one last.
     pub history: Vec<String>,
-    /// What the terminal can do.
     pub capabilities: Capabilities,
-    /// What a scope would cover, in words: the grammar is the supervisor's.
+    /// Describes the coverage of a scope, in one sentence or a few lines: the grammar is the supervisor's.
     pub previews: Previews,
     /// The origins of the rules that a request comes from.
     pub origins: Origins,
@@ -47,24 +41,23 @@ pub struct Start {
 /// The origins of settings as a person reads them: `default`, `--mode`, `config.toml:3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {
-    /// Of the approval mode.
+    /// Flag or setting of the approval mode.
     pub mode: String,
-    /// Of the network.
+    /// Flag or setting of the network.
     pub net: String,
-    /// Of the write roots.
+    /// Flag or setting of the write roots.
     pub write: String,
-    /// Of the wish to be asked for every command.
+    /// Flag or setting that asks before every command.
     pub confirm_shell: String,
 }
 
-/// What the terminal can do.
+/// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// Its colours.
     pub colour: Colour,
     /// The colours that go with it.
     pub theme: ThemeName,
-    /// Columns and rows.
     pub size: (u16, u16),
 }
 
@@ -91,11 +84,11 @@ pub enum ThemeName {
     HighContrast,
 }
 
-/// What a scope would cover, in words: one sentence or a few lines, shown as they are.
+/// Describes the coverage of a scope, in one sentence or a few lines: the grammar is the supervisor's.
 #[derive(Clone, Copy, Debug)]
 pub struct Previews {
-    /// Of commands that begin with these words.
+    /// For commands that begin with these words.
     pub prefix: fn(&[String]) -> String,
-    /// Of changes of files whose path in the project matches this glob.
+    /// For changes of files whose path in the project matches this glob.
     pub pattern: fn(&str) -> String,
 }

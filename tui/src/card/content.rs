@@ -164,7 +164,7 @@ fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {
     parts.collect()
 }
 
-/// A change of a file; its name stands above it unless it is the one that the access is for.
+/// A change of a file; its name is above it unless it is the one that the access is for.
 fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool) -> Vec<Part> {
     let heading = |words, path: &WirePath| {
         Part::new(SafeText::labelled(words, in_project(path, project)), Look::Heading)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// How long a request has to be on the screen, without a key being pressed, before a key answers it: whoever is typing
-/// when it appears goes on typing elsewhere.
+/// Minimum time that a request is on the screen without a key press before a key answers it: a person who is
+/// typing when it appears keeps typing for a moment.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// When keys begin to count.
@@ -35,7 +35,7 @@ impl Guard {
         self.last_key = self.last_key.max(at);
     }
 
-    /// Whether a key would count.
+    /// True if a key would count.
     pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)
     }

@@ -12,7 +12,7 @@ pub(crate) const APART: u16 = 2;
 /// From this width on there is room for whole sentences.
 const WIDE: u16 = 50;
 
-/// A hint: its key stands out, or all of it where it is a sentence.
+/// A hint: its key is emphasised, or all of it where it is a sentence.
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub text: String,

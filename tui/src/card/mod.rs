@@ -63,22 +63,22 @@ pub(crate) struct Card {
     pub edited: Option<String>,
     /// The words for the answer for the session, after a denial.
     for_session: String,
-    /// Whether it has the whole screen.
+    /// True if it has the whole screen.
     pub whole: bool,
     deadline: UiTime,
     /// For saying no: any frame that names the request will do.
     deny: Guard,
     /// For saying yes: a frame that shows it.
     approve: Guard,
-    /// Whether the last frame showed it, and did not only say that there is one.
+    /// True if the last frame showed it, and not only that it exists.
     in_sight: bool,
-    /// Whether keys came together that would have decided.
+    /// True if keys arrived together that would have decided.
     in_burst: bool,
     /// The key that was pressed too early to count, until one counts.
     dropped: Option<Key>,
 }
 
-/// How far the person has come.
+/// Progress of the person through a request.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Deciding,
@@ -96,7 +96,7 @@ pub(crate) enum Stage {
     Rule(CardPage),
 }
 
-/// Why an approval does not count yet.
+/// Reason that an approval does not count yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotYet {
     /// It is not on the screen, or was not for long enough.
@@ -199,7 +199,7 @@ impl Card {
         rows.min(height.saturating_sub(1))
     }
 
-    /// What is being written, where something is.
+    /// The open editor.
     pub(crate) fn editor(&self) -> Option<&Editor> {
         match &self.stage {
             Stage::Word(editor) => Some(editor),
@@ -210,7 +210,7 @@ impl Card {
         }
     }
 
-    /// What is being written, where something is.
+    /// The open editor.
     pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         match &mut self.stage {
             Stage::Word(editor) => Some(editor),
@@ -221,12 +221,12 @@ impl Card {
         }
     }
 
-    /// How long an answer still counts.
+    /// Returns the time for which an answer still counts.
     pub(crate) const fn remaining(&self, now: UiTime) -> Duration {
         self.deadline.since(now)
     }
 
-    /// What is to be read now.
+    /// Returns the page to read now.
     pub(crate) fn sheet(&self) -> &CardPage {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
@@ -300,18 +300,18 @@ impl Card {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
 
-    /// Whether keys count.
+    /// True if keys count.
     pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.deny.is_open(now)
     }
 
-    /// What came was no single key: the keys that follow count when nothing was pressed for a while.
+    /// Ignores keys until none was pressed for a while: the input was more than a single key.
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.in_burst = true;
         self.rearm(at);
     }
 
-    /// Whether keys that came together and began for this request go on.
+    /// True if a burst of keys that began for this request continues.
     pub(crate) fn is_in_burst(&self, now: UiTime) -> bool {
         self.in_burst && !self.is_open(now)
     }
@@ -328,7 +328,7 @@ impl Card {
         self.in_sight = false;
     }
 
-    /// Whether it can be approved.
+    /// Checks that the request can be approved.
     pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)

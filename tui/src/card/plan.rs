@@ -42,7 +42,7 @@ fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
     names.zip(lines).map(|(name, line)| labelled(name, &line)).collect()
 }
 
-/// The marker stands before the path: no path can spell it away.
+/// The marker comes before the path, so that no path can imitate or hide it.
 fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
@@ -113,7 +113,8 @@ pub fn will_run(params: &PlanApprovalParams) -> &'static str {
     if asks { "will run, each after a question" } else { "will run without asking" }
 }
 
-/// Every acceptance command, whole, below the number of its step. No title stands there: it could look like a fact.
+/// Every acceptance command, whole, below the number of its step. No title is shown with it: it could look
+/// like a fact.
 pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
     let words = will_run(params);

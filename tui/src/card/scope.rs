@@ -73,7 +73,7 @@ impl Menu {
         )
     }
 
-    /// What an answer would say.
+    /// Returns the scope that an answer would give.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
             Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall => SessionScope::Exact,
@@ -87,7 +87,7 @@ impl Menu {
         })
     }
 
-    /// Chooses another one; says nothing where there is none.
+    /// Chooses another scope; does nothing without one.
     pub(crate) fn choose(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
@@ -142,7 +142,7 @@ impl Menu {
 }
 
 impl Choice {
-    /// What it is called.
+    /// Returns the label.
     const fn words(&self) -> &'static str {
         match self {
             Self::ExactCommand => "exactly this command",
@@ -158,7 +158,6 @@ impl Choice {
         }
     }
 
-    /// What it names.
     fn name(&self) -> Vec<u8> {
         match self {
             Self::Prefix { words, count } => shell_words(words.get(..*count).unwrap_or(words)).into_bytes(),
@@ -174,7 +173,7 @@ impl Choice {
         }
     }
 
-    /// What approving it does.
+    /// Returns the effect of an approval, in words.
     const fn effect(&self) -> &'static str {
         match self {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
@@ -273,8 +272,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// The narrowest pattern to begin with: the file, or everything in the directory that the files share. There is none for
-/// what lies outside the project, or is no text.
+/// The narrowest initial pattern: the file, or everything in the directory that the files share. `None` for
+/// paths outside the project and for those that are no text.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();
@@ -291,7 +290,7 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// A path as a pattern that matches nothing else; patterns know no backslash, so that there is none for a path with one.
+/// A path as a pattern that matches nothing else. Patterns have no backslash: `None` for a path with one.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {
         '\\' => None,

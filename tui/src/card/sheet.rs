@@ -41,7 +41,6 @@ impl CardPage {
         self.scroll.min(self.rows(width).saturating_sub(usize::from(height)))
     }
 
-    /// How many rows there are.
     pub(crate) fn rows(&self, width: u16) -> usize {
         self.block.height(width, crate::model::Unfolded::default())
     }

@@ -6,7 +6,7 @@ mod table;
 
 pub use table::TABLE;
 
-/// Where a key is pressed.
+/// Situations in which a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyMode {
     /// Reading: every key is a command.
@@ -40,7 +40,6 @@ pub enum KeyMode {
 }
 
 impl KeyMode {
-    /// Every mode.
     pub const ALL: [Self; 14] = [
         Self::Normal,
         Self::Insert,
@@ -213,7 +212,6 @@ pub enum Command {
 /// One command: its name, how it is typed, its keys, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
-    /// The command.
     pub command: Command,
     /// Its name in the configuration.
     pub name: &'static str,

@@ -65,7 +65,7 @@ impl Key {
         self.code == code
     }
 
-    /// Whether it writes a character.
+    /// True if it writes a character.
     pub fn is_text(self) -> bool {
         self.text().is_some()
     }
@@ -83,7 +83,7 @@ impl Key {
         }
     }
 
-    /// Whether a terminal may send it for Enter or Space: a hand rests on them.
+    /// True if a terminal may send it for Enter or Space: a hand rests on them.
     pub fn is_enter_or_space(self) -> bool {
         let sent_as_enter = |c| self.modifiers.contains(KeyModifiers::CONTROL) && matches!(c, 'j' | 'm');
         match self.code {

@@ -8,7 +8,7 @@ pub use key::{Key, NoKey};
 
 use crate::commands::{self, Command, KeyMode, TABLE};
 
-/// Which key does what in which mode.
+/// Commands of the keys, by mode.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: BTreeMap<KeyMode, Vec<(Key, Command)>>,
@@ -17,7 +17,6 @@ pub struct Keymap {
 /// One line of the configuration: in a mode, a command has these keys and no others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebinding {
-    /// The mode.
     pub mode: KeyMode,
     /// The command's name in the table.
     pub command: String,
@@ -25,7 +24,7 @@ pub struct Rebinding {
     pub keys: Vec<String>,
 }
 
-/// Why a key cannot be bound so.
+/// Reason that a key cannot be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeymapError {
     /// The command is not in the table.
@@ -34,51 +33,44 @@ pub enum KeymapError {
     /// The command cannot be done there.
     #[error("{command} is no command of the mode {mode}")]
     OtherMode {
-        /// The command.
+        /// Name in the table of commands.
         command: String,
-        /// The mode.
         mode: &'static str,
     },
-    /// The key is none.
+    /// The key does not exist.
     #[error(transparent)]
     NoKey(#[from] NoKey),
     /// Two commands have one key.
     #[error("in the mode {mode} the key {key} would do both {first} and {second}")]
     Conflict {
-        /// The mode.
+        /// The mode that both belong to.
         mode: &'static str,
-        /// The key.
         key: String,
-        /// One command.
         first: &'static str,
-        /// The other.
         second: &'static str,
     },
     /// Enter or Space would decide on a request.
     #[error("{key} cannot decide on a request: hands rest on Enter and Space")]
     Careless {
-        /// The key.
+        /// Name of the key, as configured.
         key: String,
     },
     /// The key writes a character in this mode.
     #[error("in the mode {mode} the key {key} writes text")]
     WritesText {
-        /// The mode.
+        /// The mode with a text field.
         mode: &'static str,
-        /// The key.
         key: String,
     },
     /// Without a key for it there is no way out.
     #[error("in the mode {mode} {command} needs a key")]
     Needed {
-        /// The mode.
         mode: &'static str,
-        /// The command.
         command: &'static str,
     },
 }
 
-/// What must always have a key: the ways to say no, and out.
+/// Commands that always need a key: those that deny, and those that leave.
 const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
     (KeyMode::Denied, Command::Deny),

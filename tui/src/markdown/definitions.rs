@@ -10,11 +10,12 @@ use super::OPTIONS;
 /// The most that are kept of a reply: whoever writes more means no links.
 const MOST: usize = 1000;
 
-/// The definitions that stand before a place in a text.
+/// The definitions before a place in a text.
 ///
-/// A link has its address if that was defined before it. Its line may be finished when a later definition comes, and what is
-/// finished is not laid anew: then the link stays as it was written, and its address is told where it is defined, since
-/// definitions show as they are written. So it depends on the text alone, and not on the way in which it came.
+/// A link has its address if that was defined before it. Its line may be finished when a later definition
+/// comes, and what is finished is not laid anew: then the link stays as it was written, and its address is
+/// shown at its definition, since definitions show as they are written. So it depends on the text alone, and
+/// not on the way in which it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Definitions(Rc<BTreeMap<String, (String, String)>>);
 

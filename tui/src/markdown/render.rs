@@ -90,7 +90,7 @@ struct Render {
     table: Option<Table>,
     /// True if the text is that of a cell.
     is_cell: bool,
-    /// True if the next paragraph stands apart from the text above it.
+    /// True if the next paragraph is set apart from the text above it.
     gap: bool,
     /// The number of the first item.
     number: Option<u64>,
@@ -217,7 +217,7 @@ impl Render {
         true
     }
 
-    /// Text that means nothing where it stands, as the definition of a link's address, shows as it is written.
+    /// Text that Markdown drops, such as the definition of a link's address, is shown as it is written.
     fn unread(&mut self, text: &str, range: Range<usize>) {
         let text = text.get(range).unwrap_or_default();
         if !text.trim().is_empty() {

@@ -25,7 +25,7 @@ pub(crate) struct Source {
     head: String,
     /// The number of the item that the rest begins with, where it continues a list.
     number: Option<u64>,
-    /// True if an empty line stands before the rest.
+    /// True if an empty line precedes the rest.
     is_apart: bool,
     has_begun: bool,
     /// The addresses that are defined before the rest.
@@ -41,7 +41,7 @@ pub(crate) struct Piece {
     pub is_continued: bool,
     /// The number of its item, where it continues a list.
     pub number: Option<u64>,
-    /// True if an empty line stands before it.
+    /// True if an empty line precedes it.
     pub is_apart: bool,
     /// The addresses that are defined before it.
     pub definitions: Definitions,
@@ -201,7 +201,7 @@ pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usiz
     if counts { line_start(text, range.start) } else { range.start }
 }
 
-/// The start of the line of a place, where nothing but spaces stands between.
+/// The start of the line of a place, where only spaces are between.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }

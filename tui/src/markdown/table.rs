@@ -6,7 +6,6 @@ use ratatui::style::Modifier;
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
-/// Between two columns.
 const BETWEEN: &str = " │ ";
 
 /// The least columns of a cell that is wrapped; where there is less room, each cell has a line of its own.

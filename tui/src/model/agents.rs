@@ -127,13 +127,12 @@ impl Agents {
         self.each().any(|(_, view)| view.turn.is_running())
     }
 
-    /// Every view.
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut AgentView> {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// An agent has spent this. A turn of the user's is everything until they say the next thing: what agents beside it spend when the first
-    /// one rests belongs to it, too.
+    /// Adds the cost of an agent. A turn of the user's lasts until their next message: it includes the cost
+    /// of other agents after the first one rests.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -145,7 +144,7 @@ impl Agents {
         }
     }
 
-    /// The user has an agent begin beside one that rests: another turn.
+    /// The user starts an agent while another one rests: a new turn.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {

@@ -7,7 +7,7 @@ use crate::card::CardPage;
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// The time for which a line stands: long enough to look up from the keys and read it.
+/// Time that a line stays: long enough to look up from the keys and read it.
 const STANDS: Duration = Duration::from_secs(6);
 
 /// The most rows that an answer has above the prompt.
@@ -43,7 +43,7 @@ impl Model {
         self.mode = Mode::Page;
     }
 
-    /// The rows of the answer that stands above the prompt.
+    /// Number of rows of the answer above the prompt.
     pub(crate) fn answer_rows(&self, width: u16) -> u16 {
         let rows = self.answer.as_ref().map_or(0, |answer| answer.block.height(width, Unfolded::default()));
         u16::try_from(rows).unwrap_or(MOST_ROWS).min(MOST_ROWS)

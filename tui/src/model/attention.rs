@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Whoever has pressed no key for so long may be elsewhere, where the terminal does not say.
+/// Time without a key after which the user may be away, where the terminal reports no focus.
 const AWAY: Duration = Duration::from_secs(30);
 
 /// The person's attention to the terminal, and the call for it.

@@ -17,7 +17,7 @@ pub(crate) enum BlockRow {
     Gap,
     /// A row of a part.
     Text { part: usize, row: Row },
-    /// The line that stands for the rows of a part that do not show.
+    /// The line in place of the rows of a part that are hidden.
     Folded { part: usize, count: usize },
 }
 
@@ -50,13 +50,11 @@ impl Block {
         self.parts.extend(parts);
     }
 
-    /// How many rows it has.
     pub(crate) fn height(&self, width: u16, unfolded: Unfolded) -> usize {
         let parts = self.parts.iter().map(|part| part.showing(width, unfolded).height());
         usize::from(self.gap) + parts.sum::<usize>()
     }
 
-    /// Its n-th row.
     pub(crate) fn row(&self, n: usize, width: u16, unfolded: Unfolded) -> Option<BlockRow> {
         if self.gap && n == 0 {
             return Some(BlockRow::Gap);

@@ -71,7 +71,6 @@ impl Call {
         (call, Block::of(parts))
     }
 
-    /// The tool.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -158,7 +157,7 @@ impl Call {
     }
 }
 
-/// What a call does, where a line is not enough.
+/// Returns the details of a call that needs more than a line.
 fn detail(name: &str, input: &Value) -> Option<Part> {
     let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
     match name {

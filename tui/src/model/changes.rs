@@ -39,7 +39,7 @@ pub(crate) struct Changes {
     ignored: Ignored,
     /// The changes that there were so far: the number of the next one.
     next: usize,
-    /// Those that the last rewind took back.
+    /// Changes that the last rewind reverted.
     taken_back: Vec<ChangeStep>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ChangeStep {
 /// The word on a change.
 #[derive(Debug)]
 pub(super) enum ChangeTold {
-    /// A call told it.
+    /// Reported by a call.
     ByCall(AgentCall, FileDiff),
     /// A look saw it; true if a run before was cut off.
     ByLook(Box<SeenChange>, bool),

@@ -8,13 +8,13 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 /// The most that is taken: a paste that is bigger is refused.
 const MOST: usize = 4 << 20;
 
-/// A paste of more lines than these stands as one character, which is drawn as a few words.
+/// A paste of more lines than these is one character, which is drawn as a few words.
 const MOST_LINES: usize = 10;
 
 /// The characters that stand for pastes. Unicode reserves them for uses within a program: no text has a meaning for them.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
-/// Text with a caret, which stands between two grapheme clusters.
+/// Text with a caret, which is between two grapheme clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
@@ -28,7 +28,7 @@ pub(crate) struct Editor {
 #[error("that is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
 
-/// Where the caret goes.
+/// Movement of the caret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
     Left,
@@ -94,7 +94,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Puts a text into the place of what stands from `start` to the caret.
+    /// Replaces the text from `start` to the caret.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) -> Result<(), TooLong> {
         if self.text.get(start..self.caret).is_none() {
             return Ok(());

@@ -32,7 +32,7 @@ pub(crate) struct Files {
     names: Vec<String>,
     /// True if the project has more.
     cut: bool,
-    /// Why there are none.
+    /// Reason that the list is missing.
     failed: Option<String>,
     /// The moment at which they were asked for last.
     asked: Option<UiTime>,

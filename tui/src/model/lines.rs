@@ -11,7 +11,7 @@ use crate::text::{Columns, Row, SafeText, Styled, Tone, Wrap, wrap};
 pub(crate) struct Lines {
     pub text: Styled,
     pub rows: Vec<Row>,
-    /// Where the row that is being put together begins.
+    /// Start of the unfinished row.
     start: usize,
 }
 

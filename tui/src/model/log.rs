@@ -11,7 +11,6 @@ pub struct LogRow {
     pub at: u64,
     /// The time since the first event.
     pub after: Duration,
-    /// The agent.
     pub agent: String,
     /// The kind of the event, as the log has it.
     pub kind: String,
@@ -28,7 +27,6 @@ pub struct LogRows {
     pub left_out: u64,
 }
 
-/// The view.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     rows: Vec<LogRow>,
@@ -87,7 +85,6 @@ impl Log {
         self.go(0);
     }
 
-    /// The chosen event.
     pub(crate) fn row(&self) -> Option<&LogRow> {
         self.rows.get(*self.found.get(self.chosen)?)
     }

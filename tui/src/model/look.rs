@@ -4,26 +4,24 @@ use protocol::plan::StepStatus;
 
 use crate::text::Wrap;
 
-/// What a piece of text is, as far as it matters to how it looks.
+/// Kind of a piece of text, as far as its look depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// What the user said.
+    /// Words of the user.
     User,
-    /// What the model says.
+    /// Words of the model.
     Assistant,
-    /// What the model said in a reply that did not come to its end.
+    /// Words of the model in a reply that was cut off.
     Void,
-    /// What the model thinks.
+    /// Thoughts of the model.
     Thinking,
-    /// A tool call.
     Tool,
     /// A tool call that failed.
     ToolFailed,
-    /// What a tool printed, or a file holds.
+    /// Output of a tool, or content of a file.
     Output,
     /// Code in what the model says.
     Code,
-    /// A unified diff.
     Diff,
     /// The first line of a denial.
     Denial,
@@ -31,7 +29,7 @@ pub(crate) enum Look {
     Fact,
     /// A command, as it will run.
     Command,
-    /// What the agent claims.
+    /// Claims of the agent.
     Claim,
     /// The heading of a part.
     Heading,
@@ -62,7 +60,7 @@ impl Look {
         }
     }
 
-    /// What stands before a row: before one that begins a line, and before one that continues it.
+    /// Returns the characters before a row: one that begins a line, and one that continues it.
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("› ", "  "),
@@ -92,7 +90,8 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// Where its lines may be broken: of what runs or is written no space may hang out of sight.
+    /// Returns the places where its lines may break: in commands and file content no space may hang out of
+    /// sight.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Anywhere,
@@ -100,7 +99,7 @@ impl Look {
         }
     }
 
-    /// True if the mark stands before every line, and not only before the first.
+    /// True if every line has the mark, instead of only the first.
     pub(crate) const fn repeats_mark(self) -> bool {
         !matches!(self, Self::User | Self::Assistant | Self::Void | Self::Notice | Self::Error | Self::Turn)
     }
@@ -119,7 +118,7 @@ impl Look {
         )
     }
 
-    /// True of text in which code stands between backticks.
+    /// True for text with code between backticks.
     pub(crate) const fn has_code_spans(self) -> bool {
         matches!(self, Self::PlanText | Self::PlanItem)
     }

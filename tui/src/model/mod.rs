@@ -83,7 +83,7 @@ pub struct Model {
     /// The mode for reading or writing that a view or a command leads back to.
     pub(crate) came_from: Mode,
     pub(crate) prompt: Editor,
-    /// What is typed after `:`.
+    /// Text typed after `:`.
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
@@ -102,7 +102,7 @@ pub struct Model {
     pub(crate) remark: Option<String>,
     /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
     pub(crate) leaves: Option<UiTime>,
-    /// The answer to the last command, while it stands above the prompt.
+    /// The answer to the last command, while it is above the prompt.
     pub(crate) answer: Option<Answer>,
     /// The answer that is read as a page.
     pub(crate) page: CardPage,
@@ -110,7 +110,7 @@ pub struct Model {
     pub(crate) run: Option<Run>,
     /// The moment of the last key that wrote at the prompt.
     pub(crate) wrote_at: Option<UiTime>,
-    /// True if a command was typed while a request waited: its view stands before the request, until it is closed.
+    /// True if a command was typed while a request waited: its view covers the request until it is closed.
     pub(crate) aside: bool,
     /// The pictures that go with the next message.
     pub(crate) attached: Vec<Image>,
@@ -126,7 +126,7 @@ pub struct Model {
     pub(crate) versions: Option<Compared>,
     /// True while the session waits for space on the disk of its log.
     pub(crate) paused: bool,
-    /// Whether the session is over.
+    /// True if the session is over.
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
@@ -141,7 +141,7 @@ pub struct Model {
     pub(crate) revision: u64,
 }
 
-/// What keys mean where no request is before the person.
+/// Meaning of keys while no request is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Normal,
@@ -165,7 +165,6 @@ pub(crate) enum Mode {
 /// The purpose of a line that is typed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LineFor {
-    /// A command.
     #[default]
     Command,
     /// A text to be searched for in the transcript.
@@ -188,7 +187,7 @@ pub(crate) struct Reply {
     pub thinking: Option<usize>,
     /// All of its blocks so far, those that it goes on in and those before them.
     pub blocks: Vec<usize>,
-    /// Whether text of it came: then its end brings none that is new.
+    /// True if some of its text was streamed: then its end adds none.
     pub streamed: bool,
 }
 
@@ -240,7 +239,7 @@ impl Model {
         model
     }
 
-    /// Whether the session is over, and nothing will be answered.
+    /// True if the session is over, and nothing will be answered.
     pub fn is_over(&self) -> bool {
         self.over
     }
@@ -256,7 +255,7 @@ impl Model {
         self.agents.select(agent)
     }
 
-    /// The request before the person, unless the view of a command stands before it.
+    /// The request on the screen, unless the view of a command covers it.
     pub(crate) fn card(&self) -> Option<&Card> {
         let is_hidden = self.aside && self.mode != Mode::Command;
         self.cards.front().filter(|_| !is_hidden)
@@ -268,7 +267,7 @@ impl Model {
         self.cards.front_mut().filter(|_| !is_aside)
     }
 
-    /// True while the log stands in the place of the transcript.
+    /// True while the log replaces the transcript.
     pub(crate) fn shows_log(&self) -> bool {
         self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
     }

@@ -96,7 +96,7 @@ fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     facts
 }
 
-/// The lines of texts that are too long to be told.
+/// Counts the lines of texts that are too long to be reported.
 fn untold(steps: &[&ChangeStep]) -> Counts {
     let mut more = Counts::default();
     let number = |count| usize::try_from(count).unwrap_or(usize::MAX);

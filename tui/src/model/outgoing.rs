@@ -8,7 +8,7 @@ pub(crate) struct Outgoing {
     pub text: String,
     /// The pictures that go before it.
     pub images: Vec<Image>,
-    /// True if what stands behind the `!` is a command of the user's own.
+    /// True if the text after the `!` is a command of the user's own.
     pub is_command: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 /// The most columns of a line of prose.
 const MEASURE: usize = 100;
 
-/// How much of a part shows.
+/// Visible share of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// All of it, always.
@@ -26,7 +26,7 @@ pub(crate) enum Fold {
     Tail(usize),
 }
 
-/// What is unfolded, everywhere.
+/// Kinds of parts that are unfolded, everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unfolded {
     pub thinking: bool,
@@ -58,28 +58,28 @@ enum Body {
 #[derive(Debug, Default)]
 struct LaidPart {
     width: u16,
-    /// How much of the text they hold; nothing is laid where there is none.
+    /// Length of the text that they hold; `None` before the first layout.
     len: Option<usize>,
     rows: Vec<Row>,
-    /// The text for this width, of a body that is none.
+    /// The text for this width, where the part has no body.
     text: Styled,
 }
 
-/// Which rows of a part show, and where a line stands for those that do not.
+/// Visible rows of a part, and the place of the line for the folded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Showing {
     /// The first row that shows.
     pub from: usize,
-    /// How many do.
+    /// Number of visible rows.
     pub count: usize,
-    /// How many do not; a line says so, before or after the others.
+    /// Number of folded rows; a line reports them, before or after the others.
     pub folded: usize,
-    /// Whether that line comes first.
+    /// True if that line comes first.
     pub marker_first: bool,
 }
 
 impl Showing {
-    /// How many rows are drawn.
+    /// Number of drawn rows.
     pub(crate) const fn height(self) -> usize {
         self.count + (self.folded > 0) as usize
     }
@@ -126,7 +126,7 @@ impl Part {
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
-    /// A line of a list of ours, whose rest stands so many columns further right.
+    /// A line of one of our lists, whose continuation is indented by so many columns.
     pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
         Self::new(text, Look::Notice).after(("  ".to_owned(), " ".repeat(columns + 2)))
     }
@@ -259,7 +259,7 @@ impl Part {
         })
     }
 
-    /// Which rows show at a width.
+    /// Returns the rows that show at a width.
     pub(crate) fn showing(&self, width: u16, unfolded: Unfolded) -> Showing {
         let all = self.rows(width).len();
         let (keep, last) = match self.fold {

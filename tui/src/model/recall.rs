@@ -15,7 +15,6 @@ pub(crate) struct Recall {
 }
 
 impl Model {
-    /// Begins the search.
     pub(crate) fn begin_recall(&mut self) {
         self.recall = Some(Recall { draft: std::mem::take(&mut self.prompt), chosen: 0 });
     }

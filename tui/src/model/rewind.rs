@@ -18,7 +18,6 @@ pub(crate) struct SaidBefore {
     pub change: usize,
 }
 
-/// The rewind view.
 #[derive(Debug, Default)]
 pub(crate) struct Rewind {
     /// The messages that the conversation has.

@@ -61,7 +61,7 @@ impl Run {
         self.waits
     }
 
-    /// True if a letter at this moment is none of it.
+    /// True if a letter at this moment no longer belongs to it.
     pub(crate) fn is_over(&self, now: UiTime) -> bool {
         now.since(self.last) > GAP
     }

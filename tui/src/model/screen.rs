@@ -12,16 +12,16 @@ const SMALLEST: (u16, u16) = (40, 10);
 /// From this height on, there is room for a status of two rows and a prompt beneath a request.
 const ROOMY: u16 = 16;
 
-/// Whether a terminal is too small for more than a line.
+/// True if a terminal is too small for more than a line.
 pub const fn is_tiny((width, height): (u16, u16)) -> bool {
     width < SMALLEST.0 || height < SMALLEST.1
 }
 
-/// What is where on the screen.
+/// Areas of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     pub transcript: Rect,
-    /// The list of agents: beside the transcript, or instead of it where there is little room.
+    /// The list of agents: to the right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
     /// The messages that wait.
     pub queue: Rect,
@@ -38,7 +38,7 @@ pub(crate) struct Areas {
 }
 
 impl Areas {
-    /// What is where on a screen of this size.
+    /// Returns the areas for a screen of this size.
     pub(crate) fn of(model: &Model, screen: Rect) -> Self {
         let roomy = screen.height >= ROOMY;
         let mut rest = screen;
@@ -67,7 +67,7 @@ impl Areas {
         Self { transcript: rest, tree, queue, rule, answer, prompt, palette, status, card }
     }
 
-    /// What is where on the model's own screen.
+    /// Returns the areas for the model's own screen.
     pub(crate) fn now(model: &Model) -> Self {
         Self::of(model, Rect::new(0, 0, model.size.0, model.size.1))
     }

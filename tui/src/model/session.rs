@@ -7,7 +7,7 @@ use protocol::event::{Activity, Recorded};
 
 use crate::start::Start;
 
-/// What is true of an agent now.
+/// Present settings of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub activity: Activity,
@@ -21,12 +21,12 @@ pub(crate) struct Session {
     pub window: Option<u64>,
     /// The tokens of the last prompt and its reply; absent before a context's first reply.
     pub context: Option<u64>,
-    /// What was asked of the core, and has not happened.
+    /// The request to the core that is still open.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
 }
 
-/// What was asked of the core, and has not happened.
+/// Open request to the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// The old worker is drained, and replaced by one with the network so.

@@ -15,7 +15,7 @@ pub(crate) struct Transcript {
     pub unfolded: Unfolded,
 }
 
-/// Where the reader is.
+/// Position of the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
     /// At the end, wherever that is.
@@ -86,7 +86,7 @@ impl Transcript {
         self.blocks.get_mut(at)
     }
 
-    /// Whether the end is followed.
+    /// True if the view follows the end.
     pub(crate) fn follows(&self) -> bool {
         self.position == Position::Following
     }
@@ -129,7 +129,6 @@ impl Transcript {
         self.stand_at(moved, width, usize::from(height));
     }
 
-    /// To the beginning.
     pub(crate) fn go_to_top(&mut self, (width, height): (u16, u16)) {
         self.stand_at(TranscriptLine { block: 0, row: 0 }, width, usize::from(height));
     }
@@ -147,7 +146,7 @@ impl Transcript {
         (rows + end.row).saturating_sub(top.row).min(most)
     }
 
-    /// To the end, and follows it.
+    /// Jumps to the end, and follows it.
     pub(crate) fn follow(&mut self) {
         self.position = Position::Following;
     }

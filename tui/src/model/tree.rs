@@ -12,10 +12,10 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
-/// From this width on, the list stands beside the transcript.
+/// Width from which the list is shown next to the transcript.
 const BESIDE: u16 = 100;
 
-/// The fewest and the most columns of the list beside the transcript.
+/// Minimum and maximum columns of the list next to the transcript.
 const COLUMNS: (u16, u16) = (34, 48);
 
 /// The end of a sub-agent.
@@ -97,7 +97,7 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Those that belong in the list: all of them, or those of the turn that goes on.
+    /// Returns the agents of the list: all of them, or those of the current turn.
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
         let is_wanted = |view: &AgentView| all || !view.is_past();
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
@@ -146,8 +146,8 @@ impl Model {
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// The columns of the list, of a plan's steps and of the changed files beside the transcript; none where there is nothing to
-    /// show, or no room beside.
+    /// Columns of the list, of a plan's steps and of the changed files next to the transcript; `None` without
+    /// content or without room.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let shows = self.walks_tree()
             || self.tree().len() > 1

@@ -13,27 +13,24 @@ pub(crate) struct Turn {
     /// When it began; absent while the agent rests.
     pub began: Option<UiTime>,
     pub doing: TurnActivity,
-    /// What it came to so far.
+    /// Cost so far.
     pub account: Account,
     /// The account of those below the agent while it ran.
     pub below: Account,
-    /// Whether the user asked for its end.
+    /// True if the user asked for its end.
     pub interrupted: bool,
     /// The line that tells of the attempts that failed: the next one replaces it.
     pub retry: Option<usize>,
 }
 
-/// What the agent does.
+/// Activity of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TurnActivity {
     /// Waits for the model.
     #[default]
     Asking,
-    /// The model thinks.
     Thinking,
-    /// The model answers.
     Answering,
-    /// Tools run.
     Working,
     /// A call that may write waits for another agent.
     AwaitingWriteTurn,
@@ -45,7 +42,7 @@ pub(crate) enum TurnActivity {
 }
 
 impl TurnActivity {
-    /// What is done, in words, for somebody who looks `now`, in a turn that `began` then.
+    /// Describes the activity at `now`, in a turn that `began` then.
     pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
         let since = |doing: &str| format!("{doing} {} s", now.since(began).as_secs());
         match self {
@@ -60,7 +57,7 @@ impl TurnActivity {
         }
     }
 
-    /// How long it goes on by itself, if that is known.
+    /// Returns the time until it continues by itself, if that is known.
     pub(crate) fn remaining(self, now: UiTime) -> Option<Duration> {
         match self {
             Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),
@@ -104,7 +101,7 @@ pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }
 
-/// What a turn came to.
+/// Returns the cost of a turn.
 pub(crate) const fn account(turn: &TurnFinished) -> Account {
     Account::of(turn.usage, turn.cost_usd)
 }

@@ -7,13 +7,13 @@ use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 /// The most rows of a prompt that are worth laying.
 const MOST: u16 = 40;
 
-/// What stands before the text of a prompt.
+/// Width of the mark before a prompt.
 pub(crate) const PROMPT: u16 = 2;
 
 /// The word before that where a planner is written to.
 pub(crate) const PLANNER: &str = " plan ";
 
-/// What is being written, in rows, with the caret.
+/// The edited text, in rows, with the caret.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub text: SafeText,
@@ -62,7 +62,7 @@ fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
 }
 
 impl Model {
-    /// How many rows the prompt would fill.
+    /// Number of rows that the prompt would fill.
     pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
         let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
         let planner = if self.plans_now() { PLANNER.len() } else { 0 };

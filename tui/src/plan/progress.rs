@@ -30,7 +30,6 @@ pub(crate) struct Progress {
     pub title: String,
     /// Its bytes, where they are known.
     pub markdown: String,
-    /// Its file.
     pub path: String,
     /// The texts that its agent and the person gave it, and those of the plans before it that the agent revised.
     versions: Vec<Rc<Version>>,
@@ -132,7 +131,7 @@ impl Plans {
         }
     }
 
-    /// Another turn begins: a plan whose execution is over is no longer beside the transcript.
+    /// Another turn begins: a plan whose execution is over is no longer shown.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
@@ -145,7 +144,7 @@ impl Plans {
         executing.or_else(|| self.known.last())
     }
 
-    /// The plan beside the transcript.
+    /// Returns the plan next to the transcript.
     pub(crate) fn beside(&self) -> Option<&Progress> {
         self.current().filter(|plan| !plan.past && !plan.steps.is_empty())
     }

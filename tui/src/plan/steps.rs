@@ -41,7 +41,6 @@ impl Step {
         Self { title: title.to_owned(), commands, ..Self::default() }
     }
 
-    /// The status changes.
     pub(crate) fn changed(&mut self, now: UiTime, change: &PlanStepStatus) {
         let began = self.began.take();
         if change.to == StepStatus::InProgress {

@@ -5,19 +5,16 @@ use unicode_width::UnicodeWidthStr;
 
 use super::hidden::columns;
 
-/// One grapheme cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster<'a> {
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub at: usize,
-    /// The cluster.
     pub text: &'a str,
-    /// Its columns.
     pub columns: usize,
 }
 
 impl Cluster<'_> {
-    /// Where it ends, in bytes.
+    /// Returns the end, in bytes.
     pub const fn end(&self) -> usize {
         self.at + self.text.len()
     }
@@ -62,7 +59,7 @@ impl<'a> Iterator for Clusters<'a> {
     }
 }
 
-/// Whether a character joins no other one that stands alone: what most text is made of, known without a table.
+/// True if a character never joins another one: true of most text, and known without a table.
 const fn stands_alone(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{27bf}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
 }

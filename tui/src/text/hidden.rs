@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::emoji::is_sequence;
 
-/// Whether a character draws nothing by itself, or commands whoever draws it: controls, bidirectional formatting,
+/// True if a character is invisible by itself, or controls the terminal: controls, bidirectional formatting,
 /// zero-width characters, variation selectors, tags, fillers, separators.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -16,12 +16,13 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character changes the colour of the one before it, or stands beside it, as the terminal likes.
+/// True if a character changes the colour of the one before it, or is drawn next to it, depending on the
+/// terminal.
 pub(super) const fn is_modifier(c: char) -> bool {
     matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Whether a character looks like a space, and is another: what a shell reads is not what it seems.
+/// True if a character looks like a space, and is another: a shell reads it differently.
 pub(super) const fn is_other_space(c: char) -> bool {
     matches!(
         c,
@@ -29,7 +30,7 @@ pub(super) const fn is_other_space(c: char) -> bool {
     )
 }
 
-/// Whether a character only says how the one before it is to look.
+/// True if a character only selects the look of the one before it.
 pub(super) const fn is_presentation(c: char) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}')
 }

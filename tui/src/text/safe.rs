@@ -23,12 +23,14 @@ const LONGEST_TAIL: usize = 64;
 
 /// Text from anywhere, made safe to draw: it has visible characters and line ends, and nothing else.
 ///
-/// What cannot be seen, or is drawn differently by different terminals, stands as an escape: `\u{1b}`, `\u{202e}`,
-/// `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for one.
+/// Invisible characters, and those that terminals draw differently, are shown as an escape: `\u{1b}`,
+/// `\u{202e}`, `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for
+/// one.
 ///
-/// [`prose`](Self::prose) is for what is read, [`exact`](Self::exact) for what runs or is written: it also escapes spaces
-/// that are not the space, joiners within emoji, and presentation selectors, which prose leaves out where they change nothing; [`line`](Self::line) is exact and has one
-/// line, so that no name can look like two.
+/// [`prose`](Self::prose) is for texts, [`exact`](Self::exact) for commands and file content: it also escapes
+/// spaces that are not the space, joiners within emoji, and presentation selectors, which prose leaves out
+/// where they change nothing; [`line`](Self::line) is exact and has one line, so that no name can look like
+/// two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText {
     text: String,
@@ -39,14 +41,13 @@ pub struct SafeText {
     tail: Tail,
 }
 
-/// What is escaped besides what never shows.
+/// Additional characters to escape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Manner {
     #[default]
     Prose,
     /// Spaces that are not the space, presentation selectors.
     Exact,
-    /// Line ends too.
     Line,
 }
 
@@ -106,7 +107,6 @@ impl SafeText {
         }
     }
 
-    /// The safe text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -116,22 +116,20 @@ impl SafeText {
         self.text.len()
     }
 
-    /// Whether there is nothing in it.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// How many lines it has.
     pub fn lines(&self) -> usize {
         self.text.lines().count()
     }
 
-    /// All of it.
     pub fn all(&self) -> SafeStr<'_> {
         self.slice(0..self.text.len())
     }
 
-    /// A part of it; nothing where the range is none of whole characters.
+    /// A part of it; empty where the range cuts a character.
     pub fn slice(&self, range: Range<usize>) -> SafeStr<'_> {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let first = self.escapes.partition_point(|escape| escape.end <= range.start);
@@ -190,7 +188,8 @@ impl SafeText {
         });
     }
 
-    /// Where the text can be cut, at `from` or after: after a line, else before a character that joins none, and in no escape.
+    /// Returns the first place from `from` on where the text can be cut: after a line, else before a
+    /// character that joins no other, and never in an escape.
     fn cut_after(&self, from: usize) -> usize {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
@@ -271,7 +270,7 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Character by character: one that shows stands for itself only where it cannot join the one before it.
+    /// Appends character by character: a visible one is kept only where it cannot join the one before it.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {
@@ -303,7 +302,7 @@ impl SafeText {
     }
 }
 
-/// How many bytes from the start are ASCII that shows as it is, and cannot be joined by what follows.
+/// Number of leading bytes of ASCII that are shown unchanged, and cannot be joined by the next character.
 fn plain_ascii(text: &str, lines: bool) -> usize {
     let bytes = text.as_bytes();
     let count =
@@ -321,12 +320,11 @@ pub struct SafeStr<'a> {
 }
 
 impl<'a> SafeStr<'a> {
-    /// The text.
     pub const fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// Whether an escape stands at this byte of it.
+    /// True if an escape is at this byte.
     pub fn is_escape(&self, at: usize) -> bool {
         let at = self.base + at;
         let next = self.escapes.partition_point(|escape| escape.end <= at);

@@ -7,9 +7,7 @@ use super::{SafeStr, SafeText, Tone};
 /// A stretch of a text with its tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its bytes.
     pub range: Range<usize>,
-    /// Its tone.
     pub tone: Tone,
 }
 
@@ -28,7 +26,6 @@ impl From<SafeText> for Styled {
 }
 
 impl Styled {
-    /// The text.
     pub const fn text(&self) -> &SafeText {
         &self.text
     }

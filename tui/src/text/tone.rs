@@ -7,7 +7,7 @@ use ratatui::style::Modifier;
 pub struct Tone {
     /// The kind of text.
     pub ink: Ink,
-    /// The area that it stands on.
+    /// The area behind it.
     pub ground: Ground,
     /// A word or more that is stressed.
     pub emphasis: Modifier,
@@ -16,7 +16,6 @@ pub struct Tone {
 /// A kind of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
-    /// Any text.
     #[default]
     Plain,
     /// Marks of ours: line numbers, rules of tables.
@@ -40,7 +39,7 @@ pub enum Ink {
     },
 }
 
-/// The area that text stands on.
+/// Area behind text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ground {
     /// The terminal's own.
@@ -48,7 +47,7 @@ pub enum Ground {
     None,
     /// Text of a program.
     Code,
-    /// A line of a file beside those that change.
+    /// An unchanged line of a file near those that change.
     Same,
     /// A line that is added.
     Added,

@@ -5,29 +5,26 @@ use super::{Cluster, Clusters};
 /// One row of a text, as a range of its bytes; the line end is in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where it begins.
     pub start: usize,
-    /// Where it ends. Spaces at the end may hang over the width.
+    /// End of the row. Spaces at the end may hang over the width.
     pub end: usize,
-    /// Whether a line begins with it.
+    /// True if a line begins with it.
     pub first: bool,
 }
 
-/// Where a line may be broken.
+/// Places where a line may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
-    /// After spaces and between characters of scripts without them, and where there are none, anywhere.
+    /// After spaces and between characters of scripts without them; without such places, anywhere.
     Words,
     /// Anywhere: nothing hangs over the width.
     Anywhere,
 }
 
-/// How wide rows are: those that begin a line, and those that continue one.
+/// Widths of rows: of those that begin a line, and of those that continue one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// Of a row that begins a line.
     pub first: usize,
-    /// Of a row that continues one.
     pub rest: usize,
 }
 
@@ -110,7 +107,7 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
 struct Open {
     start: usize,
     used: usize,
-    /// Where the last space ends, and the columns up to there.
+    /// End of the last space, and the columns up to there.
     space: Option<(usize, usize)>,
     first: bool,
 }

@@ -93,7 +93,7 @@ fn back(model: &mut Model) -> bool {
     is_page
 }
 
-/// Whether a key would answer the request before the person, or begin to.
+/// True if a key would answer the request on the screen, or begin to.
 pub(super) fn decides(model: &Model, key: Key) -> bool {
     let waits = model.aside || model.mode == Mode::Command;
     let card = model.cards.front().filter(|card| card.editor().is_none() && !waits);

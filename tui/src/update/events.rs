@@ -22,7 +22,7 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// What the core says; says whether anything that shows changed.
+/// Applies an event of the core; returns true if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -221,7 +221,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     }
 }
 
-/// What changes the session rather than the conversation.
+/// Applies events that change the session rather than the conversation.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
@@ -343,7 +343,7 @@ fn user_message(view: &mut AgentView, now: UiTime, text: &str, images: &[Image])
     view.transcript.push(Block::of(parts).apart())
 }
 
-/// What was streamed is whole now; what was not streamed is shown at once.
+/// Completes a streamed message; shows one that was not streamed at once.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     view.turn.retry = None;
@@ -461,7 +461,7 @@ fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
     }
 }
 
-/// Whether context comes from Bailiwick itself, and not from a file.
+/// True if context comes from Bailiwick itself, and not from a file.
 fn is_our_own(source: &str) -> bool {
     matches!(source, "environment" | "rights" | "bailiwick")
 }

@@ -7,7 +7,7 @@ use crate::commands::Command;
 use crate::message::Action;
 use crate::model::Model;
 
-/// Carries out a key of the list; returns false for a key that is none of it.
+/// Executes a key of the list; returns false for any other key.
 pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     if !model.offers_files() {
         return false;
@@ -23,7 +23,7 @@ pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// Another text stands before the caret: the list follows it, and a new one is asked for where that is due.
+/// The text before the caret changed: the list follows it, and a new one is requested where it is due.
 pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = model.mention().map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);

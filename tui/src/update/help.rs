@@ -5,10 +5,9 @@ use crate::keymap::Keymap;
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// The column before which the typed form stands, where it is not longer.
+/// Column of the descriptions, where the typed form is shorter.
 const ABOUT: usize = 29;
 
-/// Shows the table.
 pub(super) fn show(model: &mut Model) {
     let parts =
         sections(&model.start.keymap, model.start.is_plain).into_iter().flat_map(|(heading, lines)| {

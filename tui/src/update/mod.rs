@@ -115,7 +115,8 @@ fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
     }
 }
 
-/// How long after `now` a [`Msg::Tick`] is wanted; none while nothing on the screen changes by itself.
+/// Returns the time from `now` until the next [`Msg::Tick`]; `None` while nothing on the screen changes by
+/// itself.
 pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let card = model.card();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));

@@ -17,7 +17,6 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Closes the page.
 pub(super) fn close(model: &mut Model) {
     model.page = CardPage::default();
     model.mode = model.came_from;

@@ -34,7 +34,6 @@ pub(super) fn paused(
     call(model, Reason::Paused, actions);
 }
 
-/// It goes on.
 pub(super) fn goes_on(model: &mut Model) {
     model.paused = false;
     model.remark = None;

@@ -82,7 +82,7 @@ pub(super) fn edited(
     true
 }
 
-/// An edited text is none that can be used: the plan's card begins with the reason, whichever agent is shown.
+/// An edited text is unusable: the plan's card begins with the reason, whichever agent is shown.
 pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
     let revision = model.next_revision();
     let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));

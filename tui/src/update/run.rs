@@ -23,7 +23,6 @@ enum Reach {
     View,
     /// It changes something else: it waits until no letter follows.
     Beyond,
-    /// There is none.
     Nothing,
 }
 

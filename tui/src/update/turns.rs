@@ -128,7 +128,8 @@ fn in_commands(text: &str) -> String {
     format!("{cause}\n  hint: {hint}")
 }
 
-/// What waited goes back to the prompt, before what is being written: nothing is sent that was meant for another moment.
+/// Returns the waiting messages to the prompt, before its text: none is sent that was meant for another
+/// moment.
 fn give_back(model: &mut Model, agent: &AgentId) {
     let queue = std::mem::take(&mut model.agents.of(agent).queue);
     if queue.is_empty() {

@@ -4,13 +4,12 @@ use ratatui::layout::Rect;
 
 use crate::model::Model;
 
-/// The parts beside the transcript, from the top to the bottom. One that has nothing to show has no rows.
+/// The parts next to the transcript, from top to bottom. An empty part has no rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,
     /// The steps of a plan.
     pub steps: Rect,
-    /// The changed files.
     pub changes: Rect,
 }
 
@@ -36,7 +35,7 @@ impl Beside {
     }
 }
 
-/// The rows of a part that wants some, beside others that want some too.
+/// The rows of a part that wants some, when others want some too.
 fn fair(wanted: u16, others: u16, room: u16) -> u16 {
     wanted.min(room.div_ceil(2).max(room.saturating_sub(others)))
 }

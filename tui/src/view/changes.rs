@@ -9,7 +9,7 @@ use crate::diff::Counts;
 use crate::model::{ListedFile, Model};
 use crate::text::{Clusters, SafeStr, SafeText};
 
-/// The column where the texts begin: before them stands the border.
+/// Column of the texts: the border precedes it.
 const TEXT: u16 = 2;
 
 /// Draws the files with the lines that each has more and less.

@@ -30,12 +30,12 @@ use pane::Pane;
 pub use picker::pick;
 use theme::Theme;
 
-/// What a frame put on the screen; goes back by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
+/// Content of a frame; returned by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The number of the request that it names.
     pub(crate) card: Option<u64>,
-    /// Whether it shows it, and does not only say that there is one.
+    /// True if the frame shows it, and not only that it exists.
     pub(crate) whole: bool,
     /// The revision of the sheet whose last row it shows.
     pub(crate) to_end: Option<u64>,

@@ -88,7 +88,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Where a place of it is on the screen; none outside.
+    /// Returns the screen position of a place in the pane; `None` outside.
     pub(super) fn on_screen(&self, (x, y): (u16, u16)) -> Option<(u16, u16)> {
         (x < self.area.width && y < self.area.height).then(|| (self.area.x + x, self.area.y + y))
     }

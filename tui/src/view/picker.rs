@@ -11,7 +11,6 @@ use crate::text::SafeText;
 /// The row in which the list begins.
 const FIRST: u16 = 3;
 
-/// Draws a picker.
 pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {
     let area = frame.area();
     let theme = Theme::new(picker.capabilities);

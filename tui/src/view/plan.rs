@@ -10,7 +10,7 @@ use crate::model::{Look, Model, Unfolded, plan_rows};
 use crate::plan::Progress;
 use crate::text::{Clusters, SafeText};
 
-/// The column where the lines begin: before them stands the border.
+/// Column of the texts: the border precedes it.
 const TEXT: u16 = 2;
 
 /// Draws the view; its last row tells the keys.

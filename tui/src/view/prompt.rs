@@ -97,7 +97,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     format!("{rows}{more} {lines} below{key}")
 }
 
-/// What is being written; says where the caret is on the screen.
+/// Draws the edited text; returns the caret's position on the screen.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),

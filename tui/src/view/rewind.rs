@@ -10,7 +10,6 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// Draws the view.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let sheet = &model.rewind.sheet;
     let rows = plan_rows(pane.height());

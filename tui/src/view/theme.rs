@@ -174,7 +174,7 @@ impl Theme {
         }
     }
 
-    /// The style of what stands on an area: sixteen colours are too loud for whole lines.
+    /// The style of text on a coloured area: sixteen colours are too loud for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
@@ -197,12 +197,12 @@ impl Theme {
         }
     }
 
-    /// Text beside the point. Some terminals draw it too faint to read: no word of a request is.
+    /// Secondary text. Some terminals draw it too faint to read: no word of a request uses it.
     pub(super) fn dim(self) -> Style {
         self.without_faint(Style::new().add_modifier(Modifier::DIM))
     }
 
-    /// Faint and slanted text is hard to read: with high contrast there is none.
+    /// Removes faint and slanted text for high contrast: it is hard to read.
     fn without_faint(self, style: Style) -> Style {
         match self.name {
             ThemeName::HighContrast => style.remove_modifier(Modifier::DIM | Modifier::ITALIC),
@@ -210,7 +210,7 @@ impl Theme {
         }
     }
 
-    /// Text that stands out.
+    /// Emphasised text.
     #[allow(clippy::unused_self, reason = "the theme decides each style")]
     pub(super) const fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
