@@ -65,6 +65,7 @@ pub enum KeymapError {
     /// Without a key for it there is no way out.
     #[error("in the mode {mode} {command} needs a key")]
     Needed {
+        /// The mode that lacks the key.
         mode: &'static str,
         command: &'static str,
     },

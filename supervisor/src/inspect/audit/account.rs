@@ -15,7 +15,6 @@ use crate::process::exit::Exit;
 /// A log, checked and added up.
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
-    /// The log.
     pub log: WirePath,
     /// True if every line is there, as it was written. No chain can tell that nothing follows on the last line.
     pub intact: bool,

@@ -21,7 +21,6 @@ use crate::journal::shown::{about, decided_by, decision};
 /// One agent's part of a session.
 #[derive(Debug, Serialize)]
 pub(super) struct AgentAccount {
-    /// The agent.
     pub agent: AgentId,
     /// The agent that started it; absent at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +59,6 @@ pub(super) struct AgentAccount {
 /// Tokens and their price.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Spend {
-    /// The tokens.
     pub usage: TokenUsage,
     /// Their price, where the prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,9 +73,7 @@ pub(super) struct Spend {
 pub(super) struct WorkerAccount {
     /// The generation.
     pub generation: Generation,
-    /// The tier.
     pub tier: Tier,
-    /// The rights.
     pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights.
     pub rights_digest: String,
@@ -105,7 +101,6 @@ pub(super) struct WorkerAccount {
 pub(super) struct Approval {
     #[serde(skip)]
     id: Option<ApprovalId>,
-    /// The call.
     pub call: CallId,
     /// The question; absent where an earlier approval decided.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +108,7 @@ pub(super) struct Approval {
     /// The decision; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
-    /// Who decided.
+    /// The one who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The cause of a decision that is not the user's.

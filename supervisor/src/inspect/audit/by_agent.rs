@@ -21,7 +21,6 @@ pub(super) struct EventsByAgent<'a> {
 }
 
 impl<'a> EventsByAgent<'a> {
-    /// Of a log.
     pub(super) fn of(tree: &'a Tree) -> Self {
         let mut about: HashMap<_, Vec<_>> = HashMap::new();
         let mut ends = Vec::new();
@@ -71,7 +70,7 @@ impl<'a> EventsByAgent<'a> {
         self.about(agent).iter().copied().filter(move |event| event.agent == *agent)
     }
 
-    /// Whether the log has an end of the session behind an event.
+    /// True if the session's end follows an event in the log.
     pub(super) fn ends_after(&self, id: EventId) -> bool {
         self.last_end.is_some_and(|end| end > id)
     }

@@ -15,31 +15,28 @@ use crate::engine::driver::ruleset_digest;
 use crate::engine::inside::{self, SelfTestTargets};
 use crate::inspect::explain::{ExplainAnswer, ExplainError, ExplainPolicy, ExplainedPlace, PathExplained};
 
-/// What an agent could do.
+/// Effective access of an agent.
 #[derive(Debug, Serialize)]
 pub(super) struct EffectiveAccess {
-    /// The tier.
     pub tier: Tier,
-    /// The mode.
     pub mode: ApprovalMode,
-    /// The declared rights.
     pub rights: RightsSummary,
-    /// What names the ruleset, as in the log of a session.
+    /// Digest of the ruleset, as in the log of a session.
     pub ruleset_digest: String,
-    /// Why the tier is not the full one, where the best was asked for.
+    /// Reason that the tier is not `full`, where the best was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Promises that this machine does not enforce.
     pub not_enforced: Vec<String>,
-    /// Where it is not as declared, in a sentence each.
+    /// Differences from the declared rights, in a sentence each.
     pub differences: Vec<String>,
-    /// What became of each path.
+    /// Results by path.
     pub paths: Vec<PathTried>,
-    /// What became of what must be denied always.
+    /// Results of the acts that must always be denied.
     pub acts: Vec<Attempt>,
 }
 
-/// What became of a path.
+/// Results of the acts on a path.
 #[derive(Debug, Serialize)]
 pub(super) struct PathTried {
     pub path: WirePath,
@@ -59,7 +56,7 @@ impl EffectiveAccess {
         Self::tried(place, confinement, |tier| place.standing(tier)).await
     }
 
-    /// Tries everything in this confinement, beside what is declared in its tier.
+    /// Tries everything in this confinement, and compares it with the declared rights of its tier.
     pub(super) async fn tried(
         place: &ExplainedPlace,
         confinement: Confinement,
@@ -92,7 +89,7 @@ impl EffectiveAccess {
         })
     }
 
-    /// Whether nothing is other than declared.
+    /// True if nothing differs from the declaration.
     pub(super) const fn is_as_declared(&self) -> bool {
         self.differences.is_empty()
     }

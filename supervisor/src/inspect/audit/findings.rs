@@ -19,7 +19,6 @@ use crate::journal::session::Tree;
 pub(super) struct Finding {
     /// The rule that was not kept.
     pub rule: Rule,
-    /// The agent.
     pub agent: AgentId,
     /// The finding in a sentence.
     pub text: String,

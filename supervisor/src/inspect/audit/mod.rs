@@ -39,7 +39,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{ReadingProgress, complain, harmless};
 use crate::settings::args::{AgentArgs, AuditArgs};
 
-/// Why nothing was audited.
+/// Reason that nothing was audited.
 #[derive(Debug, thiserror::Error)]
 enum AuditError {
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: AuditArgs) -> Exit {
     }
 }
 
-/// What a would-be agent could do, and what those could do that run.
+/// Effective access of a would-be agent, and of those that run.
 #[derive(Debug, Serialize)]
 struct Probed {
     #[serde(flatten)]

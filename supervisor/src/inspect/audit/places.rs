@@ -8,7 +8,7 @@ use ipc::confinement::Confinement;
 
 use crate::engine::place::ProjectSandbox;
 
-/// Of every machine: what belongs to the system, to its kernel, and to everybody.
+/// Paths of every machine: those of the system, of its kernel, and of everybody.
 const OF_MACHINE: [&str; 22] = [
     "/",
     "/etc",
@@ -34,10 +34,10 @@ const OF_MACHINE: [&str; 22] = [
     "/dev/shm",
 ];
 
-/// How many neighbours of a hidden place are tried.
+/// Number of neighbours of a hidden path that are tried.
 const NEIGHBOURS: usize = 3;
 
-/// What is tried: paths that exist, each once.
+/// Returns the paths to try: they exist, and each is listed once.
 pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathBuf> {
     let (policy, rights) = (&setup.policy, &confinement.rights);
     let mut places = BTreeSet::new();
@@ -61,14 +61,14 @@ pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathB
     places.into_iter().collect()
 }
 
-/// What stands first beside a place.
+/// Returns the first neighbours of a path.
 fn neighbours(place: &Path) -> impl Iterator<Item = PathBuf> {
     let beside = place.parent().map(entries).unwrap_or_default();
     let place = place.to_owned();
     beside.into_iter().filter(move |path| *path != place).take(NEIGHBOURS)
 }
 
-/// What stands first in a place.
+/// Returns the first entries of a directory.
 fn inside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries(place).into_iter().take(NEIGHBOURS)
 }

@@ -26,29 +26,28 @@ pub(super) struct RunningAgent {
     found: FoundAgent,
 }
 
-/// What was found out of it.
+/// Result for one agent.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum FoundAgent {
-    /// What its agent could do.
     Agent(Box<OfAgent>),
     Unasked {
         /// The agent, if its session answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
-        /// Why not.
+        /// Reason that the session gave no answer.
         unasked: String,
     },
 }
 
-/// What one agent could do.
+/// Effective access of one running agent.
 #[derive(Debug, Serialize)]
 struct OfAgent {
     agent: AgentId,
     worker: Generation,
     pid: u32,
     project: WirePath,
-    /// What names the ruleset in the session's log; absent where the log does not tell.
+    /// Digest of the ruleset in the session's log; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     logged_digest: Option<String>,
     #[serde(flatten)]
@@ -71,7 +70,7 @@ impl RunningAgent {
         all
     }
 
-    /// Whether it is as declared, and as logged.
+    /// True if it is as declared, and as logged.
     pub(super) fn is_sound(&self) -> bool {
         match &self.found {
             FoundAgent::Agent(agent) => agent.effective.is_as_declared(),
@@ -118,7 +117,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
 }
 
-/// Where the ruleset is not the one that the session tells, or that its log has.
+/// Returns the differences between the ruleset and those that the session reports and its log holds.
 fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();

@@ -20,7 +20,7 @@ const SHOWN_FAULTS: usize = 3;
 /// An approval that nobody answered.
 const UNANSWERED: &str = "no answer in the log";
 
-/// How much of a digest tells it from another.
+/// Length of a digest's prefix that identifies it in a text.
 const SHORT: usize = 12;
 
 impl Display for AuditAccount {

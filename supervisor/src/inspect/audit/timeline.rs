@@ -24,7 +24,6 @@ pub(super) enum MomentKind {
     Denial,
     /// A request for an approval, or its answer.
     Approval,
-    /// Anything else.
     Other,
 }
 

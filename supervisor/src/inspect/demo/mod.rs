@@ -53,7 +53,6 @@ fn invoked() -> String {
     path.map_or_else(|| "bailiwick".to_owned(), shell_word)
 }
 
-/// Runs the demo.
 pub(crate) async fn run(args: DemoArgs) -> Exit {
     match Box::pin(try_run(args)).await {
         Ok(exit) => exit,

@@ -34,7 +34,6 @@ const ID: &str = "toolu_attack_";
 pub struct Attack {
     /// The aim, for people.
     pub title: &'static str,
-    /// The command.
     pub command: String,
     /// Words of the output without which the attack was not tried.
     pub tried: &'static str,
@@ -80,13 +79,11 @@ const TERMINAL: &[(&str, &str)] = &[
 /// The things that are attacked.
 #[derive(Clone, Debug)]
 pub struct Targets {
-    /// The supervisor.
     pub pid: u32,
     /// The name that its process has, as in `/proc/PID/comm`.
     pub process: String,
     /// The program that makes the attempts that a shell cannot make.
     pub helper: PathBuf,
-    /// The throw-away home.
     pub home: PathBuf,
     /// The SSH keys of the person who watches, if there are any: no content is printed.
     pub own_keys: Option<PathBuf>,

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::conversation::{DemoTurn, call};
 
-/// The user's task.
 pub const PROMPT: &str = "A test of this project fails. Find out why and fix it.";
 
 /// The reply to everything that comes after the last step.
@@ -42,7 +41,6 @@ impl Repairer {
         Self { leave_note: format!("echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > {note}"), in_ui }
     }
 
-    /// The reply.
     pub fn reply(&self, turn: &DemoTurn) -> Vec<Block> {
         let DemoTurn::After(results) = turn else {
             return if *turn == DemoTurn::First { look() } else { vec![Block::text(END)] };

@@ -8,13 +8,14 @@ use nix::unistd::{AccessFlags, access};
 
 use super::{CheckState, DoctorCheck};
 
-/// Where the hierarchy is mounted on nearly every system (cgroups(7)).
+/// Mount point of the hierarchy on nearly every system (cgroups(7)).
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// What a process that was given a control group can write (cgroups(7), "Delegation: delegating a hierarchy").
+/// Files that a process with a delegated control group can write (cgroups(7), "Delegation: delegating a
+/// hierarchy").
 const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 
-/// What there is.
+/// Control groups of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FoundCgroups {
     /// No unified hierarchy.
@@ -25,7 +26,7 @@ enum FoundCgroups {
     Own { path: PathBuf, delegated: bool, controllers: String },
 }
 
-/// What of control groups there is here. Nothing depends on it.
+/// Checks the control groups. Nothing depends on them.
 pub(super) fn check() -> DoctorCheck {
     DoctorCheck::new("cgroups", CheckState::Ok, look().to_string())
 }

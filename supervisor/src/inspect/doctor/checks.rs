@@ -148,7 +148,7 @@ pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
-/// Where private temp directories are made: what commands build there needs room too.
+/// Checks the directory of private temp directories: commands that build there need room too.
 pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(

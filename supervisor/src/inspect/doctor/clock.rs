@@ -9,15 +9,15 @@ use super::{CheckState, DoctorCheck};
 /// By how much the clock may differ from a server's, which sends whole seconds and takes a while.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// How far in the past a file of ours may seem to be made in the future: archives keep local times.
+/// Tolerated distance between now and a file date in the future: archives keep local times.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// How long after these programs were made the clock is still likely to be right.
+/// Age of these programs up to which the clock is likely to be right.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not valid yet, or no more";
 
-/// Whether the time is plausible, by when these programs were made.
+/// Checks that the time is plausible, by the date of these programs.
 pub(super) fn check() -> DoctorCheck {
     let made = std::env::current_exe().and_then(|program| program.metadata()?.modified()).ok();
     judge(SystemTime::now(), made)
@@ -42,7 +42,7 @@ fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     }
 }
 
-/// What is wrong with the time, by that of a server.
+/// Returns the error of the clock, by the time of a server.
 pub(super) fn skew(now: SystemTime, server: SystemTime) -> Option<String> {
     let (apart, word) = match now.duration_since(server) {
         Ok(ahead) => (ahead, "ahead of"),

@@ -9,7 +9,7 @@ use libc::{EINVAL, ENOSPC, ENOSYS, EPERM, EUSERS};
 /// The kinds of namespaces that the full tier makes; each has a limit of its own (namespaces(7), `/proc/sys/user`).
 const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
-/// What switches namespaces off.
+/// Switches that turn namespaces off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
     /// There may be none of this kind.
@@ -21,14 +21,14 @@ enum Switch {
     Profiled,
 }
 
-/// What this machine says of namespaces.
+/// Facts of this machine about namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DoctorMachine {
-    /// What is switched off.
     off: Vec<Switch>,
-    /// Whether this is a container.
+    /// True in a container.
     container: bool,
-    /// Whether system calls of this process are filtered already (`Seccomp:` in `proc_pid_status(5)`).
+    /// True if a filter already applies to the system calls of this process (`Seccomp:` in
+    /// `proc_pid_status(5)`).
     filtered: bool,
 }
 
@@ -55,7 +55,7 @@ impl DoctorMachine {
         steps.join("; and ")
     }
 
-    /// Where no switch is off: who refuses by this error number.
+    /// Guesses the cause of this error number, where no switch is off.
     fn guess(&self, refusal: Option<FullTierRefusal>) -> &'static str {
         let is = |errno| refusal.is_some_and(|refusal| refusal.errno == Some(errno));
         let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
@@ -100,7 +100,8 @@ fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// What container engines leave to be found: Docker's and Podman's files, and the variable of systemd's container interface.
+/// Looks for the traces of container engines: Docker's and Podman's files, and the variable of systemd's
+/// container interface.
 fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].into_iter().any(|path| Path::new(path).exists())
         || ["container", "KUBERNETES_SERVICE_HOST"].into_iter().any(|name| std::env::var_os(name).is_some())

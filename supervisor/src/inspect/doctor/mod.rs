@@ -20,7 +20,6 @@ use serde::Serialize;
 pub(crate) use self::promises::PromisesPage;
 use crate::engine::place::ProjectSandbox;
 
-/// The report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
     /// The tier, where programs can be confined at all.
@@ -30,14 +29,14 @@ pub(crate) struct Diagnosis {
     pub checks: Vec<DoctorCheck>,
 }
 
-/// Which tier this machine has.
+/// Tiers of this machine.
 #[derive(Debug, Serialize)]
 pub(crate) struct TierFound {
-    /// What the self-test was made in.
+    /// Tier of the self-test.
     pub tested: Tier,
-    /// What runs start in that ask for no tier.
+    /// Tier of runs that ask for none.
     pub runs_start_in: Tier,
-    /// Why that is not the full one.
+    /// Reason that it is not `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
 }
@@ -45,18 +44,15 @@ pub(crate) struct TierFound {
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoctorCheck {
-    /// Its name.
     pub name: &'static str,
-    /// How it stands.
     pub state: CheckState,
-    /// What was found, in a line.
+    /// The finding, in a line.
     pub found: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// How a check stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckState {
@@ -85,7 +81,6 @@ fn parted(why: &str) -> (&str, &str) {
 }
 
 impl Diagnosis {
-    /// Looks at everything.
     pub(crate) async fn make(setup: &ProjectSandbox, keys: &TakenKeys, asks_api: bool) -> Self {
         let (mut checks, tier) = self_test::checks(setup).await;
         checks.extend(profile::profile());
@@ -115,7 +110,7 @@ impl Diagnosis {
         Self { tier: None, checks }
     }
 
-    /// Whether agents can be confined here.
+    /// True if agents can be confined here.
     pub(crate) fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| check.state == CheckState::Fail)
     }

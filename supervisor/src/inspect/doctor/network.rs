@@ -42,7 +42,7 @@ fn without_password(value: &str) -> String {
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
-/// Whose certificate authorities are trusted.
+/// Checks the source of the trusted certificate authorities.
 pub(super) fn authorities() -> DoctorCheck {
     match probe::has_system_authorities() {
         Ok(true) => DoctorCheck::new("ca certs", CheckState::Ok, "the system's"),
@@ -56,7 +56,7 @@ pub(super) fn authorities() -> DoctorCheck {
     }
 }
 
-/// Whether the API answers, without a key.
+/// Checks that the API answers, without a key.
 pub(super) async fn api(base_url: &str) -> DoctorCheck {
     match probe::ask(base_url, PATIENCE).await {
         Ok(answer) => answered(&answer, SystemTime::now()),

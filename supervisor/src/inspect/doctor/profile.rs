@@ -10,9 +10,9 @@ use super::{CheckState, DoctorCheck};
 /// A call that engines deny.
 struct ProfileCall {
     name: &'static str,
-    /// What is lost without it.
+    /// The loss without it.
     without: &'static str,
-    /// What allows it again, with Docker or Podman.
+    /// Option of Docker or Podman that allows it again.
     option: &'static str,
     probe: fn() -> Result<(), Errno>,
 }
@@ -52,7 +52,7 @@ const CALLS: [ProfileCall; 5] = [
     },
 ];
 
-/// What is denied here; nothing where nobody filters our calls.
+/// Checks for denied calls; `None` where no filter applies to our calls.
 pub(super) fn profile() -> Option<DoctorCheck> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_filtered = status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]));

@@ -13,7 +13,7 @@ use super::{CheckState, DoctorCheck, TierFound};
 use crate::engine::inside::{self, InsideError};
 use crate::engine::place::ProjectSandbox;
 
-/// What a self-test brought.
+/// Result of a self-test.
 pub(super) struct Outcome {
     pub ruleset: RulesetReport,
     pub attempts: Vec<Attempt>,
@@ -40,7 +40,7 @@ pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<
     (checks, Some(found))
 }
 
-/// That there can be no self-test.
+/// Reports that no self-test is possible.
 pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
     DoctorCheck::new("sandbox", CheckState::Fail, format!("cannot confine anything here: {why}"))
 }
@@ -64,12 +64,11 @@ pub(super) fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck
     }
 }
 
-/// What to do about a machine that refuses the full tier.
+/// Returns the remedy for a machine that refuses the full tier.
 pub(super) fn refused(setup: &ProjectSandbox, refusal: Option<FullTierRefusal>) -> String {
     DoctorMachine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
 
-/// The kernel's release.
 pub(super) fn release() -> String {
     let release = uname().map(|name| name.release().to_string_lossy().into_owned());
     release.unwrap_or_else(|_| "unknown".to_owned())
@@ -90,7 +89,7 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
     DoctorCheck::new("kernel", state, found)
 }
 
-/// Which tier was tested, whether it is the one that runs start in, and what it leaves open.
+/// Reports the tested tier, its difference from the tier of runs, and its gaps.
 fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {

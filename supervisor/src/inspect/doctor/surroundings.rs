@@ -10,19 +10,19 @@ use super::{CheckState, DoctorCheck};
 /// Below this, what shares memory (browsers, databases, multiprocessing) runs out of it: Docker's default is 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
-/// What bounds this process.
+/// Limits of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DoctorSurroundings {
     /// `Seccomp_filters` of `proc_pid_status(5)`: how many programs filter our calls.
     filters: u32,
     no_new_privs: bool,
-    /// Whether the root file system is read-only.
+    /// True if the root file system is read-only.
     read_only_root: bool,
-    /// How large `/dev/shm` is, where there is one.
+    /// Size of `/dev/shm`, where it exists.
     shared_memory: Option<u64>,
 }
 
-/// What bounds this process, and what in it would be in the way.
+/// Checks the limits of this process for obstacles.
 pub(super) fn check() -> DoctorCheck {
     look().check()
 }

@@ -13,12 +13,12 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
 use super::subject::NamedSubject;
 
-/// What is said of an address.
+/// Explanation of an address.
 #[derive(Debug, Serialize)]
 pub(super) struct AddressExplained {
     /// The address, as it was named.
     pub address: String,
-    /// What it is to this machine, where that can be told.
+    /// Position of the address relative to this machine, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
     /// Connecting or sending to it.
@@ -26,7 +26,6 @@ pub(super) struct AddressExplained {
 }
 
 impl AddressExplained {
-    /// Judges it.
     pub(super) fn new(address: &NamedSubject, policy: &ExplainPolicy<'_>) -> Self {
         match address {
             NamedSubject::Literal(literal) => {

@@ -3,7 +3,7 @@
 use ipc::denial::{Denial, Layer};
 use serde::Serialize;
 
-/// Whether something may be done.
+/// Verdict on an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExplainVerdict {
@@ -13,7 +13,7 @@ pub(crate) enum ExplainVerdict {
     Asked,
     /// It may not.
     Denied,
-    /// It cannot be told without doing it.
+    /// Only running it can tell.
     Depends,
 }
 
@@ -29,35 +29,34 @@ impl ExplainVerdict {
     }
 }
 
-/// What is said of one act.
+/// Explanation of one act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ExplainAnswer {
-    /// Whether it may be done.
     pub verdict: ExplainVerdict,
-    /// Why: the rule.
+    /// The rule that decides.
     pub because: String,
-    /// Where the rule comes from.
+    /// Origin of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// Who refuses.
+    /// The layer that denies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// What would allow exactly that.
+    /// Option that would allow exactly that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// What became of the act inside a confinement.
+    /// Result of the act inside a confinement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TriedAct>,
-    /// Whether the kernel refuses what the rights allow, for no reason that lies in its own trees.
+    /// True if the kernel denies an act that the rights allow, for a reason outside its own trees.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub narrower: bool,
 }
 
-/// What became of an act inside a confinement.
+/// Result of an act inside a confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum TriedAct {
-    /// It succeeded.
+    /// The act succeeded in the confinement.
     Done,
     /// It was refused, and not by plain permissions.
     Refused {
@@ -103,7 +102,7 @@ impl ExplainAnswer {
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }
     }
 
-    /// How what became of the act differs from what is declared.
+    /// Returns the difference between the result and the declaration.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
             (ExplainVerdict::Denied | ExplainVerdict::Asked, Some(TriedAct::Done)) => Some("wider"),
@@ -112,7 +111,7 @@ impl ExplainAnswer {
         }
     }
 
-    /// Whether it could be done, in a word.
+    /// Returns the effective verdict in a word.
     pub(crate) const fn in_effect(&self) -> &'static str {
         match &self.tried {
             Some(TriedAct::Done) => "yes",

@@ -17,41 +17,37 @@ use serde::Serialize;
 use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};
 
-/// What is said of a command.
+/// Explanation of a command.
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
-    /// The command.
     pub command: String,
-    /// What its words in the place of a program are; absent where it is not certain what bash makes of it.
+    /// The words in the place of a program; absent where bash's reading is uncertain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<ExplainProgram>>,
-    /// The prefix of the settings that approves it, and where that stands.
+    /// The prefix of the settings that approves it, and the origin of that setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preapproved: Option<String>,
     /// The prefix that an approval of it would offer for the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
-    /// What becomes of a call, by what it declares.
+    /// Handling of a call, by its declaration.
     pub calls: Vec<ExplainedCall>,
 }
 
 /// A word in the place of a program.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainProgram {
-    /// The word.
     pub name: String,
-    /// What is found there.
     #[serde(flatten)]
     pub found: FoundProgram,
 }
 
-/// What a word in the place of a program is.
+/// Meaning of a word in the place of a program.
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {
     /// The shell itself does it.
     Shell,
-    /// A program.
     File {
         path: WirePath,
     },
@@ -62,16 +58,15 @@ pub(super) enum FoundProgram {
     Nothing,
 }
 
-/// What becomes of a call.
+/// Handling of a call.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainedCall {
-    /// What it declares: `access "write", network true`.
+    /// Its declaration: `access "write", network true`.
     pub declares: String,
-    /// What becomes of it.
     pub answer: ExplainAnswer,
 }
 
-/// What a call may declare.
+/// Possible declarations of a call.
 const DECLARED: [(Access, Option<Network>, &str); 4] = [
     (Access::Read, None, "access \"read\""),
     (Access::Standing, None, "nothing"),
@@ -80,7 +75,6 @@ const DECLARED: [(Access, Option<Network>, &str); 4] = [
 ];
 
 impl CommandExplained {
-    /// Judges it.
     pub(super) fn new(command: &str, policy: &ExplainPolicy<'_>) -> Self {
         let programs = command_line::programs_of(command);
         let prefixes = &policy.approvals.preapproved;
@@ -132,7 +126,7 @@ fn program(name: String, policy: &ExplainPolicy<'_>) -> ExplainProgram {
     ExplainProgram { name, found }
 }
 
-/// As execvp(3) searches, along the `PATH` that commands get.
+/// Searches as execvp(3) does, along the `PATH` of commands.
 fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
     let readable = |path: &WirePath| {
         policy.standing.allows_read(path)

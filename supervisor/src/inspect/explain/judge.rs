@@ -20,16 +20,15 @@ use super::origins::default;
 /// Shared memory and terminals.
 const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];
 
-/// Judges a path.
 pub(super) struct Judge<'a> {
-    /// Where it leads.
+    /// The path behind all links.
     pub(super) real: WirePath,
     pub(super) exists: bool,
     pub(super) policy: &'a ExplainPolicy<'a>,
 }
 
 impl Judge<'_> {
-    /// Whether an act on it is allowed, and why.
+    /// Judges an act on it, with the reason.
     pub(super) fn answer(&self, operation: Operation) -> ExplainAnswer {
         if let Some(answer) = self.device(operation) {
             return answer;
@@ -48,7 +47,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What no rule is needed for, or what a tier adds by itself.
+    /// Judges devices that need no rule, or that a tier adds by itself.
     fn device(&self, operation: Operation) -> Option<ExplainAnswer> {
         let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
         if operation == Operation::Execute {
@@ -79,7 +78,7 @@ impl Judge<'_> {
         kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 
-    /// As the gate judges a prepared change: where nobody has to be asked, it may be made.
+    /// Judges a change as the gate judges a prepared one: without a question to a person it may be made.
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
@@ -158,7 +157,7 @@ impl Judge<'_> {
         ExplainAnswer::denied(denial, because, origin)
     }
 
-    /// Whether it may be connected to, where it is a socket.
+    /// Judges a connection to it, if it is a socket.
     pub(super) fn connectable(&self) -> Option<ExplainAnswer> {
         let is_socket = fs::metadata(&self.real).is_ok_and(|meta| meta.file_type().is_socket());
         if !is_socket {

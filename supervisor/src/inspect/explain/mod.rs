@@ -37,33 +37,28 @@ use crate::process::messages::{complain, harmless};
 use crate::settings::args::ExplainArgs;
 use crate::settings::config::SettingsError;
 
-/// What was asked about, and under what it is judged.
+/// Question, and the policy that decides it.
 #[derive(Debug, Serialize)]
 struct Explanation {
     /// The tier that a session would start in here.
     tier: Tier,
-    /// What becomes of a call beyond the rights.
+    /// Handling of a call beyond the rights.
     mode: ApprovalMode,
-    /// The rights.
     rights: RightsSummary,
-    /// What is said.
     #[serde(flatten)]
     said: ExplainedRights,
 }
 
-/// What is said.
+/// Explanation, by subject.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ExplainedRights {
-    /// Of a path.
     Path(Box<PathExplained>),
-    /// Of an address.
     Address(AddressExplained),
-    /// Of a command.
     Command(CommandExplained),
 }
 
-/// Why nothing is said.
+/// Reason that there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     /// Nobody knows what was asked about.
@@ -92,7 +87,6 @@ impl ExplainError {
     }
 }
 
-/// Explains and prints.
 pub(crate) async fn run(args: ExplainArgs) -> Exit {
     match explain(&args).await {
         Ok(explanation) => printed(print(&explanation, args.json), Exit::Done),

@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 use crate::engine::place::{ConfinementOptions, NamedPath, ProjectSandbox};
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// What says where a rule comes from.
+/// Finds the origins of rules.
 pub(super) struct Origins<'a> {
     pub(super) setup: &'a ProjectSandbox,
     pub(super) wanted: &'a ConfinementOptions,
@@ -18,7 +18,7 @@ pub(super) struct Origins<'a> {
 pub(super) type OriginRule = (String, Option<String>);
 
 impl Origins<'_> {
-    /// Why what lies in this write root may be changed.
+    /// Returns the origin of the permission to change paths in this write root.
     pub(super) fn of_write_root(&self, root: &WirePath, standing: &StandingRights) -> OriginRule {
         if Some(root) == standing.temp.as_ref() {
             return ("the private temp directory is always writable".to_owned(), default());
@@ -47,7 +47,7 @@ impl Origins<'_> {
         found.is_some_and(|found| found == *root)
     }
 
-    /// Why what lies in this hidden root cannot be read.
+    /// Returns the origin of the rule that hides this root.
     pub(super) fn of_hidden(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
         let is_root = |named: &&NamedPath| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
@@ -61,7 +61,7 @@ impl Origins<'_> {
         (format!("it is hidden: {root}{whose}"), default())
     }
 
-    /// Why what lies in this protected place cannot be changed.
+    /// Returns the origin of the rule that protects this path.
     pub(super) fn of_protected(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
         let is_root = |named: &&NamedPath| WirePath::from(&project.join(&named.path)) == *root;
@@ -73,19 +73,18 @@ impl Origins<'_> {
         (because, origin.or_else(default))
     }
 
-    /// Where the value of a key comes from.
+    /// Returns the origin of a key's value.
     pub(super) fn of_key(&self, key: &str) -> String {
         self.effective.origin(key)
     }
 
-    /// Where one element of a list comes from.
+    /// Returns the origin of one element of a list.
     pub(super) fn of_element(&self, key: &str, word: &str) -> Option<String> {
         let elements = self.effective.get(key)?.value.as_ref()?.elements();
         elements.iter().find(|element| element.first() == word).map(|element| element.origin.to_string())
     }
 }
 
-/// Nobody said so.
 #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no origin")]
 pub(super) fn default() -> Option<String> {
     Some(ConfigOrigin::Default.to_string())

@@ -14,26 +14,23 @@ use super::answer::ExplainAnswer;
 use super::judge::Judge;
 use super::subject::tidy;
 
-/// What is said of a path.
+/// Explanation of a path.
 #[derive(Debug, Serialize)]
 pub(crate) struct PathExplained {
-    /// The path, absolute.
     pub path: WirePath,
-    /// Where links lead that are on the way.
+    /// Target of the links on the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<WirePath>,
     /// The path relative to the project, where it lies in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_project: Option<WirePath>,
-    /// Whether it exists, as far as we can see.
+    /// True if it exists, as far as we can see.
     pub exists: bool,
-    /// What else is to be known.
+    /// Further remarks.
     pub notes: Vec<String>,
-    /// Reading it.
     pub read: ExplainAnswer,
     /// Changing, making or removing it.
     pub write: ExplainAnswer,
-    /// Executing it.
     pub execute: ExplainAnswer,
     /// Connecting to it, where it is a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,10 +38,10 @@ pub(crate) struct PathExplained {
 }
 
 impl PathExplained {
-    /// How many acts are tried on a path.
+    /// Number of acts tried on a path.
     pub(crate) const PROBES: usize = 4;
 
-    /// What is tried on it: in this order.
+    /// Returns the acts to try, in this order.
     pub(crate) fn probes(path: &Path) -> [Probe; Self::PROBES] {
         let path = WirePath::from(path);
         [
@@ -106,7 +103,8 @@ impl Judge<'_> {
         notes
     }
 
-    /// Whether something hidden lies in the same directory, or further in: what is readable there has been listed by name.
+    /// True if a hidden path is in the same directory or below it: the readable entries there were listed by
+    /// name.
     fn is_beside_hidden(&self) -> bool {
         let directory = self.real.as_path().parent().map(WirePath::from);
         let hidden = &self.policy.standing.rights.hidden;

@@ -15,14 +15,13 @@ use crate::settings::config::{ConfigOrigin, Effective, Layer, Value};
 
 /// A session's place, and where its rules come from.
 pub(crate) struct ExplainedPlace {
-    /// The place.
     pub setup: ProjectSandbox,
     wanted: ConfinementOptions,
     effective: Effective,
     approvals: ApprovalSettings,
 }
 
-/// What everything is judged by.
+/// Rules that decide every question.
 pub(crate) struct ExplainPolicy<'a> {
     pub(super) setup: &'a ProjectSandbox,
     pub(super) standing: &'a StandingRights,
@@ -54,7 +53,7 @@ impl ExplainedPlace {
         StandingRights { rights, caches: environment.caches, confirm_shell, ..standing }.seen_in(tier)
     }
 
-    /// What is judged by.
+    /// Returns the rules.
     pub(crate) fn policy<'a>(&'a self, standing: &'a StandingRights) -> ExplainPolicy<'a> {
         let Self { setup, wanted, effective, approvals } = self;
         ExplainPolicy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }

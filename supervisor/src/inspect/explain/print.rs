@@ -85,7 +85,7 @@ impl Display for ExplainProgram {
     }
 }
 
-/// What was asked, the answer, and below it what stands behind it.
+/// Prints the question, the answer, and below it the reasons.
 fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result {
     let ExplainAnswer { verdict, because, origin, layer, grant, tried, .. } = answer;
     write!(f, "  {act:<8} {:<8} {because}", verdict.as_str())?;
@@ -109,7 +109,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
     }
 }
 
-/// What became of the act, where the answer does not say so already.
+/// Describes the result of the act, unless the answer already does.
 fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String> {
     let possible = match act {
         "read" => "readable",

@@ -8,12 +8,10 @@ use ipc::path::WirePath;
 
 use crate::settings::args::SubjectArg;
 
-/// What was asked about.
+/// Subject of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExplainSubject {
-    /// A path, absolute.
     Path(PathBuf),
-    /// An address.
     Address(NamedSubject),
     /// A command, as `bash -c` gets it.
     Command(String),
@@ -28,10 +26,9 @@ pub(super) enum NamedSubject {
     Name(String, u16),
 }
 
-/// Why it is none of these.
+/// Reason that a word is no subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubjectError {
-    /// There is nothing.
     #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,
     /// It cannot be a name of anything.
@@ -79,7 +76,7 @@ impl ExplainSubject {
     }
 }
 
-/// Whether it is written as a path, or is one that exists.
+/// True if it is written as a path, or exists as one.
 fn is_path(what: &OsStr, project: &WirePath) -> bool {
     let bytes = what.as_encoded_bytes();
     let is_word = !bytes.iter().any(u8::is_ascii_whitespace);

@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
-    /// What the kernel did is what holds: where it refuses what the policy allows, that is said.
+    /// The kernel decides: where it denies an act that the policy allows, the answer says so.
     pub(super) fn compare(
         &self,
         operation: Operation,
@@ -83,7 +83,7 @@ impl Judge<'_> {
         self.connectable().map(|answer| ExplainAnswer { tried, ..answer })
     }
 
-    /// Whether the sandbox has something else under this name.
+    /// True if the sandbox has another file under this name.
     pub(super) fn is_in_own_tmp(&self) -> bool {
         let setup = self.policy.setup;
         let hosts = &setup.policy;
@@ -95,7 +95,7 @@ impl Judge<'_> {
     }
 }
 
-/// Why the kernel refuses what the rights allow.
+/// Returns the reason that the kernel denies an act that the rights allow.
 fn closed(path: &WirePath, operation: Operation) -> &'static str {
     let within = |tree: &str| path.is_within(&WirePath::from(tree));
     match operation {

@@ -14,7 +14,7 @@ use super::{Finding, Rule, finding};
 use crate::inspect::audit::by_agent::EventsByAgent;
 use crate::journal::session::Tree;
 
-/// How much of a digest tells it from another in a sentence.
+/// Length of a digest's prefix that identifies it in a text.
 const SHORT: usize = 12;
 
 pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {

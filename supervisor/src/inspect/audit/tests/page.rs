@@ -87,7 +87,7 @@ const HOSTILE: &[&str] = &[
     "\u{1b}[31mred\u{7}\0\r",
 ];
 
-/// A log in which a text stands wherever a text of others can stand.
+/// A log with a text in every place that can hold a text of others.
 fn everywhere(text: &str) -> Log {
     // No path has a NUL.
     let name = text.replace('\0', "");

@@ -53,8 +53,8 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted agent. It makes an attack when it was told once that the attacks are known, and once for each attack
-/// before it that was judged: so no harm is taken for that of another attack.
+/// Serves the scripted agent. It attacks only once it knows the attacks and each earlier attack was judged:
+/// so no harm is attributed to another attack.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);

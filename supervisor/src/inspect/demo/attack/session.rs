@@ -23,7 +23,6 @@ use crate::settings::args::{DemoArgs, TierArg};
 /// The variables of the user that the session gets.
 const PASSED: [&str; 2] = ["PATH", "TMPDIR"];
 
-/// The attacked session.
 pub(super) struct Attacked {
     child: Child,
     helper: PathBuf,

@@ -18,7 +18,8 @@ use tempfile::TempDir;
 use crate::inspect::demo::poison;
 use crate::process::scratch::private_in;
 
-/// A home with secrets, a project in it, servers beside it, and a terminal. The home is removed with this value.
+/// A home with secrets, a project in it, servers next to it, and a terminal. Dropping this value removes the
+/// home.
 pub(super) struct Victim {
     /// The secret values: no attack may print one.
     pub(super) secrets: [String; 3],

@@ -23,7 +23,6 @@ pub(super) struct PromiseGround {
 }
 
 impl PromiseGround {
-    /// Judges one promise.
     pub(super) fn judge(&self, promise: &Promise, tried: &[&Attempt]) -> PromiseHere {
         let (denied, open): (Vec<_>, Vec<_>) = tried
             .iter()

@@ -20,7 +20,6 @@ use crate::engine::place::ProjectSandbox;
 /// A promise of SECURITY.md.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
-    /// Its name there.
     name: &'static str,
     /// The promise in a sentence.
     says: &'static str,
@@ -51,15 +50,13 @@ enum Holder {
     Nobody(&'static str),
 }
 
-/// The page.
 #[derive(Debug, Serialize)]
 pub(crate) struct PromisesPage {
     /// The tier, where programs can be confined at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     tier: Option<Tier>,
-    /// The kernel's release.
     kernel: String,
-    /// The Landlock ABI that is in force; 0 is none.
+    /// The Landlock ABI in force; 0 without Landlock.
     landlock_abi: u32,
     /// Each promise of SECURITY.md.
     promises: Vec<PromiseHere>,

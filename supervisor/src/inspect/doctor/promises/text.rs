@@ -6,7 +6,6 @@ use std::io::Write;
 use super::{HeldBy, PromiseHere, PromisesPage};
 
 impl PromisesPage {
-    /// Prints it.
     pub(crate) fn print(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         write!(out, "{self}")?;
