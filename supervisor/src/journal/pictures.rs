@@ -10,7 +10,7 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
 use picture::ImageError;
 use protocol::rpc::Attachment;
 
-/// Why there is no picture.
+/// Reason that there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
     /// The file cannot be read.
@@ -18,7 +18,7 @@ pub(crate) enum PictureError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// It is a directory, a device, a fifo.
@@ -29,7 +29,7 @@ pub(crate) enum PictureError {
     NoPicture {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the file.
         error: ImageError,
     },
 }

@@ -13,11 +13,11 @@ pub struct Directories {
     pub config: PathBuf,
     /// Session logs and locks.
     pub state: PathBuf,
-    /// What can be made again: the caches of each project are its agents' own.
+    /// Directory for content that can be made again: the caches of each project are its agents' own.
     pub cache: PathBuf,
 }
 
-/// Why there are no directories.
+/// Reason that there are no directories.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoriesError {
     /// Neither variable names a place.
@@ -86,7 +86,7 @@ impl Directories {
         [&self.config, &self.state, &self.cache].map(PathBuf::clone)
     }
 
-    /// Where session logs lie.
+    /// Directory of session logs.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
@@ -96,12 +96,12 @@ impl Directories {
         self.state.join("plans")
     }
 
-    /// Where the locks of private temp directories lie.
+    /// Directory of the locks of private temp directories.
     pub fn locks(&self) -> PathBuf {
         self.state.join("temps")
     }
 
-    /// Where the sockets of running sessions lie.
+    /// Directory of the sockets of running sessions.
     pub fn live(&self) -> PathBuf {
         self.state.join("live")
     }

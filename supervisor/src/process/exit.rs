@@ -7,7 +7,7 @@ use agent::core::EndReason;
 
 use crate::process::messages::complain;
 
-/// How the program ends.
+/// Exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The task is done.
@@ -34,7 +34,6 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The number.
     pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,

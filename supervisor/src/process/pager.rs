@@ -23,7 +23,7 @@ pub(crate) fn show(text: &str) -> io::Result<()> {
     if run(pager, text, Stdio::inherit())? { Ok(()) } else { print(text.as_bytes()) }
 }
 
-/// Runs the pager; false if there is none.
+/// Runs the pager; false if it is missing.
 fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     // The shell reads what the variable says, as git and man have it.
     let mut command = Command::new("/bin/sh");

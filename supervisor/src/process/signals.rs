@@ -140,7 +140,7 @@ impl Endings {
     }
 }
 
-/// What a terminal and its shell tell by signals.
+/// Signals of a terminal and its shell.
 #[derive(Debug)]
 pub(crate) struct Changes {
     size: Signal,
@@ -148,7 +148,7 @@ pub(crate) struct Changes {
     resume: Signal,
 }
 
-/// One of these.
+/// Signal of a terminal or its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalChange {
     /// The window has another size.

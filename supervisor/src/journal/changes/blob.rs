@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
-/// How much is read at once when contents are compared or digested.
+/// Size of a read when contents are compared or digested.
 const PIECE: usize = 64 << 10;
 
 /// The content of one file: a span of a file that nobody else can open.
@@ -24,7 +24,7 @@ pub struct Blob {
 pub struct BlobId([u8; 20]);
 
 impl BlobId {
-    /// What git writes where there is no content.
+    /// The digest that git writes for absent content.
     pub const NONE: Self = Self([0; 20]);
 
     /// The name of a content that is in memory.
@@ -58,7 +58,6 @@ impl Blob {
         self.len
     }
 
-    /// Whether it has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -68,7 +67,6 @@ impl Blob {
         BlobReader { blob: self.clone(), at: 0 }
     }
 
-    /// The whole content.
     pub fn bytes(&self) -> io::Result<Vec<u8>> {
         let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let mut bytes = vec![0; len];
@@ -86,7 +84,7 @@ impl Blob {
         Ok(BlobId(hash.finalize().into()))
     }
 
-    /// Whether both have the same bytes.
+    /// True if both have the same bytes.
     pub fn same_bytes(&self, other: &Self) -> io::Result<bool> {
         if self.len != other.len {
             return Ok(false);

@@ -14,7 +14,7 @@ use super::renames;
 use super::set::{ChangeSet, Delta, FileDifference, State};
 use super::snapshot::{Intake, Snapshot, SnapshotFile, SnapshotLimits};
 
-/// How far a file system's clock may be off, or how coarse it may be: FAT counts in steps of two seconds.
+/// Tolerance for a file system's clock and its resolution: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
 /// The most bytes of paths that one `Fetch` names, well below a frame's cap.
@@ -28,7 +28,7 @@ pub struct Base {
     settled_before_ns: i64,
 }
 
-/// What became of the project, as far as its manifest tells.
+/// Differences of the project, as far as its manifest shows them.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     base: &'a Base,
@@ -54,17 +54,15 @@ impl Base {
         Self { snapshot, settled_before_ns: 0 }
     }
 
-    /// How many files and links it holds.
     pub fn len(&self) -> usize {
         self.snapshot.len()
     }
 
-    /// Whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.snapshot.is_empty()
     }
 
-    /// Compares with a later manifest; the `excluded` paths are none of the project.
+    /// Compares with a later manifest; the `excluded` paths are not part of the project.
     pub fn compare(&self, now: Snapshot, excluded: &[ProjectPath]) -> Comparison<'_> {
         let mut comparison = Comparison {
             base: self,
@@ -140,7 +138,7 @@ const fn is_unreadable(entry: &SnapshotFile) -> bool {
 }
 
 impl Comparison<'_> {
-    /// Which contents must be fetched: the paths of one `Fetch` call each.
+    /// Returns the contents to fetch: the paths of one `Fetch` call each.
     pub fn fetches(&self) -> Vec<Vec<WirePath>> {
         batches(self.fetch.iter())
     }
@@ -203,7 +201,7 @@ impl Comparison<'_> {
     }
 }
 
-/// What a file keeps when one of its directories is renamed: all of it.
+/// Returns the facts of a file that survive the renaming of one of its directories.
 const fn identity(stamp: Stamp) -> (u64, i64, i64) {
     (stamp.inode, stamp.modified_ns, stamp.changed_ns)
 }

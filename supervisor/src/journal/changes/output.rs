@@ -21,10 +21,10 @@ use super::patch;
 use super::path::ProjectPath;
 use super::set::ChangeSet;
 
-/// Where the patch goes.
+/// Destination of the patch.
 #[derive(Debug)]
 pub struct PatchFile {
-    /// As the user named it.
+    /// The path as the user gave it.
     path: PathBuf,
     target: OutputTarget,
     /// The project's place in its repository.
@@ -33,9 +33,9 @@ pub struct PatchFile {
 
 #[derive(Debug)]
 enum OutputTarget {
-    /// A pipe, a terminal, or /dev/null: written from where it stands.
+    /// A pipe, a terminal, or /dev/null: written from its present position.
     Stream(File),
-    /// A regular file.
+    /// A regular file, replaced as a whole.
     File { file: File, place: OutputPlace },
 }
 
@@ -44,11 +44,11 @@ enum OutputTarget {
 struct OutputPlace {
     directory: OwnedFd,
     name: OsString,
-    /// Without links.
+    /// The path without links.
     canonical: PathBuf,
 }
 
-/// Why the patch cannot be written.
+/// Reason that the patch cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
     /// `-` is no file.
@@ -68,7 +68,7 @@ pub enum PatchFileError {
     Kind {
         /// The path, as the user gave it.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the file.
         kind: &'static str,
     },
     /// It could not be written; a regular file is left empty, not half written.
@@ -107,7 +107,7 @@ impl PatchFile {
         Self { base: place_in_repository(project), ..self }
     }
 
-    /// As the user named it.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -118,7 +118,6 @@ impl PatchFile {
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
     }
 
-    /// Writes the patch.
     pub fn write(self, set: &ChangeSet) -> Result<(), PatchFileError> {
         let Self { path, target, base } = self;
         let written = match target {

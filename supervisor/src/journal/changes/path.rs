@@ -13,7 +13,7 @@ const PATH_MAX: usize = 4096;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProjectPath(Box<[u8]>);
 
-/// Why a path cannot belong to the project.
+/// Reason that a path cannot belong to the project.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It is empty, or longer than any path may be.
@@ -52,15 +52,14 @@ impl ProjectPath {
         slashes.map(|(at, _)| Self(self.0[..at].into()))
     }
 
-    /// The last component.
     pub fn file_name(&self) -> &[u8] {
         self.0.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
     }
 
-    /// Whether git would refuse the path, and with it any patch that names it.
+    /// True if git would reject the path, and with it any patch that names it.
     ///
-    /// Beside `.git` in any case these are the names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c;
-    /// `core.protectNTFS` is on everywhere since git 2.24), and `.gitmodules` as a symbolic link.
+    /// Besides `.git` in any case these are the names that become `.git` on NTFS (`is_ntfs_dotgit` of git's
+    /// path.c; `core.protectNTFS` is on everywhere since git 2.24), and `.gitmodules` as a symbolic link.
     pub fn is_refused_by_git(&self, symlink: bool) -> bool {
         self.0.split(|byte| *byte == b'/').any(is_dotgit_alias)
             || (symlink && self.file_name().eq_ignore_ascii_case(b".gitmodules"))

@@ -73,7 +73,7 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
 /// The deletions of one content. There may be as many as files: each is found without a look at the others.
 #[derive(Default)]
 struct Candidates {
-    /// Those that were not taken, in their order.
+    /// Those that are left, in their order.
     all: Vec<Option<(ProjectPath, State)>>,
     /// By their last components.
     by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,

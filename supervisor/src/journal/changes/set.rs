@@ -10,7 +10,7 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// How many notes are made at most; how many more there would be is said in a last one.
+/// Maximum number of notes; a last one reports the number of those left out.
 const MAX_NOTES: usize = 20;
 
 /// The difference between two states of the project, in the order of its paths.
@@ -20,55 +20,52 @@ pub struct ChangeSet {
     notes: Vec<String>,
 }
 
-/// What became of one path.
+/// Change to one path.
 #[derive(Clone, Debug)]
 pub struct FileDifference {
     /// The path, now or, of a file that is gone, before.
     pub path: ProjectPath,
-    /// What became of it.
     pub delta: Delta,
 }
 
-/// What became of a path.
+/// Kind of a change, with its states.
 #[derive(Clone, Debug)]
 pub enum Delta {
-    /// It is new.
+    /// A new path.
     Added(State),
-    /// It is gone.
+    /// A removed path.
     Deleted(State),
     /// Its content, mode or kind is another.
     Modified {
-        /// What was there.
+        /// The former state.
         old: State,
-        /// What is there now.
+        /// The present state.
         new: State,
     },
     /// It is new and has the very content of a path that is gone.
     Renamed {
         /// The path that is gone.
         from: ProjectPath,
-        /// What was there.
+        /// The former state.
         old: State,
-        /// What is here now.
+        /// The present state.
         new: State,
     },
 }
 
-/// What is, or was, at a path: what git can hold.
+/// State of a path, present or former: the kinds of files that git can hold.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// A regular file.
     File {
-        /// Whether its owner may execute it.
+        /// True if its owner may execute it.
         executable: bool,
-        /// What it holds.
         content: Content,
     },
     /// A symbolic link and its target.
     Symlink(WirePath),
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Debug)]
 pub enum Content {
     Blob(Blob),
@@ -95,12 +92,12 @@ impl ChangeSet {
         &self.changes
     }
 
-    /// Whether nothing changed.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// What the patch does not show and why, a sentence each.
+    /// Returns the omissions of the patch with their reasons, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -112,7 +109,7 @@ impl ChangeSet {
 }
 
 impl FileDifference {
-    /// Why a patch cannot hold this change, if it cannot.
+    /// Returns the reason that a patch cannot hold this change, if it cannot.
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
         if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {
@@ -142,7 +139,7 @@ impl FileDifference {
 }
 
 impl Delta {
-    /// What leads from one state to the other, if they differ at all.
+    /// Returns the change between two states, if they differ.
     pub(super) fn between(old: Option<State>, new: Option<State>) -> io::Result<Option<Self>> {
         Ok(match (old, new) {
             (None, None) => None,
@@ -174,12 +171,12 @@ impl State {
         matches!(self, Self::File { content: Content::Omitted { .. }, .. })
     }
 
-    /// Whether both have the same kind, mode and bytes.
+    /// True if both have the same kind, mode and bytes.
     fn is_same(&self, other: &Self) -> io::Result<bool> {
         Ok(self.git_mode() == other.git_mode() && self.same_content(other)?)
     }
 
-    /// Whether both have the same kind and bytes. Contents that were not taken are never the same.
+    /// True if both have the same kind and bytes. Contents that were not recorded are never the same.
     pub(super) fn same_content(&self, other: &Self) -> io::Result<bool> {
         match (self, other) {
             // Bytes, not paths: to a path `a/./b` equals `a/b`, but a link's target is text.

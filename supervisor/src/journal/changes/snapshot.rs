@@ -14,7 +14,7 @@ use ipc::path::WirePath;
 use super::blob::Blob;
 use super::path::{PathError, ProjectPath};
 
-/// What an [`Intake`] takes at most.
+/// Limits of an [`Intake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
     /// Files and links.
@@ -32,7 +32,7 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// Why what arrived is no snapshot.
+/// Reason that the received entries are no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// A path cannot belong to the project.
@@ -44,9 +44,9 @@ pub enum IntakeError {
     /// A file or link is said to lie within another file or link.
     #[error("{inner} cannot lie within {outer}, which is no directory")]
     Within {
-        /// What lies within.
+        /// The path within.
         inner: ProjectPath,
-        /// What is no directory.
+        /// The path that is no directory.
         outer: ProjectPath,
     },
     /// A path came that nobody asked for.
@@ -57,7 +57,7 @@ pub enum IntakeError {
     Target {
         /// The link.
         path: ProjectPath,
-        /// How long its target is.
+        /// Length of its target.
         len: usize,
     },
     /// Bytes came that belong to no file, or are more than its size.
@@ -68,7 +68,7 @@ pub enum IntakeError {
     Incomplete {
         /// The file.
         path: ProjectPath,
-        /// How much is missing.
+        /// Number of missing bytes.
         missing: u64,
     },
     /// A piece of another kind of call came.
@@ -79,7 +79,7 @@ pub enum IntakeError {
     TooLarge {
         /// The limit.
         limit: u64,
-        /// What is limited.
+        /// The limited quantity.
         of: &'static str,
     },
     /// The contents could not be kept.
@@ -94,12 +94,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How many files and links there are.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -135,12 +133,12 @@ impl Snapshot {
 pub struct Obstacles<'a> {
     /// The files and links at or after the last path.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// Those before it with which the last of them begins, each longer than the one before.
+    /// Obstacles that are prefixes of the last one, each longer than the one before.
     above: Vec<&'a ProjectPath>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// That of a path, which must come after all that were asked for.
+    /// Returns the obstacle above a path; the paths must come in order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
@@ -254,7 +252,7 @@ impl Intake {
         Ok(())
     }
 
-    /// How many bytes of content must follow an entry.
+    /// Returns the number of content bytes that must follow an entry.
     fn due(&self, kind: &SnapshotKind) -> Option<u64> {
         match kind {
             SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),

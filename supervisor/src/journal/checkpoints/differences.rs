@@ -12,10 +12,10 @@ use super::look::SeenFile;
 use super::{Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// The most files of one look that are told one by one.
+/// Maximum number of files of one look that are reported one by one.
 const MOST_TOLD: usize = 1000;
 
-/// The most bytes of texts that are told of one look.
+/// Maximum bytes of text that are reported of one look.
 const MOST_TEXT: usize = 1 << 20;
 
 /// The most bytes that are read for one look.
@@ -48,9 +48,9 @@ pub struct LookChanges {
     pub more: u64,
     /// True if the look before belongs to a turn whose end nobody saw.
     pub after_cut: bool,
-    /// Of the paths that were asked about, those that are as the look before saw them.
+    /// Of the queried paths, those that are unchanged since the last look.
     pub unchanged: BTreeSet<ProjectPath>,
-    /// Of the paths that were asked about, those at which there is nothing.
+    /// Of the queried paths, those that do not exist.
     pub gone: BTreeSet<ProjectPath>,
 }
 
@@ -71,7 +71,6 @@ impl LookDifference {
         (!is_same).then(|| Self { path: path.clone(), old: kept(old), new: kept(new), changed_ns })
     }
 
-    /// The file.
     pub const fn path(&self) -> &ProjectPath {
         &self.path
     }
@@ -91,7 +90,7 @@ impl LookDifference {
 }
 
 impl Checkpoints {
-    /// These differences as they are told, and the number of those that are too many.
+    /// Returns the reported form of these differences, and the number of those that are left out.
     pub fn told(
         &self,
         mut differences: Vec<LookDifference>,
@@ -170,7 +169,7 @@ impl Checkpoints {
     }
 }
 
-/// The bytes that may still be told, and read.
+/// The bytes that may still be reported, and read.
 struct ToldBudget {
     text: usize,
     read: u64,

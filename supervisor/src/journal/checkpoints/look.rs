@@ -27,7 +27,6 @@ pub enum At {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// A regular file.
     File {
         /// Its permission bits.
         mode: u32,
@@ -81,7 +80,6 @@ pub(super) struct CheckpointLine {
 }
 
 impl Look {
-    /// The occasion.
     pub const fn at(&self) -> &At {
         &self.at
     }
@@ -103,7 +101,7 @@ impl Look {
 }
 
 impl CheckpointLine {
-    /// The look; none if a path is none of a project.
+    /// Returns the look; `None` if a path cannot belong to a project.
     pub(super) fn into_look(self) -> Option<Look> {
         let Self { at, asked_ns, changed } = self;
         let changed = changed.into_iter().map(|(path, seen)| Some((ProjectPath::try_from(path).ok()?, seen)));

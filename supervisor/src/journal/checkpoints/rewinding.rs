@@ -39,11 +39,9 @@ impl Rewinding {
 /// A file that is again as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
-    /// The file.
     pub path: ProjectPath,
     /// Its state now; absent if it is not there.
     pub now: Option<Kept>,
-    /// Its state then.
     pub then: Option<Kept>,
 }
 

@@ -74,7 +74,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Reads the lines; the first one that is none, and everything behind it, is cut off.
+    /// Reads the lines; truncates the file at the first invalid one.
     fn read(&mut self) -> io::Result<()> {
         let mut text = Vec::new();
         (&self.lines).read_to_end(&mut text)?;
@@ -266,7 +266,8 @@ fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
 
-/// The directory of one session's looks. Its name stands in a log, which somebody may have written by hand: one that leads elsewhere is an error.
+/// Returns the directory of one session's looks. Its name comes from a log, which somebody may have written
+/// by hand: a name that leads elsewhere is an error.
 fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if session.is_empty() || !session.bytes().all(plain) {

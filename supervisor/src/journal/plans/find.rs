@@ -12,7 +12,7 @@ use super::store::Store;
 /// The most bytes that are read of a plan's file: more than a plan may have, so that the error can tell how many there are.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// The most bytes of a record; a longer one is none of ours.
+/// Maximum bytes of a record; a longer one is not ours.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 /// A plan that is kept.
@@ -20,7 +20,6 @@ const LONGEST_RECORD: u64 = 64 << 10;
 pub(crate) struct KeptPlan {
     /// The name of its file, without the ending.
     pub id: String,
-    /// Its file.
     pub path: PathBuf,
     /// The bytes of the file.
     pub text: String,
@@ -50,7 +49,6 @@ pub(crate) enum FindError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
 }
@@ -132,7 +130,7 @@ impl Store {
     }
 }
 
-/// The record beside a plan's file, if there is one that can be read.
+/// Returns the record next to a plan's file, if it is readable.
 pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok()

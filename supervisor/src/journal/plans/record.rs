@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use protocol::plan::PlaceToCreate;
 use serde::{Deserialize, Serialize};
 
-/// The record of a plan, a file beside its own.
+/// The record of a plan, a file next to the plan's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
     /// The project that it is for.
@@ -43,7 +43,6 @@ pub(crate) enum PlanFate {
     Proposed,
     /// It may be executed.
     Approved,
-    /// It may not.
     Rejected,
     /// It was executed to its end.
     Executed,

@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// What the first line carries.
+/// Predecessor digest in the first line.
 pub(super) const GENESIS: Link = Link([0; 32]);
 
 /// The digits of a line's own digest.
@@ -20,7 +20,7 @@ impl Link {
         Self(Sha256::digest(line).into())
     }
 
-    /// Of a line whose parts were hashed one after another.
+    /// Finishes the digest of a line whose parts were hashed one after another.
     pub(super) fn hashed(line: Sha256) -> Self {
         Self(line.finalize().into())
     }
@@ -75,7 +75,7 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
 /// The digests that a line carries, by their place: nothing inside a string can stand there, since the line ends with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
-    /// Of the line before.
+    /// Digest of the line before.
     pub(super) prev: &'a [u8],
     /// True if its own fits; absent if it has none.
     pub(super) own: Option<bool>,
@@ -107,7 +107,7 @@ fn previous(rest: &[u8]) -> Option<&[u8]> {
     rest.ends_with(PREV).then_some(digest)
 }
 
-/// The last so many bytes, if they are digits, and what stands before them.
+/// Splits off the last so many bytes, if they are digits.
 fn digits(text: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
     let (rest, digits) = text.split_at_checked(text.len().checked_sub(count)?)?;
     digits.iter().all(u8::is_ascii_hexdigit).then_some((rest, digits))

@@ -17,7 +17,7 @@ pub(super) struct Durable {
     synced: AtomicU64,
     /// True if the disk was full when the rest was brought there.
     failed: AtomicBool,
-    /// Held while the disk is waited for: an error is told to one caller.
+    /// Held while waiting for the disk: an error is reported to one caller.
     syncing: Mutex<()>,
     /// The number of calls that find the disk full.
     #[cfg(test)]

@@ -26,9 +26,9 @@ pub enum LogError {
     Owner {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         user: u32,
     },
     /// The log cannot be made.
@@ -59,7 +59,6 @@ pub enum LogError {
     Remove {
         /// The log.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// An event has no JSON form.
@@ -74,7 +73,6 @@ pub enum LogError {
     Long {
         /// The event.
         id: EventId,
-        /// Its bytes.
         bytes: usize,
     },
     /// An event was not written. Nothing of it counts; what was written before is whole.
@@ -84,7 +82,6 @@ pub enum LogError {
         id: EventId,
         /// The last event that is in the log.
         last: EventId,
-        /// The log.
         path: PathBuf,
         /// Why: `ENOSPC` when the disk is full.
         source: io::Error,
@@ -124,7 +121,7 @@ impl LogError {
     }
 }
 
-/// What to do about it, where that can be told.
+/// Returns the remedy, where one is known.
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -148,7 +145,7 @@ pub enum Fault {
     Unreadable {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A line is an event of a later version.
@@ -156,7 +153,6 @@ pub enum Fault {
     UnknownType {
         /// The line, from 1.
         line: usize,
-        /// The type.
         r#type: String,
     },
     /// A line is longer than any that is written; it is left out.
@@ -164,7 +160,6 @@ pub enum Fault {
     Long {
         /// The line, from 1.
         line: usize,
-        /// Its bytes.
         bytes: u64,
     },
     /// There are more faults than are listed.
@@ -190,7 +185,6 @@ pub enum Fault {
     Session {
         /// The event.
         id: EventId,
-        /// Its session.
         session: String,
     },
     /// Two events have the same id; the first one counts.
@@ -199,7 +193,7 @@ pub enum Fault {
         /// The id.
         id: EventId,
     },
-    /// An event stands behind one that came after it.
+    /// An event comes after one that happened later.
     #[error("event {id} stands behind a later one")]
     Order {
         /// The event.
@@ -210,7 +204,6 @@ pub enum Fault {
     Orphan {
         /// The event.
         id: EventId,
-        /// Its parent.
         parent: EventId,
     },
 }

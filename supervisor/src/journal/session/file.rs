@@ -35,9 +35,9 @@ pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
 pub(super) struct LineFile {
     file: File,
     path: PathBuf,
-    /// How many bytes are whole lines.
+    /// Number of bytes in whole lines.
     whole: u64,
-    /// Whether bytes beyond `whole` may be in the file.
+    /// True if the file may have bytes beyond `whole`.
     torn: bool,
     durable: Arc<Durable>,
 }

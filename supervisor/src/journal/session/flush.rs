@@ -15,10 +15,10 @@ pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// Brings a log to the disk (`fdatasync(2)`) beside whoever writes it.
+/// Writes a log to the disk (`fdatasync(2)`) in parallel to its writer.
 ///
-/// Its thread exists from the first wish on: most sessions have none. Wishes that come while the disk is busy are met
-/// together by the next call.
+/// Its thread starts with the first request: most sessions have none. The next call serves all requests that
+/// arrive while the disk is busy.
 #[derive(Debug)]
 pub struct Flusher {
     file: Result<File, io::ErrorKind>,

@@ -7,17 +7,17 @@ use std::time::SystemTime;
 
 use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
-/// The most bytes of a first event; a longer line is none of ours.
+/// Maximum bytes of a first event; a longer line is not ours.
 const LONGEST: u64 = 1 << 20;
 
-/// The most bytes of the mark of an import; a longer last line is none.
+/// Maximum bytes of the mark of an import; a longer last line is no mark.
 const LONGEST_MARK: u64 = 4 << 10;
 
 /// The beginning of a message to any agent. No text of a log has it: its quotes would be escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
-/// The log of the session in `project`, a canonical path, that was written to last. One that was imported and has not gone on here since is
-/// none of them, nor is one in which nothing was said: these go on by their names.
+/// Returns the latest log of a session in `project`, a canonical path. Imported sessions that were not
+/// continued here, and empty ones, do not count: they are continued by name.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
     let is_one = |log: &PathBuf| {
         is_of(log, project).unwrap_or(false)

@@ -12,15 +12,14 @@ use super::{Fault, LogError, Tree};
 /// A log, read back.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The events.
     pub tree: Tree,
-    /// What is wrong with the log, in the order in which it was found. A whole log has none.
+    /// Faults of the log, in the order in which they were found; empty for a whole log.
     pub faults: Vec<Fault>,
 }
 
 impl Loaded {
-    /// Whether the chain holds and every line is there. A torn last line alone is the mark of a killed writer, and no
-    /// breach: it was never counted. A line of a later version is as it was written.
+    /// True if the chain holds and every line is there. A torn last line alone is the mark of a killed
+    /// writer, and no breach: it was never counted. A line of a later version counts as written.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }

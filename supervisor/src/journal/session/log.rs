@@ -38,7 +38,6 @@ pub struct SessionLog {
 /// A log that goes on.
 #[derive(Debug)]
 pub struct Reopened {
-    /// The log.
     pub log: SessionLog,
     /// The events so far.
     pub needed: Needed,
@@ -133,7 +132,6 @@ impl SessionLog {
         Ok(Reopened { log, needed, torn })
     }
 
-    /// The session's id.
     pub const fn session(&self) -> &ConversationId {
         &self.session
     }
@@ -144,18 +142,17 @@ impl SessionLog {
         Self { redactor: Redactor::new(secret), ..self }
     }
 
-    /// Masks that secret in text beside the log.
+    /// Masks that secret in text outside the log.
     pub(crate) fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
 
-    /// Where the log is.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Appends an event, now, and returns it as it stands there. When this returns it is in the kernel's hands: the end of
-    /// this process does not lose it.
+    /// Appends an event, now, and returns it as logged. When this returns, the kernel has the bytes: the end
+    /// of this process does not lose them.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -279,7 +276,7 @@ impl SessionLog {
         LogError::Append { id, last, path: self.file.path().to_owned(), source }
     }
 
-    /// Brings the log to the disk beside whoever writes it.
+    /// Writes the log to the disk in parallel to its writer.
     pub fn flusher(&self) -> Flusher {
         Flusher::new(self.file.handle(), self.file.path().to_owned(), Arc::clone(self.file.durable()))
     }

@@ -43,7 +43,7 @@ pub struct Needed {
     pub events: Vec<SessionEvent>,
     /// Every agent of the log.
     pub agents: BTreeSet<AgentId>,
-    /// Those of the first agent that are as the log has them; absent if all events are there.
+    /// Events of the first agent that are kept as logged; absent if all events are there.
     pub whole: Option<BTreeSet<EventId>>,
     /// The account of each agent, without its sub-agents, also for what was taken back.
     pub spent: BTreeMap<AgentId, Account>,
@@ -77,7 +77,6 @@ pub(super) struct Read {
     /// The bytes of its whole lines.
     pub whole: u64,
     pub torn: bool,
-    /// Its last event.
     pub last: Option<EventId>,
     /// The last event of each agent.
     pub heads: Vec<(AgentId, EventId)>,

@@ -14,7 +14,6 @@ use super::scan::checked;
 /// Events in a row.
 #[derive(Debug)]
 pub struct LogPage {
-    /// The events.
     pub events: Vec<SessionEvent>,
     /// The last of them, if the log has more.
     pub next: Option<EventId>,

@@ -23,7 +23,6 @@ const MOST_FAULTS: usize = 10_000;
 /// The place of a line in its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePlace {
-    /// Its first byte.
     pub offset: u64,
     /// Its length without its end.
     pub length: usize,
@@ -133,17 +132,16 @@ impl Scan {
     }
 }
 
-/// A line by itself, whatever stands before it.
+/// A line by itself, without regard to the lines before it.
 struct ScannedLine<'a> {
     /// The digests that it carries.
     carried: Option<Carried<'a>>,
-    /// Its own.
     link: Link,
     length: usize,
     event: Result<SessionEvent, Unread>,
 }
 
-/// Why a line gives no event.
+/// Reason that a line gives no event.
 enum Unread {
     /// Its type is of a later version.
     Unknown(UnknownEvent),

@@ -29,7 +29,6 @@ pub(super) struct Sieve {
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
     /// True if no call was made since the last message or rewind: the next one tells that there was one.
     waits_for_call: bool,
-    /// Those calls.
     first_calls: BTreeSet<EventId>,
     has_reply: bool,
 }

@@ -12,20 +12,18 @@ use super::Fault;
 pub struct Tree {
     /// In the order of their ids.
     events: Vec<SessionEvent>,
-    /// Parent and child.
     edges: BTreeSet<(Option<EventId>, EventId)>,
     /// Events that are left out, each with the one that it follows from: what follows from them follows from that one.
     passed: BTreeMap<EventId, Option<EventId>>,
 }
 
-/// What one agent did with one message of the user.
+/// Actions of one agent after one message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The agent.
     pub agent: AgentId,
     /// Its events, in order; the first is the user's message.
     pub events: Vec<EventId>,
-    /// What it came to.
+    /// Its cost.
     pub account: Account,
 }
 
@@ -66,7 +64,7 @@ impl Tree {
         id
     }
 
-    /// Where the event is, or where it would be. Logs are read in order: the end comes first.
+    /// Finds the event's index, or the index to insert it at. Logs are read in order: the end comes first.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
             Some(last) if last.id < id => Err(self.events.len()),
@@ -89,12 +87,10 @@ impl Tree {
         self.events
     }
 
-    /// How many events there are.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
@@ -139,7 +135,7 @@ impl Tree {
         turns
     }
 
-    /// What each agent came to.
+    /// Returns the cost of each agent.
     pub fn accounts(&self) -> HashMap<&AgentId, Account> {
         let mut accounts: HashMap<_, Account> = HashMap::new();
         for event in &self.events {
@@ -148,7 +144,7 @@ impl Tree {
         accounts
     }
 
-    /// What the session came to.
+    /// Returns the cost of the session.
     pub fn account(&self) -> Account {
         let mut total = Account::default();
         for event in &self.events {

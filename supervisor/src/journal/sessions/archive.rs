@@ -23,7 +23,6 @@ const VERSION: u32 = 1;
 /// The largest archive that is read.
 pub(crate) const LARGEST: u64 = 4 << 30;
 
-/// The longest head.
 pub(super) const LONGEST_HEAD: usize = 64 << 10;
 
 /// The highest number of an event: what goes on counts on from it.
@@ -32,7 +31,6 @@ const HIGHEST: u64 = 1 << 53;
 /// The longest name of an agent.
 const LONGEST_AGENT: usize = 100;
 
-/// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
@@ -64,7 +62,7 @@ pub(crate) struct Redacted {
     pub rechained: bool,
 }
 
-/// Why there is no archive, or no session of one.
+/// Reason that no archive was made, or no session of an archive.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error(
@@ -233,7 +231,6 @@ impl<R: Read + Seek> Archived<R> {
         Ok(Self { archive, head, begins, project })
     }
 
-    /// The head.
     pub(crate) const fn head(&self) -> &Head {
         &self.head
     }
@@ -383,7 +380,7 @@ mod tests {
         event(id, agent, "user_message", json!({"text": text}))
     }
 
-    /// The lines of a log with a chain that holds, whatever stands in them.
+    /// The lines of a log with a valid chain and any content.
     fn log(events: &[Value]) -> Vec<u8> {
         let (mut chain, mut log) = (Chain::default(), Vec::new());
         for event in events {

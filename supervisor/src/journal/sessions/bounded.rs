@@ -9,7 +9,7 @@ use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 
-/// A type stands before the content of an event, behind texts that hold no quote.
+/// A type precedes the content of an event, after texts without a quote.
 const TYPE: &[u8] = b"\"type\":\"";
 
 /// The whole lines of a log.

@@ -24,7 +24,7 @@ pub(crate) struct Deleted {
     pub had_checkpoints: bool,
 }
 
-/// Why something of a session is still there.
+/// Reason that a part of a session remains.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeleteError {
     #[error(transparent)]

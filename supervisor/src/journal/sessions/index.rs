@@ -29,16 +29,11 @@ pub(crate) struct Index {
     records: HashMap<String, IndexRecord>,
 }
 
-/// A log, listed.
 #[derive(Debug)]
 pub(crate) struct ListedSession {
-    /// The log.
     pub log: PathBuf,
-    /// Its last change.
     pub changed: SystemTime,
-    /// Its size.
     pub bytes: u64,
-    /// Its text.
     pub summary: Summary,
 }
 
@@ -76,7 +71,7 @@ impl Stamp {
 }
 
 impl Index {
-    /// Reads the index of a state directory; an empty one where there is none, or none that can be used.
+    /// Reads the index of a state directory; an empty one if it is missing or unusable.
     pub(crate) fn open(state: &Path) -> Self {
         let records = read(&state.join(NAME)).unwrap_or_default();
         Self { state: state.to_owned(), records }

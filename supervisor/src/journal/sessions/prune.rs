@@ -15,7 +15,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// The sessions that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Those that were written to within so many days; all, if absent.
+    /// Those that were written within so many days; all, if absent.
     pub days: Option<u64>,
     /// The newest ones, of so many MiB in all; all, if absent.
     pub mib: Option<u64>,
@@ -47,7 +47,7 @@ impl Keep {
 }
 
 impl Pruned {
-    /// The deleted sessions in a line; none if there are none.
+    /// Returns the deleted sessions in a line; `None` without any.
     pub(crate) fn line(&self) -> Option<String> {
         let bytes: u64 = self.deleted.iter().map(|gone| gone.bytes).sum();
         let unit = if self.deleted.len() == 1 { "session" } else { "sessions" };

@@ -20,7 +20,6 @@ const TYPES: &[&str] =
 /// A session in a few values: the word of its log, whose chain is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
-    /// Its project.
     pub project: WirePath,
     /// The model that answered last.
     pub model: String,
@@ -58,7 +57,6 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Its account.
     pub(crate) const fn account(&self) -> Account {
         Account { usage: self.usage, cost: self.cost_usd, known: self.known_usd }
     }

@@ -85,7 +85,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     changes.0.iter().map(part).collect()
 }
 
-/// All rights beside a private temp directory, in words.
+/// Returns all rights, without a private temp directory, in words.
 fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, .. } = rights.clone();
     let all = Grant { write, net, reach };

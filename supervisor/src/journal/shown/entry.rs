@@ -17,7 +17,6 @@ const DEEPEST: usize = 9;
 /// A session, as it is shown.
 #[derive(Debug)]
 pub(crate) struct ShownText {
-    /// The session's id.
     pub(super) session: String,
     /// Facts about it, each with its name.
     pub(super) facts: Vec<(&'static str, String)>,
@@ -32,7 +31,7 @@ pub(crate) struct ShownText {
 /// One thing that happened. Its texts are those of models, files and commands: each form makes them harmless.
 #[derive(Debug)]
 pub(super) struct ShownEntry {
-    /// The level of its agent, by which it stands further right.
+    /// The level of its agent, by which it is indented.
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,
@@ -58,11 +57,8 @@ pub(super) enum EntryKind {
     Denial,
     /// A request for an approval, or its answer.
     Approval,
-    /// A sub-agent.
     Agent,
-    /// A plan.
     Plan,
-    /// Anything else.
     Notice,
 }
 

@@ -51,7 +51,7 @@ impl Html {
         self.raw("<").raw(name).raw(">").text(untrusted).raw("</").raw(name).raw(">")
     }
 
-    /// Adds a list of texts; nothing if there are none.
+    /// Adds a list of texts, unless it is empty.
     pub(crate) fn list(&mut self, class: &'static str, rows: impl IntoIterator<Item = String>) -> &mut Self {
         let mut rows = rows.into_iter().peekable();
         if rows.peek().is_none() {
@@ -72,7 +72,6 @@ impl Html {
         self.raw("<p class=\"more\">").number(left_out).raw(" more ").raw(kind).raw(" are in the log.</p>\n")
     }
 
-    /// The HTML.
     pub(crate) fn into_string(self) -> String {
         self.0
     }

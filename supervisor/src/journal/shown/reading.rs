@@ -49,7 +49,6 @@ impl<'a> Reading<'a> {
         Self { agent, full, project: None, base, calls: BTreeMap::new() }
     }
 
-    /// Reads a log.
     #[cfg(test)]
     pub(crate) fn read(mut self, loaded: &Loaded) -> ShownText {
         let entries = loaded.tree.events().filter_map(|event| self.entry(event)).collect();

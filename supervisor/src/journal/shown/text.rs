@@ -4,14 +4,14 @@ use tui::text::{Columns, SafeText, Wrap, wrap};
 
 use super::entry::{ShownEntry, ShownPart, ShownText};
 
-/// The rule before each line of a text: no text of others stands where a title of ours stands.
+/// The rule before each line of a text: no text of others can imitate a title of ours.
 const RULE: &str = "│ ";
 
 /// The fewest columns that are left for a text.
 const NARROWEST: usize = 20;
 
-/// A session as text. Everything that commands a terminal, or does not show, stands as an escape. For a terminal lines are broken at its
-/// width, so that the rest of a long one has its rule too.
+/// Returns a session as text. Everything that controls a terminal, or is invisible, is escaped. For a
+/// terminal lines are broken at its width, so that the rest of a long one has its rule too.
 pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: false };
     sheet.line("", &format!("session {}", line(&shown.session)));
@@ -39,7 +39,7 @@ pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// Lines of ours, broken at blanks; the rest of a long one stands further right.
+/// Lines of ours, broken at blanks; the rest of a long one is indented.
 pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     text.lines().for_each(|line| sheet.line("", line));
@@ -87,13 +87,13 @@ impl Sheet {
         }
     }
 
-    /// A line of ours; the rest of a long one stands further right than any mark.
+    /// A line of ours; the rest of a long one is indented beyond any mark.
     fn line(&mut self, before: &str, text: &str) {
         let rest = " ".repeat(before.chars().count() + 4);
         self.rows(before, &rest, text);
     }
 
-    /// A line in rows, each behind what stands before it.
+    /// Appends a line in rows, each with its prefix.
     fn rows(&mut self, first: &str, rest: &str, text: &str) {
         let Some(columns) = self.columns else { return self.row(first, text) };
         let room = |before: &str| columns.saturating_sub(before.chars().count()).max(NARROWEST);

@@ -16,7 +16,6 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
     }
 }
 
-/// A decision.
 pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
     match decision {
         ReviewDecision::Approved => "approved",

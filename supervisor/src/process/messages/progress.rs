@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Nobody wonders before.
+/// Time before a person wonders.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The reading of a file. Its line goes when it does.

@@ -20,7 +20,7 @@ pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     }
 }
 
-/// Whether there is a person who reads the question: an answer that was not typed after it was read is none.
+/// True if a person reads the question: an answer typed before the question was read does not count.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -38,7 +38,7 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Whether the person said yes; anything else is no.
+/// True if the person said yes; anything else is no.
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();

@@ -23,16 +23,16 @@ use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
 
-/// What holds of every key.
+/// Effective value of every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// Of each key, in the order of the table.
+    /// Results by key, in the order of the table.
     pub settled: Vec<Resolution>,
-    /// What the project's file would widen, and does not.
+    /// Settings of the project's file that would widen rights, and are ignored.
     pub ignored: Vec<Ignored>,
     /// The keys of the terminal UI that the user has changed.
     pub bindings: Vec<Binding>,
-    /// What the user says of models.
+    /// The user's settings of models.
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents: the user's, then those of a project's that are trusted.
     pub roles: Vec<RoleEntry>,
@@ -41,18 +41,17 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// What becomes of a call beyond the standing rights, where a terminal UI starts.
+    /// Handling of calls beyond the standing rights, at the start of a terminal UI.
     pub fn mode(&self) -> ApprovalMode {
         // A word that is none of them would be the narrowest.
         self.text("mode").and_then(ApprovalMode::named).unwrap_or(ApprovalMode::Deny)
     }
 
-    /// The model.
     pub fn model(&self) -> &str {
         self.text("model").unwrap_or_default()
     }
 
-    /// Who the model is asked of: who is named, or who speaks the API that the model is known to be asked by.
+    /// Returns the provider: the configured one, else the one that the catalogue has for the model.
     pub fn provider(&self) -> ProviderKind {
         let of_model = || match self.facts().api {
             Api::Messages => ProviderKind::Anthropic,
@@ -77,12 +76,11 @@ impl Effective {
         self.text("base_url")
     }
 
-    /// The network.
     pub fn net(&self) -> Network {
         if self.text("rights.net") == Some("on") { Network::On } else { Network::Off }
     }
 
-    /// Where the network leads besides.
+    /// Returns the further reach of the network.
     pub fn reach(&self) -> Reach {
         let within =
             |place: &str| self.elements("rights.reach").iter().any(|element| element.first() == place);
@@ -99,7 +97,7 @@ impl Effective {
         self.elements("rights.write")
     }
 
-    /// Hidden paths beside the default ones, as they were named.
+    /// Hidden paths in addition to the default ones, as they were named.
     pub fn hide(&self) -> &[Element] {
         self.elements("rights.hide")
     }
@@ -121,7 +119,6 @@ impl Effective {
         RunLimits { max_steps: steps, max_tokens: self.number("limits.max_tokens"), max_usd }
     }
 
-    /// Bounds on sub-agents.
     pub fn agents(&self) -> TreeLimits {
         let preset = TreeLimits::default();
         let count =
@@ -152,7 +149,7 @@ impl Effective {
         Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
     }
 
-    /// The model that stands under a key, where one does.
+    /// Returns the model under a key, if one is set.
     pub fn model_of(&self, key: &str) -> Option<String> {
         self.text(key).map(str::to_owned)
     }
@@ -162,7 +159,7 @@ impl Effective {
         self.roles.iter().map(|entry| entry.role.clone()).collect()
     }
 
-    /// The models that sub-agents may have beside the session's own.
+    /// Returns the models that sub-agents may have in addition to the session's own.
     pub fn agent_models(&self) -> Vec<String> {
         let listed = self.elements("agents.models").iter();
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
@@ -188,7 +185,7 @@ impl Effective {
         self.text("mouse") != Some("off")
     }
 
-    /// How much of the model's context is used.
+    /// Returns the used share of the model's context.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
@@ -211,7 +208,7 @@ impl Effective {
         }
     }
 
-    /// What one worker and its commands may use together.
+    /// Returns the joint limits of one worker and its commands.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             processes: self.number("limits.processes"),
@@ -219,7 +216,7 @@ impl Effective {
         }
     }
 
-    /// How it is asked in mode `ask`, where somebody can answer or not.
+    /// Returns the settings for questions in mode `ask`, with or without somebody who can answer.
     pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
         let preset = ApprovalSettings::default();
         let words = |element: &Element| {
@@ -244,13 +241,13 @@ impl Effective {
         self.get(key).map_or_else(|| ConfigOrigin::Default.to_string(), |settled| settled.origin.to_string())
     }
 
-    /// Which key does what in the terminal UI.
+    /// Returns the keymap of the terminal UI.
     pub fn keymap(&self) -> Result<Keymap, KeymapError> {
         let rebindings: Vec<_> = self.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
         Keymap::new(&rebindings)
     }
 
-    /// What the user says of the model, the most binding first.
+    /// Returns the user's settings of the model, the most binding first.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
         self.said_of(self.model())
     }
@@ -260,7 +257,7 @@ impl Effective {
         catalogue::matching(&said, model).into_iter().copied().collect()
     }
 
-    /// What holds of the model: the user's word, then the catalogue's, then the defaults.
+    /// Returns the facts of the model: the user's, then the catalogue's, then the defaults.
     pub fn facts(&self) -> Facts {
         self.facts_of(self.model())
     }
@@ -271,18 +268,19 @@ impl Effective {
         Facts::of(&[entries, catalogue::built_in(model)].concat())
     }
 
-    /// How much work a reply is worth, if it is said.
+    /// Returns the effort of a reply, if one is set.
     pub fn effort(&self) -> Option<Effort> {
         let word = self.text("effort")?;
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
-    /// Whether the model is to think before it answers, if it is said.
+    /// Returns the thinking switch, if it is set.
     pub fn thinking(&self) -> Option<bool> {
         Some(self.text("thinking")? == "on")
     }
 
-    /// How long the provider keeps what does not change. A person who `watches` comes back after a while.
+    /// Returns the time that the provider keeps the unchanging part of prompts. A person who `watches` comes
+    /// back after a while.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,
@@ -292,7 +290,7 @@ impl Effective {
         }
     }
 
-    /// How long the provider may take.
+    /// Returns the time limits of the provider.
     pub fn timeouts(&self) -> Timeouts {
         let preset = Timeouts::default();
         let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
@@ -317,7 +315,7 @@ impl Effective {
         }
     }
 
-    /// What holds of a key.
+    /// Returns the result for a key.
     pub fn get(&self, name: &str) -> Option<&Resolution> {
         self.settled.iter().find(|settled| settled.key.name == name)
     }
@@ -326,7 +324,7 @@ impl Effective {
         self.get(name)?.value.as_ref()
     }
 
-    /// The amount that stands under a key, where one does.
+    /// Returns the amount under a key, if one is set.
     pub fn amount(&self, name: &str) -> Option<Usd> {
         match self.value(name)? {
             Value::Amount(amount) => Some(*amount),

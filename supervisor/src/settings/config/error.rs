@@ -22,7 +22,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why there are no settings.
+/// Reason that there are no settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// It cannot be read.
@@ -33,21 +33,20 @@ pub enum SettingsError {
     UnreadableProject {
         /// Its directory.
         project: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// It is something else than a file.
     #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
         file: PathBuf,
-        /// What it is.
+        /// Kind of the file.
         what: &'static str,
     },
     /// It is too large.
     #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
     TooLarge {
         file: PathBuf,
-        /// What it may have.
+        /// Size limit in bytes.
         most: usize,
     },
     /// Others could widen what agents may do.
@@ -56,15 +55,14 @@ pub enum SettingsError {
         printable(.path), shell_word(.path)
     )]
     OpenToOthers {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Its mode.
         mode: u32,
     },
     /// It is somebody else's.
     #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
     Foreign {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
         owner: u32,
     },

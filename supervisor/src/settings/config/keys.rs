@@ -7,17 +7,15 @@ use agent::core::Window;
 pub struct Key {
     /// Its name, with the tables that it lies in.
     pub name: &'static str,
-    /// What stands there.
     pub kind: Kind,
-    /// What a project's file may do with it.
+    /// Powers of a project's file over the key.
     pub project: ProjectMay,
-    /// What holds where nobody says anything.
+    /// Value without any setting.
     pub preset: Preset,
-    /// What it is for, in a sentence.
     pub about: &'static str,
 }
 
-/// What stands under a key.
+/// Kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A word or a sentence.
@@ -39,7 +37,6 @@ pub enum Kind {
     Count {
         /// The least.
         least: u64,
-        /// The most.
         most: u64,
     },
     /// An amount in US dollars; the lower, the narrower.
@@ -50,7 +47,7 @@ pub enum Kind {
     Switch,
 }
 
-/// What a project's file may do with a key.
+/// Powers of a project's file over a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectMay {
     /// Add to the list, which narrows.
@@ -63,12 +60,10 @@ pub enum ProjectMay {
     Never,
 }
 
-/// What holds where nobody says anything.
+/// Value without any setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// A word.
     Word(&'static str),
-    /// A number.
     Number(u64),
     /// A switch that is off.
     Off,
@@ -84,7 +79,6 @@ const DAY: u64 = 24 * 60 * 60;
 /// The most replies or tokens that a limit can name: what fits the narrowest place where it ends up.
 const MOST: u64 = u32::MAX as u64;
 
-/// The default model.
 pub(crate) const MODEL: &str = "claude-opus-5-5";
 
 /// Every key, in the order in which they are shown.

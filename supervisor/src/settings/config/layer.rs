@@ -11,21 +11,20 @@ use super::keys::Key;
 use super::origin::ConfigOrigin;
 use super::value::{Element, Value};
 
-/// What one source says of one key.
+/// Setting of one key by one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// What it says.
     pub value: Value,
     pub origin: ConfigOrigin,
 }
 
-/// What one source says.
+/// Settings of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
     /// The keys of the terminal UI that it changes.
     pub bindings: Vec<Binding>,
-    /// What it says of models.
+    /// Settings of models.
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents that it describes.
     pub roles: Vec<RoleEntry>,
@@ -38,7 +37,6 @@ pub struct Layer {
 pub struct Void {
     /// The place of the line.
     pub origin: ConfigOrigin,
-    /// The reason.
     pub why: String,
 }
 
@@ -48,21 +46,19 @@ impl std::fmt::Display for Void {
     }
 }
 
-/// What one line says of the keys of the terminal UI.
+/// One line about the keys of the terminal UI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// What it says.
     pub rebinding: Rebinding,
-    /// Where, in bytes.
+    /// Position in bytes.
     pub(super) at: usize,
-    /// Where, for a person.
+    /// Position for a person.
     pub origin: ConfigOrigin,
 }
 
-/// What one table says of a model, or of those whose names begin so.
+/// A table about one model, or about those with a common prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelEntry {
-    /// Of which.
     pub pattern: Pattern,
     pub entry: Entry,
     pub origin: ConfigOrigin,
@@ -71,14 +67,13 @@ pub struct ModelEntry {
 /// A role of sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleEntry {
-    /// The role.
     pub role: Role,
     /// The place that describes it.
     pub origin: ConfigOrigin,
 }
 
 impl Layer {
-    /// What it says of a key.
+    /// Returns the setting of a key.
     pub fn get(&self, key: &Key) -> Option<&Setting> {
         self.settings.get(key.name)
     }
@@ -93,13 +88,11 @@ impl Layer {
         self.get(key).map(|setting| setting.value.elements()).unwrap_or_default()
     }
 
-    /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         let Self { settings, bindings, models, roles, void: _ } = self;
         settings.is_empty() && bindings.is_empty() && models.is_empty() && roles.is_empty()
     }
 
-    /// Says something.
     pub fn set(&mut self, key: &Key, value: Value, origin: ConfigOrigin) {
         self.settings.insert(key.name, Setting { value, origin });
     }

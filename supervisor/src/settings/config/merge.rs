@@ -11,19 +11,17 @@ use super::value::{Element, Value};
 /// Everything that was said.
 #[derive(Clone, Copy, Debug)]
 pub struct Layers<'a> {
-    /// By flags.
     pub flags: &'a Layer,
-    /// By the environment.
     pub environment: &'a Layer,
     /// In the user's own file.
     pub user: &'a Layer,
     /// In the project's file.
     pub project: &'a Layer,
-    /// Whether the user has trusted that one.
+    /// True if the user trusts the project's file.
     pub trusted: bool,
 }
 
-/// What holds.
+/// Merges the layers.
 pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
@@ -32,7 +30,7 @@ pub fn merge(layers: Layers<'_>) -> Effective {
 }
 
 impl<'a> Layers<'a> {
-    /// What the user says, the most binding first.
+    /// Returns the user's layers, the most binding first.
     fn of_user(&self) -> [&'a Layer; 3] {
         [self.flags, self.environment, self.user]
     }
@@ -100,7 +98,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Whether what the project says is narrower; nothing is wider than no limit.
+/// True if the project's value is narrower; any limit is narrower than none.
 fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
     without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
 }

@@ -7,11 +7,9 @@ use std::sync::Arc;
 /// A place in a file, counted from 1; columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
-    /// The file, as it is told to a person.
+    /// The file, as a person reads it.
     pub file: Arc<Path>,
-    /// The line.
     pub line: usize,
-    /// The column.
     pub column: usize,
 }
 
@@ -37,18 +35,16 @@ pub(super) fn printable(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigOrigin {
-    /// Nobody said anything.
+    /// The default.
     Default,
-    /// What comes with the program.
+    /// The catalogue of the program.
     Catalogue,
     /// The user's own file.
     User(SettingPlace),
-    /// The project's file.
     Project(SettingPlace),
-    /// A flag.
     Flag(&'static str),
     /// A variable of the environment.
     Environment(&'static str),

@@ -18,7 +18,7 @@ use super::trust::FileDigest;
 /// Its name at the top of a project.
 pub const PROJECT_NAME: &str = ".bailiwick.toml";
 
-/// What another agent's settings are called: reported, and never read.
+/// Name of another agent's settings: reported, and never read.
 pub const FOREIGN_NAME: &str = ".agent.toml";
 
 /// The most bytes that it may have.
@@ -27,20 +27,18 @@ const MOST: usize = 64 << 10;
 /// A project's file, or none.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
-    /// The project, canonical.
     pub project: PathBuf,
-    /// What it says.
     pub layer: Layer,
     /// The digest of exactly these bytes; absent where there is no file.
     pub digest: Option<FileDigest>,
-    /// Whether settings of another agent lie beside it.
+    /// True if settings of another agent are next to it.
     pub has_foreign: bool,
 }
 
 impl ProjectFile {
-    /// Reads the file of a project, named by its canonical path; one that is missing says nothing.
+    /// Reads the file of a project, named by its canonical path; a missing file has no settings.
     ///
-    /// What stands there and is no readable file is an error: what it would have narrowed is not known.
+    /// Anything but a readable file is an error: its restrictions are unknown.
     pub fn read(project: &Path) -> Result<Self, SettingsError> {
         let root = beneath::open_root(project).map_err(|error| SettingsError::UnreadableProject {
             project: project.to_owned(),
@@ -66,7 +64,7 @@ fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
     })
 }
 
-/// The content, if something stands there.
+/// Returns the content, if the file exists.
 fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
     let name = OsStr::new(PROJECT_NAME);
     match beneath::stat(&root, name) {

@@ -26,7 +26,7 @@ const MOST_NAMES: usize = 1000;
 pub(super) struct RoleFile {
     /// Its path in the project.
     pub(super) path: PathBuf,
-    /// The role, and the digest of exactly these bytes; or the reason why there is none.
+    /// The role, and the digest of exactly these bytes; or the reason that it is missing.
     pub(super) role: Result<(Role, FileDigest), String>,
 }
 
@@ -35,8 +35,8 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads those of a project, named by its canonical path. A file that cannot be read is told of, and nothing else comes of it:
-/// it could only have added something.
+/// Reads those of a project, named by its canonical path. An unreadable file is reported and otherwise
+/// ignored: it could only have added something.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
     for name in DIRECTORIES {

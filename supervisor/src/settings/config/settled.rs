@@ -4,25 +4,22 @@ use super::keys::Key;
 use super::origin::ConfigOrigin;
 use super::value::Value;
 
-/// What holds of one key.
+/// Result for one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
-    /// The key.
     pub key: &'static Key,
-    /// The value; absent where the default is none.
+    /// The value; absent if the default is no value.
     pub value: Option<Value>,
-    /// Where it comes from; elements of a list have their own.
+    /// Origin of the value; elements of a list have their own.
     pub origin: ConfigOrigin,
 }
 
 /// Something that a project's file would widen, and does not as long as it is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// The key.
     pub key: &'static Key,
-    /// What it would add, or be.
+    /// The value that it would add or set.
     pub value: Value,
-    /// Where it stands.
     pub origin: ConfigOrigin,
 }
 

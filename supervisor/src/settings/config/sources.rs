@@ -16,14 +16,14 @@ use super::{
 };
 use crate::process::directories::Directories;
 
-/// What of a project's file is named in one notice.
+/// Maximum number of settings of a project's file that one notice names.
 const NAMED: usize = 5;
 
 /// Everything that is said outside of the command line.
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
-    /// Absent where there is no such directory, which is found out and told elsewhere.
+    /// Absent without such a directory, which other code detects and reports.
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
@@ -32,7 +32,6 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Reads both files.
     pub(crate) fn read(directories: &Directories, directory: &Path) -> Result<Self, SettingsError> {
         let project = std::fs::canonicalize(directory).ok().filter(|project| project.is_dir());
         let user = UserFile::read(directories, project.as_deref())?;
@@ -63,8 +62,8 @@ impl Sources {
         }
     }
 
-    /// What holds, with these flags. The address in the user's file is that of the provider there: another vendor's that a
-    /// flag names is not asked at it, and does not get its key.
+    /// Returns the effective settings, with these flags. The address in the user's file belongs to the
+    /// provider there: another vendor's provider, chosen by a flag, never uses it, and does not get its key.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
@@ -97,7 +96,7 @@ impl Sources {
         effective
     }
 
-    /// Which files there are, in a line.
+    /// Lists the present files, in a line.
     pub(crate) fn summary(&self) -> String {
         let user = self.user.path.display().to_string();
         let user = user.escape_debug();
@@ -110,7 +109,8 @@ impl Sources {
         }
     }
 
-    /// What a person is to be asked, as long as the project's file is not trusted and would widen something.
+    /// Returns the question to a person, as long as the project's file is not trusted and would widen
+    /// something.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -151,7 +151,8 @@ impl Sources {
         self.project().map_or(Ok(false), |project| self.trust.forget(project))
     }
 
-    /// What a person is to know of what holds, in a session with these flags; one sentence each, with what to do.
+    /// Returns the notices about the effective settings of a session with these flags; one sentence each,
+    /// with a remedy.
     pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
         let mut notices = Vec::new();
         if self.project.as_ref().is_some_and(|file| file.has_foreign) {
@@ -244,7 +245,7 @@ fn described(path: &Path, role: &Role) -> Vec<String> {
     std::iter::once(head).chain(instructions).map(|line| line.escape_debug().to_string()).collect()
 }
 
-/// What the environment says to who asks this provider: each has a variable for its address.
+/// Returns the environment's settings for this provider: each has a variable for its address.
 fn of_environment(provider: ProviderKind) -> Layer {
     let variable = provider.address_variable();
     let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());

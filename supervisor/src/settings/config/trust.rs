@@ -26,7 +26,6 @@ const MOST: u64 = 64 << 10;
 pub struct FileDigest(String);
 
 impl FileDigest {
-    /// Of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let digest = Sha256::digest(bytes);
         Self(digest.iter().fold(String::from("sha256:"), |mut text, byte| {
@@ -43,14 +42,13 @@ impl fmt::Display for FileDigest {
     }
 }
 
-/// What a person is asked before a project's file may widen anything.
+/// Question to a person before a project's file may widen anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustQuestion {
-    /// The project, canonical.
     pub project: PathBuf,
     /// Everything that its files would enable, one line each; nothing in it acts on a terminal.
     pub lines: Vec<String>,
-    /// The files as they were read: for its settings the project's own path stands.
+    /// The files as they were read; the settings file is represented by the project's own path.
     pub(super) files: Vec<(PathBuf, FileDigest)>,
 }
 
@@ -85,13 +83,13 @@ impl TrustQuestion {
     }
 }
 
-/// Which files are trusted. Kept in our state directory, which no worker sees.
+/// Trusted files. Kept in our state directory, which no worker sees.
 #[derive(Clone, Debug)]
 pub struct Trust {
     place: PathBuf,
 }
 
-/// Why trust cannot be kept.
+/// Reason that trust cannot be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep what is trusted in {place}: {source}")]
 pub struct TrustError {
@@ -107,12 +105,13 @@ struct TrustRecord {
 }
 
 impl Trust {
-    /// What is kept in these directories.
+    /// Opens the store in these directories.
     pub fn new(directories: &Directories) -> Self {
         Self { place: directories.state.join("trust") }
     }
 
-    /// Whether this file of this project is trusted. What cannot be read, or could be somebody else's word, is not.
+    /// True if this file of this project is trusted. An unreadable store, or one that others could have
+    /// written, counts as no.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
         let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))

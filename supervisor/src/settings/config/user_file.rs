@@ -26,9 +26,9 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 /// The user's own file.
 #[derive(Debug)]
 pub struct UserFile {
-    /// Where it is, or would be.
+    /// The path, whether the file exists or not.
     pub path: PathBuf,
-    /// What it says, with what it says for the project alone.
+    /// Its settings, with those for the project alone.
     pub layer: Layer,
     /// The user's own instructions, where there are any.
     pub instructions: Option<String>,

@@ -10,18 +10,16 @@ use protocol::cost::Usd;
 use super::keys::{Kind, Preset};
 use super::origin::ConfigOrigin;
 
-/// What stands under a key.
+/// Value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A word or a sentence.
     Text(String),
-    /// A number.
     Number(u64),
     /// An amount in US dollars.
     Amount(Usd),
     /// A length of time.
     Time(Duration),
-    /// A switch.
     Switch(bool),
     /// A list, of which each element has an origin of its own.
     List(Vec<Element>),
@@ -32,22 +30,19 @@ pub enum Value {
 pub struct Element {
     /// Its words: one, but for commands.
     pub words: Vec<OsString>,
-    /// Where it comes from.
     pub origin: ConfigOrigin,
 }
 
 impl Element {
-    /// One word.
     pub fn word(word: impl Into<OsString>, origin: ConfigOrigin) -> Self {
         Self { words: vec![word.into()], origin }
     }
 
-    /// The first word.
     pub fn first(&self) -> &OsStr {
         self.words.first().map(OsString::as_os_str).unwrap_or_default()
     }
 
-    /// Whether the two say the same, or of two settings of a variable: speak of the same one.
+    /// True if the two values agree, or set the same variable.
     pub(super) fn is_like(&self, other: &Self, kind: Kind) -> bool {
         match kind {
             Kind::Variables => variable(self.first()) == variable(other.first()),
@@ -68,7 +63,7 @@ pub fn time_of(seconds: f64) -> Option<Duration> {
 }
 
 impl Value {
-    /// How wide it is, where that can be compared: the lower, the narrower.
+    /// Returns the width, where it can be compared: the lower, the narrower.
     pub(super) fn width(&self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::Text(word), Kind::Choice(words)) => {
@@ -105,7 +100,7 @@ impl Preset {
     }
 }
 
-/// As it stands in a file, on one line; nothing in it acts on a terminal.
+/// Displays the value as in a file, on one line; nothing in it acts on a terminal.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

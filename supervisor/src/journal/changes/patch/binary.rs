@@ -11,7 +11,7 @@ use super::super::blob::Blob;
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// How many bytes a line holds: its first letter, `A` to `z`, counts them from 1 to 52.
+/// Number of bytes of a line: its first letter, `A` to `z`, counts them from 1 to 52.
 const LINE: usize = 52;
 
 /// Writes the new content and, so that the patch can be reversed, the old one.

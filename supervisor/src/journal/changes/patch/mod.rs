@@ -19,11 +19,11 @@ use quote::QuotedName;
 /// Files beyond this size are compared as a whole: 64 MiB. Git's own limit (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// How long lines are compared, all together. After it what lies between a file's equal beginning and end counts as
-/// replaced: still the right patch, only a longer one.
+/// Limit on the comparison of lines, all together. After it, the text between a file's equal beginning and
+/// end counts as replaced: still the right patch, only a longer one.
 const TIME: Duration = Duration::from_secs(10);
 
-/// How long the lines of one file are compared.
+/// Limit on the comparison of the lines of one file.
 const TIME_PER_FILE: Duration = Duration::from_secs(2);
 
 /// Writes the patch, of a project that lies at `base` in its repository: empty, or with a slash at its end. What it cannot hold is left

@@ -82,8 +82,8 @@ fn ids_and_parents_follow_each_agent() {
     assert_eq!(parents, [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3)]);
 }
 
-/// `RLIMIT_FSIZE` stands for a full disk: write(2) takes what fits, then fails. It is the process's own, so this test
-/// runs itself again in a child.
+/// `RLIMIT_FSIZE` simulates a full disk: write(2) takes what fits, then fails. The limit belongs to the
+/// process, so this test runs itself again in a child.
 #[test]
 fn full_disk_is_an_error_and_leaves_whole_lines() {
     if std::env::var_os("BAILIWICK_TEST_CHILD").is_some() {

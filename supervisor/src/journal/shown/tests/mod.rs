@@ -68,7 +68,7 @@ fn plan_request(place: &str, text: &str, steps: Value) -> Value {
     }}})
 }
 
-/// A log in which a text stands wherever a text of others can stand.
+/// A log with a text in every place that can hold a text of others.
 fn everywhere(text: &str) -> Log {
     // No path has a NUL.
     let name = text.replace('\0', "");

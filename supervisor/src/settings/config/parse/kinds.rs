@@ -20,13 +20,13 @@ const MOST: usize = 500;
 /// A value that is not what was expected.
 #[derive(Debug)]
 pub(super) struct BadValue {
-    /// Where it stands.
+    /// Position in bytes.
     pub(super) at: usize,
-    /// What was expected.
+    /// The expected form.
     pub(super) expected: String,
 }
 
-/// The value of a key that stands at `at`; `origin` says where a place is.
+/// Reads the value of a key at position `at`; `origin` describes a position.
 pub(super) fn value(
     key: &Key,
     item: &Item,
@@ -124,7 +124,7 @@ fn is_address(text: &str) -> bool {
     rest.or(socket).is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
 }
 
-/// What a kind of value looks like, in words.
+/// Describes the form of a kind of value.
 fn expected(kind: Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match kind {

@@ -15,18 +15,16 @@ use super::layer::{Layer, Void};
 use super::origin::{ConfigOrigin, SettingPlace};
 use suggest::nearest;
 
-/// The most problems of one file that are told.
+/// Maximum number of reported problems of one file.
 const MOST_PROBLEMS: usize = 20;
 
 /// The table of the user's settings for single projects.
 const PROJECT: &str = "project";
 
-/// Whose file it is.
+/// Owner of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOwner {
-    /// The user's own.
     Users,
-    /// A project's.
     Projects,
 }
 
@@ -67,7 +65,7 @@ struct SettingsReader<'a> {
     file: Arc<Path>,
     whose: FileOwner,
     layer: Layer,
-    /// What the user's file says for single projects.
+    /// Settings of the user's file for single projects.
     for_projects: Vec<ForProject>,
     /// True within such a table.
     in_project: bool,
@@ -190,7 +188,7 @@ fn only_the_users(name: &str) -> String {
     format!("`{name}` may stand only in the user's own config.toml")
 }
 
-/// What is said of a name in a project's table of the user's file that is no key there.
+/// Describes a name in a project's table of the user's file that is no key there.
 fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     if full == PROJECT || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
@@ -205,12 +203,12 @@ fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
-/// Whether some keys lie in a table of this name.
+/// True if some key is in a table of this name.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// What is said of a key that is none.
+/// Describes an unknown key.
 fn unknown(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();

@@ -3,7 +3,7 @@
 use super::tables::NAMES;
 use crate::settings::config::keys::KEYS;
 
-/// How like two names have to be, of 1.
+/// Minimum likeness of two names, of 1.
 const LIKE: f64 = 0.8;
 
 /// The longest name that is compared: no key is as long.

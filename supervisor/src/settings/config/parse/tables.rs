@@ -10,7 +10,6 @@ use super::{FileOwner, SettingsReader, only_the_users};
 use crate::settings::config::layer::{Binding, ModelEntry, RoleEntry};
 use crate::settings::config::project_roles::unknown_tool;
 
-/// Their names.
 pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 
 impl SettingsReader<'_> {
@@ -31,7 +30,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// What a table holds, and where; nothing where it is none.
+    /// Returns the entries of a table, with positions; empty if it is no table.
     pub(super) fn entries(
         &mut self,
         name: &str,
@@ -132,7 +131,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// Whether a line is what the error speaks of: by itself it brings the same one about, or it names a command of it.
+/// True if a line causes the error: it fails alike by itself, or it names a command of it.
 fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     let Rebinding { mode, command, keys } = &binding.rebinding;
     match error {

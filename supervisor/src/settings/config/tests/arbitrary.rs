@@ -63,7 +63,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Whether `narrow` is nowhere wider than `wide`, and nothing else than what narrows differs.
+/// Checks that `narrow` is nowhere wider than `wide`, and differs only in keys that narrow.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(

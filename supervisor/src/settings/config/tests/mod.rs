@@ -10,17 +10,15 @@ use std::path::Path;
 use super::parse::{FileOwner, parse};
 use super::{Effective, Layer, Layers, merge};
 
-/// What the user's own file says.
 fn user(text: &str) -> Layer {
     parse(text, Path::new("/c/config.toml"), FileOwner::Users).unwrap()
 }
 
-/// What a project's file says.
 fn project(text: &str) -> Layer {
     parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap()
 }
 
-/// What holds with these flags, the user's file and the project's.
+/// Merges these flags, the user's file and the project's.
 fn merged(flags: &Layer, user: &Layer, project: &Layer, trusted: bool) -> Effective {
     merge(Layers { flags, environment: &Layer::default(), user, project, trusted })
 }
