@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How much of arguments that are no JSON object the model gets to see again.
+/// Maximum length of invalid arguments that the model sees again.
 const SHOWN_INVALID: usize = 1024;
 
 /// The text as one line of JSON, if it is an object that an API will take back: parsed in full, since half a surrogate
@@ -15,7 +15,8 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     }
 }
 
-/// What stands in the history for arguments that are no JSON object: an object that shows the model what it wrote.
+/// Returns the history's form of arguments that are no JSON object: an object that shows the model its own
+/// text.
 pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     let end = text.floor_char_boundary(SHOWN_INVALID);
     let shown = serde_json::to_string(&text[..end])?;

@@ -38,7 +38,7 @@ const PATHS: [&str; 4] = ["messages.", "messages[", "input.", "input["];
 /// The messages of a request as they were sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
-    /// How many the request begins with that are no part of the conversation: a system prompt.
+    /// Number of leading messages outside the conversation: a system prompt.
     lead: usize,
     /// The text of each message, and the place of its origin in the conversation.
     texts: Vec<(Bytes, usize)>,
@@ -84,7 +84,7 @@ pub(super) fn names_message(message: &str) -> bool {
     index(message).is_some()
 }
 
-/// How many objects a text has, with commas between them.
+/// Counts the objects of a text, with commas between them.
 fn count(json: &[u8]) -> usize {
     let list = [b"[", json, b"]"].concat();
     serde_json::from_slice::<Vec<&RawValue>>(&list).map_or(1, |objects| objects.len())

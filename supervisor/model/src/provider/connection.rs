@@ -10,34 +10,35 @@ use super::http::{HttpError, Timeouts};
 use crate::recording::Recorder;
 use crate::secrets::Credential;
 
-/// How a provider is reached.
+/// Connection to a provider.
 #[derive(Debug)]
 pub struct Connection {
     /// Its address; a path stays in front of the API's own.
     pub base_url: String,
     /// The key, where one is set.
     pub api_key: Option<SecretString>,
-    /// Where the key comes from: `ANTHROPIC_API_KEY`, or the name of a file. Told to people when the key is refused.
+    /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to people when the key is
+    /// rejected.
     pub key_origin: String,
-    /// How the key is sent.
+    /// Header of the key.
     pub credential: Credential,
-    /// The reason why its API is spoken, where no person chose it: told where the server speaks another.
+    /// The reason for its API, where no person chose it: shown if the server has another.
     pub chosen_by: Option<String>,
-    /// How long things may take.
+    /// Time limits.
     pub timeouts: Timeouts,
-    /// Who writes down what goes out and what comes back.
+    /// Recorder of requests and replies.
     pub recorder: Option<Recorder>,
 }
 
 /// The provider cannot be reached like this.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The base URL is none.
+    /// The base URL is invalid.
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
         /// The text, without a password that it may have.
         url: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
     /// The key cannot go into a header.

@@ -22,7 +22,7 @@ type DecodedItem = Result<StreamEvent, ProviderError>;
 /// Within an event that is longer, not every byte is a place to cut: each cut reads the event from its begin.
 const LONG_EVENT: usize = 1024;
 
-/// How far apart the cuts of such an event are: a prime, so that they fall on every kind of place.
+/// Distance of the cuts in such an event: a prime, so that they fall on every kind of place.
 const LONG_STRIDE: usize = 61;
 
 /// The bodies below a directory: `*.sse`, or `*/response.sse` as recordings have it.
@@ -38,7 +38,7 @@ fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
     bodies
 }
 
-/// What comes of bytes that follow on what a decoder has taken.
+/// Returns the items from bytes that follow the input of a decoder.
 async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<DecodedItem> {
     let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
     let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
@@ -55,7 +55,7 @@ fn with_lf(body: &[u8]) -> Bytes {
     body.iter().enumerate().filter_map(crlf).collect()
 }
 
-/// Where an event ends: after each blank line.
+/// Returns the ends of events: after each blank line.
 fn boundaries(body: &[u8]) -> Vec<usize> {
     let ends = body.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n").map(|(at, _)| at + 2);
     std::iter::once(0).chain(ends).collect()

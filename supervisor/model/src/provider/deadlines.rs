@@ -34,7 +34,7 @@ pub(crate) struct Deadlines {
 pub(crate) type TimedBody = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
 impl Deadlines {
-    /// Those of an attempt that begins now.
+    /// Starts the deadlines of an attempt.
     pub(crate) fn begin(host: String, timeouts: Timeouts) -> Self {
         Self { host, first: Instant::now() + timeouts.first_byte, timeouts }
     }

@@ -24,14 +24,14 @@ pub trait Decode: Send {
     /// Grows with each part of the reply that comes, and with nothing else: a ping is no part of it.
     fn progress(&self) -> u64;
 
-    /// Whether the reply is complete; what follows is ignored.
+    /// True if the reply is complete; the rest is ignored.
     fn is_complete(&self) -> bool;
 
-    /// What is known of the message besides its blocks.
+    /// Returns the message without its blocks.
     fn envelope(&self) -> &Envelope;
 }
 
-/// What a message is besides its blocks, in the Messages API's words.
+/// A message without its blocks, in the Messages API's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope {
     /// The provider's id of the message.
@@ -39,11 +39,11 @@ pub struct Envelope {
     /// The model that answered.
     pub model: String,
     pub role: String,
-    /// Why the model stopped.
+    /// The model's reason to stop.
     pub stop_reason: Option<String>,
     /// The stop sequence that came, if one did.
     pub stop_sequence: Option<String>,
-    /// What the API says about a refusal.
+    /// The API's details of a refusal.
     pub stop_details: Option<Value>,
     /// The usage as the API says it; cumulative (S6).
     pub usage: Map<String, Value>,

@@ -21,18 +21,18 @@ use super::second_look::looked_at;
 use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
 use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
-/// How much of the body of an error is read.
+/// Maximum length of an error's body that is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// Where requests of one kind go, and how their replies are read.
+/// Address of requests of one kind, and the decoder of their replies.
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
     way: Way,
-    /// What each request carries, the key aside.
+    /// Headers of every request, without the key.
     headers: HeaderMap,
     key: Arc<ProviderApiKey>,
-    /// How the key is sent.
+    /// Header of the key.
     key_header: fn(&ProviderApiKey) -> HeaderMap,
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Endpoint {
     path: &'static str,
 }
 
-/// What goes out for one request: its body, and headers that the other requests do not have.
+/// Parts of one request: its body, and headers that the other requests do not have.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
@@ -58,15 +58,14 @@ impl From<Bytes> for OutgoingRequest {
     }
 }
 
-/// What makes an API what it is.
+/// Properties of an API.
 pub(crate) struct Dialect {
-    /// Its kind.
     pub kind: ProviderKind,
     /// The endpoint below the base URL: `/v1/messages`.
     pub path: &'static str,
     /// Headers of every request besides the content type and the key.
     pub headers: HeaderMap,
-    /// How the key is sent.
+    /// Header of the key.
     pub key_header: fn(&ProviderApiKey) -> HeaderMap,
     /// A decoder for one reply.
     pub decoder: fn() -> Box<dyn Decode>,
@@ -99,7 +98,7 @@ impl Endpoint {
         })
     }
 
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub(crate) fn notices(&self) -> &[String] {
         &self.notices
     }

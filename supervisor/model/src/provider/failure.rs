@@ -11,7 +11,7 @@ use super::key::ProviderApiKey;
 use super::peer::Peer;
 use super::retry_after::{retry_after, wait_in_words};
 
-/// How much of a provider's message is shown.
+/// Maximum length of a provider's message that is shown.
 const SHOWN: usize = 600;
 
 /// A reply with a status other than 200.
@@ -88,7 +88,7 @@ impl Failure<'_> {
         Some(format!("set --base-url to the right address: the key does not follow to {target}"))
     }
 
-    /// What is said of a body that says nothing itself.
+    /// Describes a body without a message.
     fn unreadable(&self) -> String {
         let reason = self.status.canonical_reason().unwrap_or("no reason given");
         match self.body.trim_ascii() {
@@ -101,7 +101,7 @@ impl Failure<'_> {
     }
 }
 
-/// A step that helps against an error with a status, wherever the server told it.
+/// A remedy for an error with a status, wherever the server reported it.
 pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -> Option<String> {
     Some(match error.status? {
         407 => "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
@@ -165,7 +165,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Characters that change the order of what stands beside them (Unicode TR 9).
+/// Characters that change the order of their neighbours (Unicode TR 9).
 const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -49,9 +49,9 @@ const SAID: [(&str, u16); 5] = [
     ("invalid api key", 401),
 ];
 
-/// What a body says went wrong.
+/// Error in the body of a reply.
 ///
-/// | who | shape |
+/// | server | shape |
 /// | --- | --- |
 /// | Anthropic | `{"type":"error","error":{"type","message","details"},"request_id"}` |
 /// | `OpenAI`, Groq, llama.cpp, ollama | `{"error":{"message","type","code"}}`; the code is a word or a status |
@@ -63,7 +63,7 @@ const SAID: [(&str, u16); 5] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplyFault {
     kind: Option<String>,
-    /// What it says to people.
+    /// The message for people.
     pub message: Option<String>,
     /// Its code, where that is a word.
     code: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct ReplyFault {
 }
 
 impl ReplyFault {
-    /// Reads a body; one that is none of the shapes says nothing.
+    /// Reads a body; empty for an unknown shape.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
             return Self::default();
@@ -146,19 +146,19 @@ impl ReplyFault {
         }
     }
 
-    /// Whether money is what is missing: waiting does not help.
+    /// True if the account has no money: waiting does not help.
     pub(crate) fn is_spent(&self) -> bool {
         let spent = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
         let words = [&self.kind, &self.code].into_iter().flatten();
         self.is_limited() || words.into_iter().any(|word| spent.contains(&word.as_str()))
     }
 
-    /// Whether a limit that the account's owner set is reached.
+    /// True if a limit of the account's owner is reached.
     pub(crate) fn is_limited(&self) -> bool {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
 
-    /// Whether the model, and not the request, is at fault: Groq checks the calls that its models make.
+    /// True if the model, and not the request, is at fault: Groq checks the calls that its models make.
     pub(crate) fn is_failed_generation(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }
@@ -173,7 +173,7 @@ fn of_error(error: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// What is said where there is no `error`.
+/// Returns the message of a body without `error`.
 fn of_top(body: &Map<String, Value>) -> Option<String> {
     let message = body.get("message");
     let nested = message.and_then(|message| message.get("detail"));

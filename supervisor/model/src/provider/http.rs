@@ -9,7 +9,7 @@ use super::authorities::{self, AuthorityError};
 use super::connection;
 use super::proxy::{Proxy, ProxyError};
 
-/// How long things may take (WIRE E5). There is no limit on a whole reply.
+/// Time limits (WIRE E5). A whole reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// For a connection to be there.
@@ -53,7 +53,6 @@ pub(crate) struct Way {
 /// The client could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The library refuses.
     #[error("no HTTP client: {0}")]
     Client(#[source] reqwest::Error),
     /// The proxy that the environment names cannot be used.
@@ -144,7 +143,7 @@ fn install_crypto() {
     });
 }
 
-/// Whether the address is this machine.
+/// True if the address is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let name = url.host_str().unwrap_or_default();
     let address = name.trim_start_matches('[').trim_end_matches(']');

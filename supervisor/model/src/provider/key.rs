@@ -14,7 +14,7 @@ const RECOGNISABLE: usize = 12;
 #[derive(Default)]
 pub struct ProviderApiKey {
     secret: Option<SecretString>,
-    /// Where it comes from: the name of a variable or of a file.
+    /// Origin of the key: the name of a variable or of a file.
     origin: String,
 }
 
@@ -24,7 +24,7 @@ pub struct ProviderApiKey {
     "the API key from {origin} has characters that a key cannot have: set it anew, on one line and without blanks"
 )]
 pub struct InvalidKey {
-    /// Where it comes from.
+    /// Origin of the key: the name of a variable or of a file.
     pub origin: String,
 }
 
@@ -40,7 +40,7 @@ impl ProviderApiKey {
         }
     }
 
-    /// Whether there is one.
+    /// True if the key exists.
     pub const fn is_set(&self) -> bool {
         self.secret.is_some()
     }
@@ -65,7 +65,7 @@ impl ProviderApiKey {
         Some(value)
     }
 
-    /// What to do when the provider does not take it.
+    /// Returns the remedy for a rejected key.
     pub fn advice(&self) -> String {
         match &self.secret {
             Some(secret) => format!("check {}, {}", self.origin, ending(secret.expose_secret())),

@@ -22,7 +22,6 @@ impl ReplyMembers {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -13,7 +13,7 @@ use ipc::image::Image;
 use super::fit::{FitRules, FittedMessage, Fitting};
 use super::{Message, ModelRequest};
 
-/// How many messages are kept before the first look for dead ones.
+/// Number of messages that are kept before the first search for dead ones.
 const FIRST_SWEEP: usize = 256;
 
 /// Writes a message as an API takes it: one or more JSON objects with commas between them; nothing for a message that
@@ -36,11 +36,9 @@ struct Texts {
 
 /// A message as JSON text.
 pub(crate) struct MessageText {
-    /// The text.
     pub json: Bytes,
-    /// Whether it is the user's.
+    /// True for a message of the user.
     pub of_user: bool,
-    /// The message.
     pub message: Arc<Message>,
     /// The place of its origin in the conversation.
     pub source: usize,
@@ -92,7 +90,8 @@ impl Texts {
     }
 }
 
-/// What a model is told of a result where no member says that a call failed: the text does; and none may be empty (R5).
+/// Returns a result for a model whose API has no member for a failed call: the text reports the failure; and
+/// no result may be empty (R5).
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {

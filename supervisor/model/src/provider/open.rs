@@ -13,7 +13,6 @@ use super::{ConfigError, Connection, Credential, ModelProvider, Timeouts, connec
 /// A kind of provider: whose API is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// Anthropic's Messages API.
     #[default]
     Anthropic,
     /// Chat completions, as many servers speak them.
@@ -24,9 +23,8 @@ pub enum ProviderKind {
 
 /// A provider that is ready.
 pub struct Opened {
-    /// The provider.
     pub provider: Arc<dyn ModelProvider>,
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub notices: Vec<String>,
 }
 
@@ -53,7 +51,6 @@ pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> 
 }
 
 impl ProviderKind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Responses];
 
     /// Its name, in flags and settings and in the log.
@@ -79,7 +76,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Whose it is: the name of its key's file. The vendor's APIs share key and address.
+    /// Returns the vendor: the name of its key's file. The vendor's APIs share key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -103,7 +100,7 @@ impl ProviderKind {
         }
     }
 
-    /// Where it is, unless somebody says otherwise.
+    /// Returns the default address.
     pub const fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => anthropic::BASE_URL,
@@ -111,7 +108,7 @@ impl ProviderKind {
         }
     }
 
-    /// How it is reached: at its own address, if there is no other.
+    /// Returns the connection, by default to the provider's own address.
     pub fn connection(
         self,
         base_url: Option<String>,
@@ -130,8 +127,8 @@ impl ProviderKind {
         }
     }
 
-    /// Whether there is no use in asking without a key. This vendor's APIs are spoken by many servers that need none, on this
-    /// machine and elsewhere: only the vendor's own is known to want one, and the others say so.
+    /// True if requests without a key are pointless. Many servers with this vendor's APIs need none, on this
+    /// machine and elsewhere: only the vendor's own is known to need one, and the others report it.
     pub fn needs_key(self, base_url: &str) -> bool {
         // A relay has the key.
         if connection::socket_of(base_url).is_some() {
@@ -146,7 +143,7 @@ impl ProviderKind {
         }
     }
 
-    /// A decoder for a reply that stands alone.
+    /// Returns a decoder for a single reply.
     pub fn decoder(self) -> Box<dyn Decode> {
         match self {
             Self::Anthropic => Box::new(anthropic::AnthropicDecoder::new()),

@@ -88,12 +88,11 @@ impl Passage {
         self.form
     }
 
-    /// Takes the keys of other ways: a server that stands behind more than one of them may quote any.
+    /// Takes the keys of other ways: a server that is behind more than one of them may quote any.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }
 
-    /// The key itself.
     pub fn secret(&self) -> Option<SecretString> {
         self.key.secret()
     }
@@ -103,7 +102,7 @@ impl Passage {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }
 
-    /// Sends a body, with these headers beside our own.
+    /// Sends a body, with these headers in addition to our own.
     pub async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());

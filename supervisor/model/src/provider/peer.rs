@@ -112,7 +112,7 @@ impl Members<'_> {
     }
 }
 
-/// A word between quotation marks; an escaped one is none that matters here.
+/// A word between quotation marks; words with escapes do not matter here.
 fn word(raw: Option<&RawValue>) -> &str {
     raw.map_or("", |raw| raw.get().trim_matches('"'))
 }

@@ -13,7 +13,7 @@ use super::second_look::looked_at;
 /// The path that is asked for: every API has it, and answers it at once.
 const PATH: &str = "/v1/models";
 
-/// What came back.
+/// Answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
     /// The host that was asked.
@@ -24,7 +24,7 @@ pub struct ProbeAnswer {
     pub date: Option<SystemTime>,
 }
 
-/// Why nothing came back.
+/// Reason that no answer came.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// It cannot be asked so.
@@ -37,7 +37,7 @@ pub enum ProbeError {
     #[error("{host} did not answer within {within:?}")]
     Late {
         host: String,
-        /// How long it had.
+        /// The time limit.
         within: Duration,
     },
 }
@@ -61,7 +61,7 @@ pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeE
     Ok(ProbeAnswer { host, status: response.status().as_u16(), date })
 }
 
-/// Whether the system has certificate authorities, so that those which come with this program are not needed.
+/// True if the system has certificate authorities, so that those of this program are not needed.
 pub fn has_system_authorities() -> Result<bool, ConfigError> {
     let anywhere = connection::base_url("https://localhost")?;
     Ok(Http::new(&anywhere, Timeouts::default(), false)?.notices.is_empty())

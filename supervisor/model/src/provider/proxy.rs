@@ -87,7 +87,8 @@ impl Proxy {
     }
 }
 
-/// A proxy may be named without its scheme. A value that a parser makes an address of all the same, as it does of `ht!tp:/x`, is none.
+/// A proxy may be named without its scheme. A value such as `ht!tp:/x`, which a parser accepts all the same,
+/// is no address.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();
     let url: Url =

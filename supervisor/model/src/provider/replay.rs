@@ -13,7 +13,7 @@ use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKin
 /// Answers each request with the next recording.
 #[derive(Default)]
 pub struct ReplayProvider {
-    /// How many bytes come at a time, where not all do.
+    /// Number of bytes of a piece; `None` for all at once.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
     state: Mutex<ReplayedState>,

@@ -21,7 +21,7 @@ use super::{ProviderError, ProviderKind, StreamEvent};
 
 /// The most bytes of one reply, comments and blank lines among them: many times the longest reply of any model.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
-/// How long the end of a complete reply's body may take before its connection is given up.
+/// Time for the end of a complete reply's body, after which its connection is given up.
 const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
@@ -40,7 +40,7 @@ pub struct HttpReply {
     stalls_at: Option<Instant>,
 }
 
-/// What an error of a reply is completed with, and kept free of.
+/// Context that completes the errors of a reply, and a key that they must not contain.
 #[derive(Default)]
 pub struct Context {
     /// The provider's id of the request.
@@ -56,7 +56,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// That of a reply that was recorded.
+    /// Returns the context of a recorded reply.
     pub fn of(kind: ProviderKind) -> Self {
         Self { peer: Arc::new(Peer { kind: Some(kind), ..Peer::default() }), ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl HttpReply {
         reply
     }
 
-    /// What is known of the message.
+    /// Returns the message without its blocks.
     pub fn envelope(&self) -> &Envelope {
         self.decoder.envelope()
     }

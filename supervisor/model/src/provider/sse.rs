@@ -16,7 +16,7 @@ pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// Why there are no more events.
+/// Reason that there are no more events.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError<E> {
     /// The bytes below stopped.
@@ -27,7 +27,6 @@ pub(crate) enum SseError<E> {
     TooLarge {
         /// An event or a comment.
         what: &'static str,
-        /// The most bytes.
         limit: usize,
     },
     /// The bytes are no text.
@@ -54,7 +53,7 @@ where
 struct LineGuard<S> {
     bytes: S,
     lines: SseLines,
-    /// Whether `bytes` is at its end.
+    /// True if `bytes` has ended.
     ended: bool,
 }
 
@@ -109,7 +108,7 @@ impl<S> LineGuard<S> {
     }
 }
 
-/// What is wrong with a line.
+/// Fault of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum SseFault {
     /// An event or a comment.
@@ -120,7 +119,7 @@ enum SseFault {
 
 /// The pure part: bytes in, lines out. Each byte is looked at once.
 struct SseLines {
-    /// What is not yet looked at.
+    /// Bytes that are not parsed yet.
     chunk: Bytes,
     /// The line that has no end yet.
     partial: BytesMut,
@@ -230,7 +229,7 @@ mod tests {
         all.into_iter().collect()
     }
 
-    /// What this thread has had of the processor: other load does not count.
+    /// Processor time of this thread: other load does not count.
     fn own_time() -> i64 {
         getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage").user_time().num_seconds()
     }

@@ -23,7 +23,7 @@ impl TakenKeys {
         }
     }
 
-    /// What a person should know of keys that were set and are not used.
+    /// Returns a warning about keys that were set and are not used.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

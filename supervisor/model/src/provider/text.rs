@@ -13,7 +13,6 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 pub(crate) struct Piece<'a>(Cow<'a, [u8]>);
 
 impl Piece<'_> {
-    /// Whether it adds nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -66,7 +65,6 @@ impl Joined {
         &self.text
     }
 
-    /// The whole text.
     pub(crate) fn into_string(self) -> String {
         self.text
     }
@@ -139,7 +137,8 @@ impl Joined {
     }
 }
 
-/// JSON whose strings are made of whole characters: the escape of a half that stands alone becomes that of U+FFFD (R2).
+/// JSON whose strings consist of whole characters: the escape of a lone surrogate becomes that of U+FFFD
+/// (R2).
 pub(crate) fn without_lone_halves(json: String) -> String {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;
@@ -161,7 +160,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// The UTF-16 surrogate for which the escape at the beginning of a text stands.
+/// The UTF-16 surrogate of the escape at the beginning of a text.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)

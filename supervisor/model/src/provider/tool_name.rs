@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-/// The longest name.
 const LONGEST: usize = 128;
 
-/// A name that every API takes back: other characters become `_`, and the call is one of a tool that there is not. There is
-/// none for an empty one.
+/// Replaces characters that APIs reject by `_`, so that every API accepts the name back; the call is then of
+/// an unknown tool. `None` for an empty name.
 pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() {

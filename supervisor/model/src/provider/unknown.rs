@@ -10,7 +10,7 @@ const REMEMBERED: usize = 32;
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    /// Notes a kind. The provider chose the word: only one that looks like a kind is told.
+    /// Notes a kind. The provider chose the word: only one that looks like a kind is reported.
     pub(crate) fn note(&mut self, kind: &str) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
         let plain = kind.len() <= 64 && kind.bytes().all(is_plain);

@@ -9,12 +9,12 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// What the requests of a run are compared by.
+/// Basis for comparing the requests of a run.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
-    /// What was there when the recording was made.
+    /// Places at the time of the recording.
     pub recorded: Places,
-    /// What is there now.
+    /// Places now.
     pub now: Places,
 }
 
@@ -33,9 +33,9 @@ enum RecordingFault {
     Missing { recorded: usize },
     /// Another endpoint, or another version of the API.
     Head { what: String, recorded: String, now: String },
-    /// No JSON.
+    /// The body is no JSON.
     Unreadable(String),
-    /// Another body.
+    /// The body differs.
     Body(Difference),
 }
 

@@ -11,10 +11,10 @@ const MAX_LINES: usize = 60;
 /// The longest line that is shown whole.
 const MAX_WIDTH: usize = 160;
 
-/// How much is kept of a longer line before the place where it differs.
+/// Number of characters of a longer line that are kept before the difference.
 const BEFORE: usize = 40;
 
-/// How many equal lines stand around those that differ.
+/// Number of equal lines around those that differ.
 const AROUND: usize = 3;
 
 /// The first place where two values differ.
@@ -22,9 +22,9 @@ const AROUND: usize = 3;
 pub(super) struct Difference {
     /// The place: `messages[2].content[0].text`.
     place: String,
-    /// What was recorded there; empty where there was nothing.
+    /// The recorded value; empty where there was none.
     recorded: String,
-    /// What is there now.
+    /// The present value.
     now: String,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How many characters the first line that went has in common with the first that came.
+/// Number of characters that the first removed and the first added line have in common.
 fn common_start(lines: &[String]) -> usize {
     let of = |sign: char| lines.iter().find_map(move |line| line.strip_prefix(sign));
     match (of('-'), of('+')) {

@@ -17,7 +17,7 @@ pub(super) struct RecordingDirectory {
     path: PathBuf,
 }
 
-/// Why there is no such directory.
+/// Reason that the directory is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
     /// Something is in it.
@@ -31,7 +31,6 @@ pub enum DirectoryError {
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
 }
@@ -59,7 +58,6 @@ impl RecordingDirectory {
         Ok(Self { descriptor, path: path.to_owned() })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

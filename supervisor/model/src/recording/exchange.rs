@@ -13,7 +13,7 @@ use super::format::{Ending, Meta, RecordedChunk, RequestMeta, ResponseMeta, meta
 use super::{Recorder, headers};
 use crate::secrets::Redactor;
 
-/// What a request has besides its body.
+/// Request without its body.
 pub struct ExchangeHead<'a> {
     /// The path of the URL.
     pub path: &'a str,
@@ -119,7 +119,7 @@ impl Drop for Exchange {
     }
 }
 
-/// How a body's file is called, by what the server says that it is.
+/// Returns the extension of a body's file, by the content type of the server.
 fn extension(headers: &HeaderMap) -> &'static str {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind {

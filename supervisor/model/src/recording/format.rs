@@ -21,33 +21,27 @@ pub struct Run {
     pub format: u32,
     /// The version of Bailiwick.
     pub bailiwick: String,
-    /// Which front end it was.
     pub front_end: FrontEnd,
     /// The task; absent where the user had many turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// The provider's name.
     pub provider: String,
-    /// The model.
     pub model: String,
     /// The activity of its agent.
     pub activity: Activity,
     /// The number of plans that its flags approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
-    /// The approval mode.
     pub mode: ApprovalMode,
-    /// The network.
     pub net: Network,
-    /// Where it led besides.
+    /// Reach of the network.
     pub reach: Reach,
-    /// Write roots beside the project, as they were named.
+    /// Write roots in addition to the project, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
-    /// What was hidden beside the default, as it was named.
+    /// Hidden paths in addition to the default, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,
-    /// The most steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
     /// The most tokens.
@@ -56,31 +50,29 @@ pub struct Run {
     /// The most US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_usd: Option<Usd>,
-    /// What another run has otherwise.
+    /// Places that differ in another run.
     pub places: Places,
 }
 
-/// Who drove the run.
+/// Front end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrontEnd {
     Exec,
-    /// The terminal UI.
     Tui,
 }
 
-/// What the model was to do.
+/// Task of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// The words.
     pub prompt: String,
     /// The pictures that went before them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
 
-/// `NNNN.meta.json`: what stands around the two bodies.
+/// `NNNN.meta.json`: the exchange without the two bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
@@ -88,23 +80,22 @@ pub(super) struct Meta {
     /// Absent where none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) response: Option<ResponseMeta>,
-    /// How the exchange ended.
     pub(super) end: Ending,
 }
 
-/// What a request has besides its body.
+/// Request without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestMeta {
     pub(super) method: String,
     /// The path of the URL.
     pub(super) path: String,
-    /// Its end that is the API's own: what stands before it belongs to the address.
+    /// The API's own end of the path: the part before it belongs to the address.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// What a response has besides its body.
+/// Response without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResponseMeta {
@@ -120,13 +111,12 @@ pub(super) struct ResponseMeta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The response came to its end.
     Whole,
-    /// The connection broke.
     Cut,
     /// We left, having all that we wanted, or because the run ended.
     Left,
@@ -142,7 +132,7 @@ pub(super) fn request_name(number: usize) -> String {
     name(number, "request.json")
 }
 
-/// The file of what stands around the n-th bodies.
+/// Returns the name of the n-th exchange's file.
 pub(super) fn meta_name(number: usize) -> String {
     name(number, "meta.json")
 }

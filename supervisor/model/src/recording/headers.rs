@@ -2,10 +2,10 @@
 
 use reqwest::header::HeaderMap;
 
-/// Of requests. None of them says who asks.
+/// Headers of requests. They do not identify the user.
 const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version", "content-type"];
 
-/// Of responses: what a client acts upon, and what support asks for.
+/// Headers of responses: those that a client acts upon, and those that support asks for.
 const OF_RESPONSES: [&str; 6] =
     ["content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
 

@@ -5,21 +5,17 @@ use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a run has otherwise than any other run: where it was, when, and on which machine.
+/// Properties of a run that differ from any other run's: its paths, its time, its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
-    /// The project.
     pub project: WirePath,
     /// The private temp directory; absent where it is `/tmp` to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<WirePath>,
-    /// The user's home.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WirePath>,
-    /// The session.
     pub conversation: ConversationId,
-    /// The day.
     pub date: String,
     /// The kernel and the machine.
     pub platform: String,
@@ -33,7 +29,7 @@ impl Places {
         visit(body, &|text| normalised(text, &names));
     }
 
-    /// Each place and what stands for it, the longest first: one may lie in another.
+    /// Each place and its placeholder, the longest first: one may be inside another.
     fn names(&self) -> Vec<(String, &'static str)> {
         let path = |path: &WirePath| path.as_path().to_string_lossy().into_owned();
         let mut names = vec![

@@ -13,10 +13,8 @@ use serde::de::DeserializeOwned;
 use super::format::{FORMAT, Meta, RecordedChunk, ResponseMeta, Run, meta_name, request_name};
 use super::{Ending, Reply};
 
-/// A recording, whole.
 #[derive(Debug)]
 pub struct Recording {
-    /// What was run.
     pub run: Run,
     /// The exchanges, in order.
     pub exchanges: Vec<Recorded>,
@@ -34,7 +32,7 @@ pub struct Recorded {
     body: Bytes,
 }
 
-/// Why a recording cannot be played.
+/// Reason that a recording cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A file is missing, or cannot be read.
@@ -42,7 +40,6 @@ pub enum RecordingError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
     /// A file holds something else than it should.
@@ -50,7 +47,7 @@ pub enum RecordingError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         fault: String,
     },
 }
@@ -70,7 +67,7 @@ impl Recording {
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
     }
 
-    /// What stood between the address and the API's own path.
+    /// Returns the part of the path between the address and the API's own end.
     pub fn prefix(&self) -> &str {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()

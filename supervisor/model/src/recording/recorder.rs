@@ -31,7 +31,7 @@ struct RecorderInner {
 }
 
 impl Recorder {
-    /// Opens the directory of a recording; `complain` is told, once, why it goes no further.
+    /// Opens the directory of a recording; `complain` receives, once, the reason that it stops.
     pub fn create(
         path: &Path,
         complain: impl Fn(&str) + Send + Sync + 'static,
@@ -44,7 +44,6 @@ impl Recorder {
         })))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.directory.path()
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 
-/// One reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -19,10 +18,10 @@ pub struct Reply {
     pub end: ReplyEnd,
 }
 
-/// How the body of a reply ends.
+/// End of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyEnd {
-    /// As it should.
+    /// Complete, as announced.
     Whole,
     /// The connection breaks off.
     Cut,

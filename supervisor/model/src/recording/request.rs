@@ -8,13 +8,11 @@ use bytes::Bytes;
 /// A request as it came.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
-    /// `POST` …
     pub method: String,
     /// The path, with the query.
     pub path: String,
     /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Bytes,
     /// When its last byte was here.
     pub received: Instant,

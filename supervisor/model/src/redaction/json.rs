@@ -39,7 +39,7 @@ fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<St
     }
 }
 
-/// True if nothing but the colon stands between a name and what comes next.
+/// True if only the colon is between a name and its value.
 fn is_value(between: &str) -> bool {
     between.trim() == ":"
 }

@@ -6,7 +6,6 @@ use memchr::memmem;
 use regex_automata::Input;
 use regex_automata::meta::{BuildError, Regex};
 
-/// The list.
 const LIST: &str = include_str!("rules.txt");
 
 /// The rule that goes by names, and not by the form of a secret.
@@ -29,10 +28,9 @@ pub enum NotRules {
     Expression(&'static str, Box<BuildError>),
 }
 
-/// A rule.
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// One of these stands in each such secret, in whatever case.
+    /// Each such secret contains one of these, in any case.
     words: Vec<String>,
     expression: Regex,
 }
@@ -62,7 +60,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// The text without such secrets, if there were any, and their number. A name of the rule stands in the place of each.
+    /// The text without such secrets, if it had any, and their number. The rule's name replaces each.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -91,7 +89,8 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// True if one of the words stands in a text in small letters: most texts have none, and this is what they cost.
+    /// True if one of the words is in a text in small letters: most texts have none, so this test is their
+    /// whole cost.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }

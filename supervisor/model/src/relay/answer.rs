@@ -37,7 +37,6 @@ impl RelayAnswer {
         Self { is_for_later: true, ..self }
     }
 
-    /// The response.
     pub(super) fn response(&self, kind: Option<ProviderKind>) -> Response<AnswerBody> {
         let message = format!("relay: {}", self.message);
         let error = match kind {

@@ -31,7 +31,6 @@ impl ClientName {
         if fits && begins { Ok(Self(name.to_owned())) } else { Err(NotAName) }
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,7 +49,6 @@ pub struct ClientSettings {
     pub name: ClientName,
     /// The place where it is served.
     pub listen: Listen,
-    /// Its budget.
     pub limits: Limits,
 }
 
@@ -68,7 +66,6 @@ pub enum Listen {
     },
 }
 
-/// A client's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSettings {
     /// Its path. The directory is made where it is missing, and is removed with the socket if it was made.

@@ -10,7 +10,6 @@ use super::request::RelayEstimate;
 /// The bounds of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The most money.
     pub max_usd: Option<Usd>,
     /// The most tokens, of prompts and replies together.
     pub max_tokens: Option<u64>,

@@ -19,7 +19,6 @@ const MOST: u64 = 256 << 20;
 /// The most characters of a text that a client or a provider chose.
 const SHOWN: usize = 300;
 
-/// A line.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct RelayLogEntry {
     /// When the request came.
@@ -69,7 +68,7 @@ struct RelayLogInner {
 }
 
 impl RelayLog {
-    /// A new log in a directory, which is made; `complain` is told once if it can be written no longer.
+    /// Creates a log in a directory, which is created too; `complain` is called once if writing fails.
     pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));

@@ -27,7 +27,7 @@ pub struct Settings {
     pub upstreams: Vec<(ProviderKind, Connection)>,
     /// Facts about models: their prices most of all.
     pub facts: FactsOf,
-    /// The models that may be asked; every one with a price where there are none.
+    /// The permitted models; if empty, every model with a price.
     pub models: Vec<String>,
     /// The longest reply, in tokens.
     pub max_reply: u64,
@@ -48,7 +48,6 @@ pub enum RelayError {
     Log {
         /// The directory.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// A provider cannot be reached so.

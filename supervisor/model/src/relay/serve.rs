@@ -46,7 +46,7 @@ const UNDER_WAY: usize = 16;
 /// The longest body: what the Messages API takes.
 const MOST_BODY: usize = 32 * 1000 * 1000;
 
-/// A body that is longer is understood beside the others' bytes.
+/// Length above which a body is parsed on a blocking thread, so that other clients do not wait.
 const LONG_BODY: usize = 64 << 10;
 
 /// The time that a client has for the head of a request, and for its body.

@@ -28,7 +28,6 @@ pub enum PlaceError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// The directory is somebody else's, who could put another socket there.
@@ -49,7 +48,6 @@ pub enum PlaceError {
     Listen {
         /// The socket or the address.
         path: String,
-        /// The cause.
         source: io::Error,
     },
     /// The address is not of this machine alone.

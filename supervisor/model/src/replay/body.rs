@@ -19,7 +19,7 @@ pub(super) struct ReplyBody {
     waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
     end: ReplyEnd,
-    /// What was sent before a cut had its chance to leave.
+    /// True if the part before a cut had time to leave.
     flushed: bool,
 }
 

@@ -13,7 +13,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// No replies yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -30,7 +29,6 @@ impl Script {
         self.push(Reply::error(status, kind, message))
     }
 
-    /// Any reply.
     #[must_use]
     pub fn push(mut self, reply: Reply) -> Self {
         self.replies.push_back(reply);

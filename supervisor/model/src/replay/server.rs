@@ -82,12 +82,12 @@ impl ReplayServer {
         lock(&self.state).requests.clone()
     }
 
-    /// How many connections were made.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         lock(&self.state).connections
     }
 
-    /// How many replies of the script were not asked for.
+    /// Returns the number of unused replies of the script.
     pub fn remaining(&self) -> usize {
         lock(&self.state).replies.len()
     }

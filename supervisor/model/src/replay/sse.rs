@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-/// A content block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     /// Text, streamed a word at a time.
@@ -13,14 +12,11 @@ pub enum Block {
     Thinking {
         /// The text.
         text: String,
-        /// The signature.
         signature: String,
     },
-    /// A tool call.
     ToolUse {
         /// The model's id of the call.
         id: String,
-        /// The tool's name.
         name: String,
         /// The arguments as JSON text; any text goes.
         input: String,

@@ -39,11 +39,10 @@ impl TakenKeys {
 /// A key that was in the environment.
 #[derive(Clone, Debug)]
 pub struct TakenKey {
-    /// The key.
     pub secret: SecretString,
     /// The variable that held it.
     pub variable: &'static str,
-    /// How it is sent.
+    /// Header of the key.
     pub credential: Credential,
 }
 

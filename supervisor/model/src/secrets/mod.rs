@@ -20,31 +20,29 @@ pub use harden::AUTH_TOKEN;
 pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
-/// How a key is sent, where the API leaves a choice (WIRE R1: in one header or the other, never both).
+/// Header of a key, where the API leaves a choice (WIRE R1: in one header or the other, never both).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Credential {
     /// In the API's own header: `x-api-key` for the Messages API.
     #[default]
     ApiKey,
-    /// As `authorization: Bearer`: what many gateways take.
+    /// As `authorization: Bearer`: accepted by many gateways.
     Bearer,
 }
 
 /// A key and where it came from.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
-    /// The key.
     pub secret: SecretString,
     /// The variable or file, for error messages.
     pub origin: String,
-    /// How it is sent.
+    /// Header of the key.
     pub credential: Credential,
 }
 
-/// Why there is no key.
+/// Reason that there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// None was found.
     #[error(
         "no API key found\n  hint: set {variable}, or put the key into {} (mode 0600). No key yet? Try: bailiwick demo",
         shell_word(.file)
@@ -60,7 +58,6 @@ pub enum KeyError {
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Its mode.
         mode: u32,
     },
     /// The key file belongs to somebody else.
@@ -70,7 +67,6 @@ pub enum KeyError {
     Foreign {
         /// The file.
         file: PathBuf,
-        /// Its owner.
         owner: u32,
     },
     /// The key file cannot be read.

@@ -24,11 +24,11 @@ pub struct Redactor {
     held: Vec<u8>,
 }
 
-/// How much of a text spells something.
+/// Extent to which a text spells a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelled {
     Not,
-    /// As far as the text goes.
+    /// The text ends within the secret.
     Begun,
     /// In so many bytes.
     Whole(usize),
@@ -55,7 +55,6 @@ impl Redactor {
         into_text(self.push(piece.as_bytes()))
     }
 
-    /// The rest.
     pub fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
@@ -100,10 +99,10 @@ impl Redactor {
     }
 }
 
-/// What was found in a text.
+/// Result of a search in a text.
 struct Mended {
     found: bool,
-    /// Where the secret begins that may go on in the next piece.
+    /// Start of a secret that may continue in the next piece.
     open: Option<usize>,
 }
 

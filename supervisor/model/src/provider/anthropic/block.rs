@@ -35,7 +35,7 @@ pub(super) struct OpenBlock {
     signature: Option<String>,
 }
 
-/// What a block is.
+/// Kind of a block.
 #[derive(Clone)]
 enum View {
     Text,
@@ -45,10 +45,9 @@ enum View {
     Other(String),
 }
 
-/// How a block came to its end.
+/// End of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEnd {
-    /// It was closed.
     Closed,
     /// The reply ended first.
     CutOff,
@@ -90,7 +89,7 @@ impl OpenBlock {
         })
     }
 
-    /// What is reported when the block starts: a tool call, or text that stands in the start already.
+    /// Returns the event of the block's start: a tool call, or text that is part of the start.
     pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
         match &self.view {
             View::ToolUse { id, name } => {
@@ -191,7 +190,7 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// What the tool input is; also puts into the block what is echoed of it.
+    /// Returns the tool input; also puts its echo into the block.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
@@ -239,7 +238,7 @@ impl OpenBlock {
     }
 }
 
-/// What goes back to the model: one line, and nothing that a request must not hold.
+/// Returns the form for the model: one line, without anything that a request must not hold.
 fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(without_lone_halves(one_line(json)))
 }

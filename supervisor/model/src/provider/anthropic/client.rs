@@ -55,7 +55,7 @@ impl Anthropic {
         Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise, RULES) })
     }
 
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         self.endpoint.notices()
     }

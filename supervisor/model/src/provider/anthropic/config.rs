@@ -27,10 +27,9 @@ impl ApiVersion {
     }
 }
 
-/// How the API is reached and spoken.
+/// Settings of the API and its connection.
 #[derive(Debug)]
 pub struct AnthropicConfig {
-    /// How it is reached.
     pub connection: Connection,
     /// The version of the API.
     pub version: ApiVersion,

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::provider::Message;
 use crate::provider::messages::MessageText;
 
-/// How many blocks before a marker the API looks for something that it kept.
+/// Number of blocks before a marker in which the API looks for a kept prefix.
 const LOOK_BACK: usize = 20;
 
 /// The messages of a request that are marked at their end, by their index.
@@ -40,7 +40,7 @@ impl CachePlaces {
         Self([newest, before, spare])
     }
 
-    /// Whether the message at this index is marked.
+    /// True if the message at this index is marked.
     pub(super) fn contains(self, index: usize) -> bool {
         self.0.contains(&Some(index))
     }

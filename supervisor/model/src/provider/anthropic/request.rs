@@ -12,7 +12,7 @@ use crate::provider::{
     CacheLifetime, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// What marks the end of a prefix that the provider shall keep, within the messages.
+/// Marks, within the messages, the end of a prefix that the provider keeps.
 pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 /// The API's limit of a request (R2).
@@ -84,8 +84,8 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// `thinking`, if something is said of it. A budget is within the API's bounds, whatever was asked for: there is none
-/// where the reply has no room for it.
+/// Returns `thinking`, if it is configured. A budget is forced into the API's bounds: `None` if the reply has
+/// no room for it.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,
@@ -101,7 +101,8 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// WIRE 0.1: since 2026-10-21 the API takes no sampling parameters, not even their defaults; before, none beside thinking.
+/// WIRE 0.1: since 2026-10-21 the API accepts no sampling parameters, not even their defaults; before, none
+/// together with thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

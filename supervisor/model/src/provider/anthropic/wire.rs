@@ -32,7 +32,6 @@ pub(super) const DELTAS: [&str; 7] = [
     "compaction_delta",
 ];
 
-/// Any event.
 #[derive(Deserialize)]
 pub(super) struct AnthropicEvent<'a> {
     #[serde(borrow, rename = "type")]
@@ -108,7 +107,7 @@ pub(super) struct AnthropicMessage<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// What is read of a block when it starts.
+/// Fields of a block's start.
 #[derive(Deserialize)]
 pub(super) struct AnthropicReplyBlock<'a> {
     #[serde(rename = "type")]
@@ -137,7 +136,7 @@ pub(super) struct FallbackModel {
     pub(super) model: String,
 }
 
-/// What a `stop_details` says for people.
+/// Text of `stop_details` for people.
 #[derive(Deserialize)]
 pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,

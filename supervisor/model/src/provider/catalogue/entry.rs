@@ -8,7 +8,7 @@ use super::{Api, Facts, ThinkingKind};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// What one source says of a model; what it does not say, another one may.
+/// Facts about a model from one source; another source may have the missing ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The API that it is asked by.
@@ -19,13 +19,13 @@ pub struct Entry {
     pub context: Option<u64>,
     /// The most tokens of a reply.
     pub max_output: Option<u32>,
-    /// What it costs.
+    /// Prices of the model.
     pub prices: Option<Prices>,
-    /// How it is told to think.
+    /// Way of configuring its thinking.
     pub thinking: Option<ThinkingKind>,
     /// The levels of effort that it knows.
     pub effort: Option<Vec<Effort>>,
-    /// Whether it sees pictures.
+    /// True if it accepts pictures.
     pub images: Option<bool>,
 }
 

@@ -6,7 +6,7 @@ use super::Entry;
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// What holds of a model.
+/// Facts about a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The API that it is asked by.
@@ -17,13 +17,13 @@ pub struct Facts {
     pub context: u64,
     /// The most tokens of a reply.
     pub max_output: u32,
-    /// What it costs, where that is known.
+    /// Prices, where they are known.
     pub prices: Option<Prices>,
-    /// How it is told to think.
+    /// Way of configuring its thinking.
     pub thinking: ThinkingKind,
     /// The levels of effort that it knows; absent where nobody knows which.
     pub effort: Option<Vec<Effort>>,
-    /// Whether it sees pictures.
+    /// True if it accepts pictures.
     pub images: bool,
 }
 
@@ -38,10 +38,9 @@ pub enum Api {
     Responses,
 }
 
-/// How a model is told to think.
+/// Ways of configuring a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingKind {
-    /// It is not.
     None,
     /// With a budget of tokens.
     Budget,
@@ -50,7 +49,7 @@ pub enum ThinkingKind {
 }
 
 impl Facts {
-    /// What these say together, the most binding first.
+    /// Merges these entries, the most binding first.
     pub fn of(entries: &[&Entry]) -> Self {
         let preset = Self::default();
         Self {
@@ -66,8 +65,8 @@ impl Facts {
     }
 }
 
-/// What is taken of a model that nobody knows. A window of 128,000 tokens is what most servers offer; one that is smaller
-/// says so when it is full.
+/// Facts for an unknown model. Most servers offer a window of 128,000 tokens; a smaller one reports an error
+/// when it is full.
 impl Default for Facts {
     fn default() -> Self {
         Self {
@@ -88,7 +87,6 @@ fn first<T>(entries: &[&Entry], fact: impl Fn(&Entry) -> Option<T>) -> Option<T>
 }
 
 impl Api {
-    /// Every API.
     pub const ALL: [Self; 3] = [Self::Messages, Self::Chat, Self::Responses];
 
     /// The word for it.
@@ -102,7 +100,6 @@ impl Api {
 }
 
 impl ThinkingKind {
-    /// Every kind.
     pub const ALL: [Self; 3] = [Self::None, Self::Budget, Self::Adaptive];
 
     /// The word for it.

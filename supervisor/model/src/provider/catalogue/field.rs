@@ -11,19 +11,18 @@ use crate::provider::anthropic::ApiVersion;
 /// Something that a file may say of a model.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name.
     pub name: &'static str,
-    /// What stands there, in words.
+    /// Expected form, in words.
     pub expected: &'static str,
-    /// What it is for, in a sentence.
+    /// Purpose, in a sentence.
     pub about: &'static str,
     /// Reads it; nothing where it is not what is expected.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
-    /// What an entry says of it, as it stands in a file.
+    /// Returns the value of an entry in the form of a file.
     pub shown: fn(&Entry) -> Option<String>,
 }
 
-/// What is wrong with something that a file says of a model.
+/// Fault of a fact in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFact {
     /// There is no such field.

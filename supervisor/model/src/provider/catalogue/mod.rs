@@ -29,7 +29,7 @@ static ENTRIES: LazyLock<Vec<(Pattern, Entry)>> = LazyLock::new(|| {
     })
 });
 
-/// What comes with the program of this model, the most binding first.
+/// Returns the program's entries for this model, the most binding first.
 pub fn built_in(model: &str) -> Vec<&'static Entry> {
     matching(ENTRIES.iter(), model)
 }

@@ -10,12 +10,11 @@ impl Pattern {
         Self(text.to_owned())
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// How closely it fits a model, if at all: the more, the closer.
+    /// Returns the closeness to a model, if it fits: the higher, the closer.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),
@@ -25,7 +24,7 @@ impl Pattern {
     }
 }
 
-/// What is said of a model, the closest first.
+/// Returns the entries that fit a model, the closest first.
 pub fn matching<'a, T>(said: impl IntoIterator<Item = &'a (Pattern, T)>, model: &str) -> Vec<&'a T> {
     let mut found: Vec<_> =
         said.into_iter().filter_map(|(pattern, said)| Some((pattern.closeness(model)?, said))).collect();

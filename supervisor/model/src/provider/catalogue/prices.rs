@@ -5,7 +5,7 @@ use toml_edit::{Item, TableLike, Value};
 
 use super::field::positive;
 
-/// What stands there, in words.
+/// Expected form, in words.
 pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, \
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";
@@ -14,7 +14,7 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 
-/// Prices, if that is what stands there.
+/// Returns the prices, if the item has their form.
 pub(super) fn read(item: &Item) -> Option<Prices> {
     let table = item.as_table_like()?;
     let long = match table.get(LONG) {

@@ -20,7 +20,7 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// Each message of the model has some; a blank stands where there was none.
+    /// Each message of the model has some; a blank replaces absent ones.
     Everywhere,
 }
 

@@ -16,7 +16,7 @@ use crate::provider::decode::{Events, violation};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent, tool_name};
 
-/// How a reply ended.
+/// End of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The model was done.
@@ -91,7 +91,7 @@ impl ChatCalls {
         Ok(())
     }
 
-    /// Where the call is that a delta goes on with, if it does not begin one.
+    /// Returns the position of the call that a delta continues, if it does not start one.
     fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
         match (index, id) {
@@ -105,7 +105,6 @@ impl ChatCalls {
         }
     }
 
-    /// Ends all calls.
     pub(super) fn close(&mut self, end: End, events: &mut Events) -> Result<(), ProviderError> {
         for call in std::mem::take(&mut self.calls) {
             let index = call.block;

@@ -48,7 +48,7 @@ impl OpenAiChat {
         Ok(Self { endpoint, messages: Box::new(messages), server, lessons: Lessons::default() })
     }
 
-    /// What a person should know: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         self.endpoint.notices()
     }
@@ -99,7 +99,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// How many calls of the conversation have their result: all of them (R4).
+/// Counts the calls of the conversation with a result: all of them (R4).
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

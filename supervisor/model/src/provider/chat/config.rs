@@ -23,12 +23,11 @@ pub enum ReplyLimit {
     MaxCompletionTokens,
 }
 
-/// How the API is reached and spoken.
+/// Settings of the API and its connection.
 #[derive(Debug)]
 pub struct Config {
-    /// How it is reached.
     pub connection: Connection,
-    /// How the reply is bounded, if not as the host is known to want it.
+    /// Parameter that limits the reply, if not the host's known one.
     pub reply_limit: Option<ReplyLimit>,
 }
 
@@ -52,16 +51,16 @@ impl Config {
     }
 }
 
-/// What is known of a server by its address.
+/// Facts about a server, known by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChatServer {
     /// The endpoint below its base URL.
     pub(super) path: &'static str,
-    /// How the reply is bounded.
+    /// Parameter that limits the reply.
     pub(super) reply_limit: ReplyLimit,
     /// The ids of calls that it takes.
     pub(super) ids: IdForm,
-    /// Whether it takes `stream_options`. Without them most servers send no usage.
+    /// True if it accepts `stream_options`. Without them most servers send no usage.
     pub(super) takes_stream_options: bool,
     /// True if it wants the reasoning of a model that thinks back in each of its messages.
     pub(super) wants_reasoning: bool,
@@ -95,8 +94,8 @@ impl ChatServer {
     }
 }
 
-/// Base URLs of this API are told with their version or without it. One that names a version anywhere is complete:
-/// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
+/// Base URLs of this API are given with their version or without it. One that has a version anywhere is
+/// complete: `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
     if socket_path(base).is_some() {
         return "/v1/chat/completions";

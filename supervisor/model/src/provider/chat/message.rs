@@ -62,7 +62,8 @@ fn picture(image: &Image) -> ChatPart<'_> {
     ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
-/// The blocks of a reply as the one message that they came in. A message without text and calls is none.
+/// Joins the blocks of a reply into the one message that they came from. `None` for a message without text
+/// and calls.
 fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
@@ -117,7 +118,7 @@ fn push(json: &mut Vec<u8>, message: &impl Serialize) -> Result<(), serde_json::
     serde_json::to_writer(json, message)
 }
 
-/// What a block may hold; see the module's documentation.
+/// Fields of a block; see the module's documentation.
 #[derive(Deserialize)]
 struct ChatBlock<'a> {
     #[serde(borrow, rename = "type")]
@@ -187,7 +188,7 @@ enum ChatPart<'a> {
     ImageUrl { image_url: Url },
 }
 
-/// Where a picture is: in the text itself.
+/// Address of a picture: the data themselves.
 #[derive(Serialize)]
 struct Url {
     url: String,

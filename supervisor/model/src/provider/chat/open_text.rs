@@ -7,10 +7,10 @@ use crate::provider::decode::Events;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 
-/// What a text is.
+/// Kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// What the model says.
+    /// Answer of the model.
     Said,
     /// Its reasoning, and the member that brought it, where that one goes back.
     Reasoning(Option<&'static str>),
@@ -28,13 +28,11 @@ impl OpenText {
         Self { index, kind, text: Joined::default() }
     }
 
-    /// Adds a piece.
     pub(super) fn push(&mut self, piece: &Piece<'_>, events: &mut Events) {
         let added = self.text.push(piece);
         events.extend(delta(self.index, self.kind, added));
     }
 
-    /// Ends the block.
     pub(super) fn close(mut self, events: &mut Events) -> Result<(), serde_json::Error> {
         let added = self.text.finish();
         events.extend(delta(self.index, self.kind, added));

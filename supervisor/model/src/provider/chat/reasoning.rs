@@ -24,10 +24,10 @@ pub(super) struct Details {
 }
 
 struct Item {
-    /// As it came, as long as nothing was added.
+    /// The original, as long as nothing was added.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// What is joined: putting it into the members with each piece would be quadratic.
+    /// The joined texts: adding each piece to the members would be quadratic.
     texts: [String; 2],
 }
 
@@ -65,7 +65,7 @@ impl Item {
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
-    /// Whether a piece continues this item: readable reasoning of the same type, place and id.
+    /// True if a piece continues this item: readable reasoning of the same type, place and id.
     fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");

@@ -14,7 +14,7 @@ use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, inval
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// How deep lists of parts are read: Mistral's reasoning is a list within a list.
+/// Depth up to which lists of parts are read: Mistral's reasoning is a list within a list.
 const DEEPEST_PART: usize = 2;
 
 /// Decodes one reply.
@@ -33,7 +33,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// Whether a second reply to the request was told of.
+    /// True if a second reply to the request was reported.
     told_of_others: bool,
 }
 

@@ -4,8 +4,8 @@ use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// What a `usage` says, if it is one. Prompt tokens include those from and for the cache; each server has its own place
-/// for them.
+/// Reads a `usage`, if it is one. Prompt tokens include those from and for the cache; each server has its own
+/// place for them.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));

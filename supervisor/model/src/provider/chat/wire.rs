@@ -52,14 +52,14 @@ pub(super) struct Choice<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) delta: Option<ChatDelta<'a>>,
-    /// What a whole reply has instead; some send both, and then the message holds what came already.
+    /// Message of a whole reply; some servers send both, and then the message repeats the deltas.
     #[serde(borrow)]
     pub(super) message: Option<ChatDelta<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
 }
 
-/// What is new, or a whole message.
+/// Addition to a message, or a whole one.
 #[derive(Deserialize)]
 pub(super) struct ChatDelta<'a> {
     /// A string, null, or a list of parts.
@@ -75,12 +75,12 @@ pub(super) struct ChatDelta<'a> {
     pub(super) refusal: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
-    /// What was there before `tool_calls`.
+    /// Predecessor of `tool_calls`.
     #[serde(borrow)]
     pub(super) function_call: Option<Function<'a>>,
 }
 
-/// What is new of a tool call.
+/// Addition to a tool call.
 #[derive(Default, Deserialize)]
 pub(super) struct CallDelta<'a> {
     pub(super) index: Option<u64>,
@@ -88,7 +88,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
-    /// What a server wants back with the call: Google's signatures of thoughts.
+    /// Content that the server wants back with the call: Google's signatures of thoughts.
     #[serde(borrow)]
     pub(super) extra_content: Option<&'a RawValue>,
 }

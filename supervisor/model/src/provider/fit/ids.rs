@@ -29,11 +29,11 @@ pub(super) struct NamedCall {
     pub(super) wire: String,
 }
 
-/// The ids of a request: each stands once.
+/// The ids of a request: each occurs once.
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
-    /// How often an id of this shape was wanted.
+    /// Number of requests for an id of this shape.
     wanted: HashMap<String, usize>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) use ids::IdForm;
 
 use super::{Message, ProviderKind, UserBlock, calls_of};
 
-/// How many messages are kept before the first look for dead ones.
+/// Number of messages that are kept before the first search for dead ones.
 const FIRST_SWEEP: usize = 256;
 
 /// The text before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.

@@ -27,7 +27,7 @@ pub(super) struct OpenItem {
 
 /// An item that is done.
 pub(super) struct ClosedItem {
-    /// What stands in the history; nothing for an item that the API would not take back.
+    /// Entry of the history; `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,
     /// The words in which the model refused, if it did.
     pub(super) refusal: Option<String>,
@@ -57,7 +57,6 @@ impl OpenItem {
         Ok(item)
     }
 
-    /// Adds a delta.
     pub(super) fn push(&mut self, index: usize, kind: &str, piece: &Piece<'_>, events: &mut Events) {
         match kind {
             wire::TEXT_DELTA | wire::REFUSAL_DELTA => show_text(index, self.text.push(piece), events),
@@ -218,10 +217,10 @@ impl OpenItem {
     }
 }
 
-/// What parts a summary is made of are paragraphs.
+/// Separator of a summary's parts: they are paragraphs.
 const PARAGRAPH: &str = "\n\n";
 
-/// A block as it stands in the history.
+/// A block in the form of the history.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Echo<'a> {
@@ -240,7 +239,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Of any other kind: carried, never interpreted.
+    /// Any other kind: carried, never interpreted.
     OutputItem {
         item: &'a RawValue,
     },
@@ -276,7 +275,7 @@ fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> 
     }
 }
 
-/// What of the whole was not shown. Where something else was shown than came in the end, nothing is repeated.
+/// Returns the part of the whole that was not shown; nothing if the shown text differs from the final one.
 fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }

@@ -93,7 +93,7 @@ fn picture<'a>(image: &Image) -> ResponsesInputPart<'a> {
 #[derive(Deserialize)]
 struct ResponsesBlock<'a> {
     r#type: String,
-    /// What this API sent.
+    /// Item of this API.
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     text: Option<String>,
@@ -135,13 +135,13 @@ fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::
     serde_json::to_string(&item).map(Some)
 }
 
-/// What decides whether a reasoning item can be sent.
+/// Fields that decide whether a reasoning item can be sent.
 #[derive(Deserialize)]
 struct ReasoningItem {
     encrypted_content: Option<String>,
     #[serde(default)]
     content: Option<Vec<serde::de::IgnoredAny>>,
-    /// Whose reasoning a gateway hands on.
+    /// Vendor of the reasoning behind a gateway.
     format: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl ReasoningItem {
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// Whether it stands before what it led to. A gateway puts that of some models behind it.
+    /// True if it precedes the items that it led to. A gateway puts that of some models behind them.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }

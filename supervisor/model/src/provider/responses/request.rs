@@ -9,7 +9,7 @@ use crate::provider::{
     Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// What brings reasoning along in a form that the server understands again.
+/// Asks for reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
 /// Models that do not reason, by the beginning of their names. They refuse a request that asks for reasoning: "Encrypted
@@ -56,7 +56,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// Whether a model reasons, as far as its name tells; a gateway puts the vendor before it.
+/// True if a model reasons, as far as its name shows; a gateway puts the vendor before it.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
@@ -94,7 +94,7 @@ struct ResponsesTool<'a> {
     strict: bool,
 }
 
-/// What is said of reasoning, if anything is. This API knows no budgets.
+/// Settings of reasoning, if there are any. This API has no budgets.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,19 +13,18 @@ use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, inval
 use crate::provider::unknown::Unknown;
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, StreamEvent};
 
-/// Decodes one reply.
 #[derive(Default)]
 pub struct ResponsesDecoder {
     phase: ResponsesPhase,
     open: BTreeMap<usize, OpenItem>,
     /// Items that are done: their index cannot come again.
     closed: BTreeSet<usize>,
-    /// Where an item is, for servers that name it by its id alone.
+    /// Positions of items, for servers that name an item by its id alone.
     indices: HashMap<String, usize>,
     /// Kinds of events that this version does not know.
     unknown: Unknown,
     envelope: Envelope,
-    /// Whether an item that is done is a tool call.
+    /// True if a finished item is a tool call.
     has_called: bool,
     /// The words in which the model refused.
     refusal: Option<String>,
@@ -122,8 +121,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Whether an event tells of another response than the one at hand (S9). llama.cpp's server begins the same one again
-    /// before every delta if the first token is not a whole character.
+    /// True if an event belongs to another response than the current one (S9). llama.cpp's server starts the
+    /// same one again before every delta if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
@@ -254,7 +253,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// What the stream did not bring, the response does: all items, or the ends of those that are open.
+    /// Adds the parts of the response that the stream lacked: all items, or the ends of the open ones.
     fn take_output(&mut self, output: Vec<&RawValue>, events: &mut Events) -> Result<(), ProviderError> {
         let nothing_came = self.open.is_empty() && self.closed.is_empty();
         for (position, raw) in output.into_iter().enumerate() {

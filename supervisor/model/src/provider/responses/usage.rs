@@ -3,7 +3,7 @@
 use protocol::event::TokenUsage;
 use serde_json::Value;
 
-/// What a `usage` says. The input includes what came from a cache and what went into it; reasoning is part of the output.
+/// Reads a `usage`. The input includes cached tokens, read and written; reasoning is part of the output.
 pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
     let tokens = |path| usage.and_then(|usage| usage.pointer(path)).and_then(Value::as_u64).unwrap_or(0);
     let cache_read = tokens("/input_tokens_details/cached_tokens");

@@ -57,12 +57,11 @@ pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 /// A piece of a call's arguments.
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
-/// Any event.
 #[derive(Deserialize)]
 pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    /// Which item it is about; some servers name the item by its id alone.
+    /// Index of the item; some servers name the item by its id alone.
     pub(super) output_index: Option<usize>,
     #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
@@ -93,17 +92,17 @@ pub(super) struct Response<'a> {
     pub(super) incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Of any shape: numbers that are none count as nothing.
+    /// Of any shape: invalid numbers count as zero.
     pub(super) usage: Option<Value>,
 }
 
-/// Why a response is incomplete.
+/// Reason that a response is incomplete.
 #[derive(Deserialize)]
 pub(super) struct IncompleteDetails {
     pub(super) reason: Option<String>,
 }
 
-/// What every item has.
+/// Fields that every item has.
 #[derive(Deserialize)]
 pub(super) struct ResponsesItem<'a> {
     #[serde(borrow, rename = "type")]

@@ -10,7 +10,6 @@ use super::rule::{Member, RelayRule, may, must};
 /// The most messages and parts of a request.
 const MANY: usize = 100_000;
 
-/// The most tools.
 const TOOLS: usize = 256;
 
 const SYSTEM: &[Member] = &[must("role", Text), must("content", Text)];

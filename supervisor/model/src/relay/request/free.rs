@@ -7,10 +7,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// The deepest nesting.
 const DEEPEST: usize = 48;
 
-/// Its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
     /// An object of arguments, which the model wrote.
@@ -19,7 +17,7 @@ pub(super) enum Free {
     Schema,
 }
 
-/// Checks that it is an object, no name stands twice in it, and it is not too deep.
+/// Checks that it is an object without duplicate names, and not too deep.
 pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());

@@ -46,7 +46,6 @@ const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", 
 pub(super) struct Refused {
     /// Its place: `tools[0].type`.
     pub(super) field: String,
-    /// The reason.
     pub(super) why: String,
 }
 
@@ -60,9 +59,8 @@ impl fmt::Display for Refused {
 pub(super) struct RequestBounds<'a> {
     /// Gives the facts about a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
-    /// The models that may be asked; every one with a price where there are none.
+    /// The permitted models; if empty, every model with a price.
     pub(super) models: &'a [String],
-    /// The longest reply.
     pub(super) max_reply: u64,
     /// The form of chat completions that the server takes.
     pub(super) chat: Form,
@@ -107,7 +105,6 @@ impl RelayEstimate {
         Self { prompt, output, cost }
     }
 
-    /// All tokens.
     pub(super) const fn tokens(&self) -> u64 {
         self.prompt.saturating_add(self.output)
     }

@@ -10,7 +10,6 @@ use super::rule::{Member, RelayRule, may, must};
 /// The most items and parts of a request.
 const MANY: usize = 100_000;
 
-/// The most tools.
 const TOOLS: usize = 256;
 
 const STATUS: RelayRule = ByKind(&[Null, Word(&["in_progress", "completed", "incomplete"])]);

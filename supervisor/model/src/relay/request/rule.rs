@@ -19,23 +19,18 @@ const SHOWN: usize = 60;
 /// The values that may stand in a place.
 #[derive(Debug)]
 pub(super) enum RelayRule {
-    /// Any text.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
     /// One of these two, and no other.
     Is(bool),
-    /// True or false.
     Bool,
-    /// The value `null`.
     Null,
     /// A whole number that is not negative.
     Count,
-    /// This number alone.
     Exactly(u64),
     /// A number from the one to the other.
     Between(f64, f64),
-    /// Bytes in base64.
     Base64,
     /// A picture as a URL that holds it.
     PictureUrl,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::provider::ProviderKind;
 
-/// Parts of the APIs that reach the network, other clients, or other prices; each with the place at which it stands.
+/// Parts of the APIs that reach the network, other clients, or other prices; each with its position.
 pub(super) fn features(kind: ProviderKind) -> Vec<(&'static str, Value)> {
     let url = json!("https://x.example/a.png");
     match kind {
