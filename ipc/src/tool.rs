@@ -137,7 +137,7 @@ pub struct ShellExec {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
-    /// What the standing rights allow.
+    /// Access of the standing rights.
     #[default]
     Standing,
     /// Reading only: no write right but a temp directory of its own, and no network.

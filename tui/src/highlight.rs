@@ -17,7 +17,6 @@ pub(crate) const TOGETHER: usize = 60;
 /// The longest line that is read, in bytes: a grammar can take long for one, and code that people read has none.
 const LONGEST: usize = 300;
 
-/// The longest name of a language.
 const NAME: usize = 32;
 
 /// The most grammars that a session uses: each takes five to twenty mebibytes once its expressions are compiled.
@@ -25,7 +24,6 @@ const GRAMMARS_USED: usize = 4;
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
-/// The names of the grammars in use.
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Grammars of fifty mebibytes, and a smaller one that reads the same code well enough; grammars of logs, which take long.
@@ -61,26 +59,22 @@ pub(crate) type Kinds = Vec<(Range<usize>, Ink)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeToRead {
     pub(crate) place: Place,
-    /// A number that no other has.
+    /// A unique number.
     pub(crate) number: u64,
     pub(crate) unread: Unread,
 }
 
-/// Lines that have been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeRead {
     pub(crate) place: Place,
     pub(crate) number: u64,
-    /// The kinds of text in each line.
     pub(crate) kinds: Vec<Kinds>,
     /// State for the lines that follow; `None` where they cannot be read.
     pub(crate) readers: Option<Readers>,
 }
 
-/// The part that shows the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In a transcript, by block and part.
     Transcript(AgentId, usize, usize),
     /// In a request, by its number and part.
     Card(u64, usize),
@@ -99,7 +93,6 @@ pub(crate) struct Unread {
 /// The readers of the text before a change, and of the one after it; code alone has the one after it.
 pub(crate) type Readers = Box<[Reader; 2]>;
 
-/// The text that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Before,
@@ -144,7 +137,6 @@ fn readers_read([before, after]: &mut [Reader; 2], side: Side, line: &str) -> Op
     }
 }
 
-/// Code that is read line by line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reader {
     state: ParseState,

@@ -6,7 +6,6 @@ use similar::TextDiff;
 /// Names of models that a session may change to; a trailing `*` matches any ending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModels {
-    /// From the settings.
     pub set: Vec<String>,
     /// From the catalogue, for the same provider.
     pub catalogue: Vec<String>,

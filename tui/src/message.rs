@@ -27,7 +27,6 @@ pub enum Msg {
     Wheel(i16),
     /// The terminal has so many columns and rows.
     Resize(u16, u16),
-    /// The core said something.
     Core(UiEvent),
     /// Time passed: what [`next_tick`](crate::next_tick) asked for.
     Tick,
@@ -49,7 +48,6 @@ pub enum Msg {
     },
     /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; the reason for a failure.
     PromptEdited(Result<Option<String>, String>),
-    /// The outcome of [`Action::Read`].
     CodeRead(CodeRead),
     /// The outcome of [`Action::ReadLog`].
     LogRead(Result<LogRows, String>),
@@ -66,13 +64,11 @@ pub enum Msg {
 /// The reason for which the person is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A request waits for an answer.
     Approval,
     /// A denied command may run again, if the person allows it.
     Denial,
     /// The session waits for space on the disk.
     Paused,
-    /// The turn is over.
     TurnOver,
 }
 
@@ -92,14 +88,11 @@ impl Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
     Answer,
-    /// The last code of it.
     Code,
-    /// The line that was found.
     Line,
 }
 
 impl Copied {
-    /// The words for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Answer => "the last answer",
@@ -109,10 +102,8 @@ impl Copied {
     }
 }
 
-/// Something to be done outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Tell the core something about an agent.
     User(AgentId, UserActionKind),
     /// Read this picture of the user's; [`Msg::Attached`] brings it.
     Attach(PathBuf),
@@ -121,7 +112,6 @@ pub enum Action {
         /// The agent that asks for the approval.
         agent: AgentId,
         id: ApprovalId,
-        /// The bytes of the plan.
         markdown: String,
     },
     /// Hand the terminal to an editor with the message that is being written; [`Msg::PromptEdited`] brings the text, after

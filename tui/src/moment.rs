@@ -24,7 +24,6 @@ impl UiTime {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The point so much later.
     #[must_use]
     pub const fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration))

@@ -10,7 +10,6 @@ pub(crate) const AROUND: u16 = 4;
 /// The rows of the screen for each row of the list.
 pub(crate) const TALL: u16 = 2;
 
-/// The most characters that can be typed.
 const LONGEST: usize = 200;
 
 /// A row. Its texts may be anybody's: they are made safe where they are drawn.
@@ -23,12 +22,11 @@ pub struct PickerRow {
     pub is_near: bool,
 }
 
-/// The outcome of a picker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
     /// The row at this place among those that were given.
     Row(usize),
-    /// None: the person left.
+    /// The person left.
     Nothing,
 }
 
@@ -105,7 +103,7 @@ impl Picker {
         self.find();
     }
 
-    /// The screen has another size.
+    /// Adapts to another size of the screen.
     pub const fn resize(&mut self, size: (u16, u16)) {
         self.capabilities.size = size;
     }

@@ -13,7 +13,6 @@ use crate::known_models::KnownModels;
 #[derive(Clone, Debug)]
 pub struct Start {
     pub project: WirePath,
-    /// The activity of the agent.
     pub activity: Activity,
     /// Handling of calls beyond the standing rights.
     pub mode: ApprovalMode,
@@ -41,27 +40,20 @@ pub struct Start {
 /// The origins of settings as a person reads them: `default`, `--mode`, `config.toml:3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {
-    /// Flag or setting of the approval mode.
     pub mode: String,
-    /// Flag or setting of the network.
     pub net: String,
-    /// Flag or setting of the write roots.
     pub write: String,
     /// Flag or setting that asks before every command.
     pub confirm_shell: String,
 }
 
-/// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Its colours.
     pub colour: Colour,
-    /// The colours that go with it.
     pub theme: ThemeName,
     pub size: (u16, u16),
 }
 
-/// The colours of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// None, or the user wants none (`NO_COLOR`): bold, dim, underlined and reversed have to do.
@@ -72,13 +64,10 @@ pub enum Colour {
     Exact,
 }
 
-/// The name of a choice of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThemeName {
-    /// For a dark background.
     #[default]
     Dark,
-    /// For a light background.
     Light,
     /// At least 7:1 between a text and its background, and no faint or slanted text.
     HighContrast,

@@ -18,7 +18,6 @@ pub(crate) struct Comments {
     pub sheet: CardPage,
 }
 
-/// A comment, which may be empty.
 #[derive(Debug)]
 struct Comment {
     title: String,
@@ -68,7 +67,6 @@ impl Comments {
         moved.map(|(place, _)| place).or_else(renamed)
     }
 
-    /// Chooses a step so many places further.
     pub(crate) fn choose(&mut self, by: isize) {
         self.typed = 0;
         self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
@@ -88,23 +86,21 @@ impl Comments {
         self.is_writing = true;
     }
 
-    /// Ends the writing; the text stays.
+    /// Ends the editing; the text stays.
     pub(crate) const fn end_writing(&mut self) {
         self.is_writing = false;
     }
 
-    /// The comment that is being written.
     pub(crate) fn editor(&self) -> Option<&Editor> {
         self.about.get(self.chosen).filter(|_| self.is_writing).map(|about| &about.editor)
     }
 
-    /// The comment that is being written.
     pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         let is_writing = self.is_writing;
         self.about.get_mut(self.chosen).filter(|_| is_writing).map(|about| &mut about.editor)
     }
 
-    /// The words before what is being written.
+    /// The words before the edited text.
     pub(crate) fn mark(&self) -> String {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
@@ -119,7 +115,6 @@ impl Comments {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// The number of comments.
     pub(crate) fn count(&self) -> usize {
         self.written().count()
     }

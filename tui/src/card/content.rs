@@ -48,7 +48,6 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
-/// The access that an approval gives.
 fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => allows(&params.grant, project),
@@ -112,7 +111,6 @@ pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(labelled(name, value), Look::Fact)
 }
 
-/// The text of a fact.
 pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
     SafeText::labelled(&format!("{name:<10}"), value)
 }

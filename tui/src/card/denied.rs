@@ -21,7 +21,7 @@ pub(super) const fn title(denial: &Denial) -> &'static str {
     }
 }
 
-/// The word for how sure it is.
+/// The word for the certainty.
 pub(super) const fn grade(denial: &Denial) -> &'static str {
     match denial.grade {
         Grade::Proved => "  proved",

@@ -8,7 +8,7 @@ use crate::moment::UiTime;
 /// typing when it appears keeps typing for a moment.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// When keys begin to count.
+/// Protection against keys pressed by accident.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guard {
     drawn: Option<UiTime>,
@@ -17,7 +17,6 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// The request is on the screen.
     pub(crate) fn drawn(&mut self, at: UiTime) {
         self.drawn.get_or_insert(at);
     }

@@ -6,7 +6,6 @@ use super::{Card, Menu, Stage, denied};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
 
-/// Columns between two keys.
 pub(crate) const APART: u16 = 2;
 
 /// From this width on there is room for whole sentences.
@@ -293,7 +292,6 @@ impl Keys<'_> {
     }
 }
 
-/// The word for no.
 fn no(card: &Card) -> &'static str {
     if card.key_mode() == KeyMode::Denied { "leave it" } else { "no" }
 }

@@ -45,7 +45,6 @@ pub(crate) struct Asked {
     pub id: ApprovalId,
 }
 
-/// A request for an approval.
 #[derive(Debug)]
 pub(crate) struct Card {
     pub asked: Asked,
@@ -57,7 +56,6 @@ pub(crate) struct Card {
     pub comments: Option<Comments>,
     /// The steps of its plan as the person edits them, kept while the person reads on.
     pub steps: Option<Steps>,
-    /// The number of versions of its plan.
     pub versions: usize,
     /// The person's text of its plan, while it has not taken the place of the one that is asked about.
     pub edited: Option<String>,
@@ -84,15 +82,10 @@ pub(crate) enum Stage {
     Deciding,
     /// Choosing how far an approval reaches.
     Scope(Menu),
-    /// Writing a word to the model.
     Word(Editor),
-    /// Commenting on the steps of a plan.
     Comments,
-    /// Editing the steps of a plan.
     Steps,
-    /// Comparing the versions of a plan.
     Versions(Compared),
-    /// Reading which rule asks.
     Rule(CardPage),
 }
 
@@ -101,11 +94,9 @@ pub(crate) enum Stage {
 pub(crate) enum NotYet {
     /// It is not on the screen, or was not for long enough.
     Unseen,
-    /// Its end was not on the screen.
     Unread,
     /// The person has changed its plan, and has not saved that.
     Unsaved,
-    /// Its time is up.
     Late,
 }
 
@@ -167,7 +158,7 @@ impl Card {
         self.body = CardPage::new(block, revision);
     }
 
-    /// A number that no other request has.
+    /// A unique number.
     pub(crate) const fn number(&self) -> u64 {
         self.body.revision()
     }
@@ -199,7 +190,6 @@ impl Card {
         rows.min(height.saturating_sub(1))
     }
 
-    /// The open editor.
     pub(crate) fn editor(&self) -> Option<&Editor> {
         match &self.stage {
             Stage::Word(editor) => Some(editor),
@@ -210,7 +200,6 @@ impl Card {
         }
     }
 
-    /// The open editor.
     pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         match &mut self.stage {
             Stage::Word(editor) => Some(editor),
@@ -226,7 +215,6 @@ impl Card {
         self.deadline.since(now)
     }
 
-    /// Returns the page to read now.
     pub(crate) fn sheet(&self) -> &CardPage {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
@@ -284,7 +272,7 @@ impl Card {
         is_drawn
     }
 
-    /// The key that did not count.
+    /// Returns the key that was ignored.
     pub(crate) const fn dropped(&self) -> Option<Key> {
         self.dropped
     }
@@ -300,7 +288,6 @@ impl Card {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
 
-    /// True if keys count.
     pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.deny.is_open(now)
     }
@@ -328,7 +315,6 @@ impl Card {
         self.in_sight = false;
     }
 
-    /// Checks that the request can be approved.
     pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)

@@ -10,7 +10,6 @@ use crate::model::{Look, Part};
 use crate::plan::styled;
 use crate::text::SafeText;
 
-/// The plan, every byte of it.
 pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = Part::new(SafeText::line("the plan, every byte of it:"), Look::Heading);
     std::iter::once(heading).chain(styled(&params.markdown)).collect()

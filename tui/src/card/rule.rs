@@ -17,7 +17,7 @@ pub(crate) struct InForce<'a> {
     pub mode: ApprovalMode,
     /// True if the mode was changed since the start.
     pub mode_changed: bool,
-    /// The same of the network.
+    /// True if the session changed its network.
     pub net_changed: bool,
     pub origins: &'a Origins,
 }
@@ -32,7 +32,6 @@ impl InForce<'_> {
     }
 }
 
-/// The explanation of a request.
 pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
     let (rule, from, change) = match request {
         ServerRequest::ApplyPatchApproval(_) => files(rules),

@@ -19,7 +19,6 @@ pub(crate) struct Menu {
     /// The beginning of the command: all of it has been read.
     command: Option<SafeText>,
     pub sheet: CardPage,
-    /// The pattern that is being edited.
     pub editing: Option<Editor>,
 }
 
@@ -28,7 +27,6 @@ enum Choice {
     ExactCommand,
     ExactFiles,
     ExactCall,
-    /// The first words of the longest prefix.
     Prefix {
         words: Vec<String>,
         count: usize,
@@ -36,7 +34,6 @@ enum Choice {
     /// A part of a compound command, or all of them.
     Parts(Vec<Vec<String>>),
     Pattern(String),
-    /// All of the project.
     Project,
     GrantRoot(WirePath),
     Network,
@@ -106,7 +103,6 @@ impl Menu {
         }
     }
 
-    /// Takes what was edited.
     pub(crate) fn finish_editing(&mut self) {
         if let (Some(editor), Some(Choice::Pattern(pattern))) =
             (self.editing.take(), self.choices.get_mut(self.chosen))

@@ -6,7 +6,6 @@ use crate::model::Block;
 #[derive(Debug, Default)]
 pub(crate) struct CardPage {
     pub block: Block,
-    /// The row at the top.
     scroll: usize,
     read: bool,
     revision: u64,

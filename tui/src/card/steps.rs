@@ -28,7 +28,6 @@ impl Steps {
         Some(Self { draft, editor: None, is_new: false, remark: None, sheet: CardPage::default() })
     }
 
-    /// Begins to write the chosen field.
     pub(crate) fn write(&mut self) {
         self.editor = Some(Editor::with(self.draft.text()));
         self.is_new = false;
@@ -49,7 +48,7 @@ impl Steps {
         }
     }
 
-    /// Ends the writing, and keeps the text.
+    /// Ends the editing, and keeps the text.
     pub(crate) fn finish(&mut self) {
         let Some(editor) = self.editor.take() else { return };
         let text = editor.whole();
@@ -65,7 +64,7 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// Ends the writing without the text.
+    /// Ends the editing, and drops the text.
     pub(crate) fn give_up(&mut self) {
         if self.editor.take().is_some() && self.is_new {
             self.draft.undo();
@@ -73,12 +72,10 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// The field that is being written.
     pub(crate) const fn editor(&self) -> Option<&Editor> {
         self.editor.as_ref()
     }
 
-    /// The field that is being written.
     pub(crate) const fn editor_mut(&mut self) -> Option<&mut Editor> {
         self.editor.as_mut()
     }
@@ -88,7 +85,6 @@ impl Steps {
         self.draft.at().field != Field::Title
     }
 
-    /// The words before what is being written.
     pub(crate) fn mark(&self) -> &'static str {
         match self.draft.at() {
             DraftPlace { step: 0, .. } => "plan › ",

@@ -6,36 +6,27 @@ mod table;
 
 pub use table::TABLE;
 
-/// Situations in which a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyMode {
     /// Reading: every key is a command.
     Normal,
-    /// Writing a message.
     Insert,
-    /// Writing a command.
     Command,
-    /// Deciding on a request.
     Approval,
     /// Deciding on a command that was denied something.
     Denied,
-    /// Choosing how far an approval reaches.
     Scope,
-    /// Walking through the list of agents.
     Agents,
     /// Commenting on the steps of a plan that waits for its approval.
     Comments,
     /// Editing the steps of a plan that waits for its approval.
     Steps,
-    /// Comparing two versions of a plan.
     Versions,
     /// Reading a plan and how far its steps have come.
     Plan,
-    /// Reading the session's log.
     Log,
     /// Choosing the message that the session is taken back to.
     Rewind,
-    /// Reading the answer to a command.
     Page,
 }
 
@@ -213,7 +204,6 @@ pub enum Command {
 #[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
     pub command: Command,
-    /// Its name in the configuration.
     pub name: &'static str,
     /// Its name after `:`, where it has one.
     pub typed: Option<&'static str>,
@@ -223,12 +213,10 @@ pub struct CommandRow {
     pub about: &'static str,
 }
 
-/// The row of a command.
 pub fn row(command: Command) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.command == command)
 }
 
-/// The command of a name.
 pub fn named(name: &str) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.name == name)
 }

@@ -19,7 +19,6 @@ const fn keyed(
     CommandRow { command, name, typed: None, keys, about }
 }
 
-/// Every command.
 pub const TABLE: &[CommandRow] = &[
     typed(Command::Net, "net", "net on|off", "allow or block network access"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "ask first, allow changes in the project, or deny"),

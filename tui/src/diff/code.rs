@@ -3,15 +3,12 @@
 use super::{Diff, Kind};
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
-/// The most lines that are read.
 const MOST: usize = 2000;
 
-/// The progress of the reading.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     /// The language; none once nothing is left to be read.
     language: Option<String>,
-    /// The lines that have been read.
     read: usize,
     readers: Option<Readers>,
     /// The number under which lines are being read.

@@ -12,7 +12,6 @@ pub(super) const WIDE: usize = 140;
 /// In fewer columns they do not, however wide the screen is.
 const NARROWEST: usize = 40;
 
-/// Between before and after.
 const BETWEEN: &str = " │ ";
 
 /// The sides of a change.
@@ -91,7 +90,6 @@ impl Diff {
     }
 }
 
-/// A line in rows of one width.
 struct LaidDiff<'a> {
     line: &'a DiffLine,
     rows: Vec<Row>,

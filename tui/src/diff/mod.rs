@@ -11,14 +11,12 @@ use std::ops::Range;
 use crate::text::{Ink, SafeText};
 use code::Code;
 
-/// The change of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Diff {
     lines: Vec<DiffLine>,
     code: Code,
 }
 
-/// A line of a change.
 #[derive(Debug)]
 struct DiffLine {
     kind: Kind,
@@ -38,7 +36,6 @@ enum Kind {
     Removed,
     /// The lines between two parts of the file.
     Gap,
-    /// A remark that belongs to no line.
     Note,
 }
 
@@ -61,12 +58,10 @@ impl std::fmt::Display for Counts {
 }
 
 impl Diff {
-    /// A file that is new.
     pub(crate) fn added(content: &str) -> Self {
         Self::whole(Kind::Added, content)
     }
 
-    /// A file that is deleted.
     pub(crate) fn removed(content: &str) -> Self {
         Self::whole(Kind::Removed, content)
     }
@@ -96,7 +91,6 @@ impl Diff {
         all
     }
 
-    /// The lines that it adds and removes.
     pub(crate) fn counts(&self) -> Counts {
         let of = |kind| self.lines.iter().filter(|line| line.kind == kind).count();
         Counts { added: of(Kind::Added), removed: of(Kind::Removed) }

@@ -7,7 +7,6 @@ use similar::{DiffOp, TextDiff};
 use super::{Diff, Kind};
 use crate::text::Clusters;
 
-/// The longest line whose words are compared.
 const LONGEST: usize = 1000;
 
 /// The part that two lines have in common, where one took the place of the other.

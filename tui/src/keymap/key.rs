@@ -65,7 +65,6 @@ impl Key {
         self.code == code
     }
 
-    /// True if it writes a character.
     pub fn is_text(self) -> bool {
         self.text().is_some()
     }
@@ -75,7 +74,6 @@ impl Key {
         self.text().is_some_and(char::is_alphabetic)
     }
 
-    /// The character that it writes.
     pub fn text(self) -> Option<char> {
         match self.code {
             KeyCode::Char(c) if self.modifiers.is_empty() => Some(c),
@@ -114,7 +112,7 @@ impl From<KeyEvent> for Key {
     }
 }
 
-/// Text that names no key.
+/// Text that is the name of no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no key: a character, or one of enter, esc, space, tab, backspace, delete, insert, up, down, left, right, home, end, pageup, pagedown, f1 … f12, with ctrl-, alt- or shift- before it"

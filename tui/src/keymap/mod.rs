@@ -24,20 +24,17 @@ pub struct Rebinding {
     pub keys: Vec<String>,
 }
 
-/// Reason that a key cannot be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeymapError {
-    /// The command is not in the table.
     #[error("no command is called {0:?}")]
     NoCommand(String),
-    /// The command cannot be done there.
+    /// The mode has no such command.
     #[error("{command} is no command of the mode {mode}")]
     OtherMode {
         /// Name in the table of commands.
         command: String,
         mode: &'static str,
     },
-    /// The key does not exist.
     #[error(transparent)]
     NoKey(#[from] NoKey),
     /// Two commands have one key.

@@ -18,12 +18,11 @@ pub(super) struct Inline {
 struct Link {
     address: String,
     title: String,
-    /// The text so far.
     label: String,
 }
 
 impl Inline {
-    /// With an emphasis over all of it.
+    /// With an emphasis on all of it.
     pub(super) fn begin(emphasis: Modifier) -> Self {
         Self { tones: vec![emphasis], ..Self::default() }
     }

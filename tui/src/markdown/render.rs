@@ -92,7 +92,6 @@ struct Render {
     is_cell: bool,
     /// True if the next paragraph is set apart from the text above it.
     gap: bool,
-    /// The number of the first item.
     number: Option<u64>,
     is_continued: bool,
 }

@@ -32,7 +32,6 @@ pub(crate) struct Source {
     definitions: Definitions,
 }
 
-/// A block, to be read alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Its text, after the lines that it continues a block with.
@@ -43,7 +42,6 @@ pub(crate) struct Piece {
     pub number: Option<u64>,
     /// True if an empty line precedes it.
     pub is_apart: bool,
-    /// The addresses that are defined before it.
     pub definitions: Definitions,
 }
 

@@ -13,7 +13,6 @@ const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
 
-/// A table, by its cells.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub alignments: Vec<Alignment>,
@@ -25,7 +24,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Its rows in so many columns.
     pub(crate) fn lay(&self, width: usize) -> Lines {
         let mut lines = Lines::default();
         match self.widths(width) {

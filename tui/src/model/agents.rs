@@ -44,7 +44,6 @@ impl AgentView {
         }
     }
 
-    /// A sentence in the transcript.
     pub(crate) fn say(&mut self, look: Look, text: &str) {
         self.transcript.push(Block::of(vec![Part::new(SafeText::prose(text), look)]));
     }
@@ -84,17 +83,14 @@ impl Agents {
         &self.shown
     }
 
-    /// The view of the first agent.
     pub(crate) const fn first(&self) -> &AgentView {
         &self.first
     }
 
-    /// The view that is shown.
     pub(crate) fn shown(&self) -> &AgentView {
         self.others.get(&self.shown).unwrap_or(&self.first)
     }
 
-    /// The view that is shown.
     pub(crate) fn shown_mut(&mut self) -> &mut AgentView {
         self.others.get_mut(&self.shown).unwrap_or(&mut self.first)
     }
@@ -107,7 +103,6 @@ impl Agents {
         self.others.entry(agent.clone()).or_insert_with(|| AgentView::new(self.start.clone()))
     }
 
-    /// Every agent with its view.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&AgentId, &AgentView)> {
         std::iter::once((&self.first_id, &self.first)).chain(&self.others)
     }
@@ -152,7 +147,7 @@ impl Agents {
         }
     }
 
-    /// An agent has spent this in all.
+    /// Sets the total cost of an agent.
     pub(crate) fn set_spent(&mut self, agent: AgentId, account: Account) {
         self.spent.insert(agent, account);
     }
@@ -169,7 +164,6 @@ impl Agents {
         spent
     }
 
-    /// The account of all agents together.
     pub(crate) fn spent_in_all(&self) -> Account {
         let mut all = Account::default();
         self.spent.values().for_each(|account| all += *account);

@@ -13,7 +13,6 @@ const STANDS: Duration = Duration::from_secs(6);
 /// The most rows that an answer has above the prompt.
 const MOST_ROWS: u16 = 3;
 
-/// A line above the prompt.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub block: Block,

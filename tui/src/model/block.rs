@@ -15,7 +15,6 @@ pub(crate) struct Block {
 pub(crate) enum BlockRow {
     /// The empty row before the first part.
     Gap,
-    /// A row of a part.
     Text { part: usize, row: Row },
     /// The line in place of the rows of a part that are hidden.
     Folded { part: usize, count: usize },
@@ -24,6 +23,7 @@ pub(crate) enum BlockRow {
 /// A place in a block that stays the same when its rows are laid anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockPlace {
+    /// The empty row before the first part.
     Gap,
     Text { part: usize, byte: usize },
     Folded { part: usize },
@@ -77,7 +77,6 @@ impl Block {
         None
     }
 
-    /// The place of its n-th row.
     pub(crate) fn place(&self, n: usize, width: u16, unfolded: Unfolded) -> BlockPlace {
         match self.row(n, width, unfolded) {
             Some(BlockRow::Text { part, row }) => BlockPlace::Text { part, byte: row.start },

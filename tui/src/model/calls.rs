@@ -21,10 +21,8 @@ const OUTPUT: usize = 8;
 /// The most bytes of a command's output that are kept while it runs.
 const KEPT: usize = 256 << 10;
 
-/// A call that has not ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// The block that shows it.
     pub block: usize,
     name: String,
     summary: ToolSummary,
@@ -36,7 +34,6 @@ pub(crate) struct Call {
     pub after_denial: bool,
 }
 
-/// The end of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending<'a> {
     pub status: ToolCallStatus,
@@ -47,7 +44,6 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Call {
-    /// True of a command.
     pub(crate) fn is_command(&self) -> bool {
         self.name == "shell_exec"
     }
@@ -75,7 +71,6 @@ impl Call {
         &self.name
     }
 
-    /// The call in one line.
     pub(crate) fn summary(&self) -> String {
         self.summary.one_line()
     }

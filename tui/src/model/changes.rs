@@ -23,7 +23,6 @@ const CALL: usize = 60;
 /// The most sources of a file that are named.
 const SOURCES: usize = 3;
 
-/// The changes, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     steps: Vec<ChangeStep>,
@@ -43,7 +42,6 @@ pub(crate) struct Changes {
     taken_back: Vec<ChangeStep>,
 }
 
-/// The change of one file.
 #[derive(Debug)]
 pub(super) struct ChangeStep {
     /// Its place among all changes of the session.
@@ -53,10 +51,8 @@ pub(super) struct ChangeStep {
     pub(super) told: ChangeTold,
 }
 
-/// The word on a change.
 #[derive(Debug)]
 pub(super) enum ChangeTold {
-    /// Reported by a call.
     ByCall(AgentCall, FileDiff),
     /// A look saw it; true if a run before was cut off.
     ByLook(Box<SeenChange>, bool),
@@ -73,7 +69,6 @@ pub(crate) struct ListedFile {
 }
 
 impl ChangeStep {
-    /// Its texts, where they are known.
     pub(super) fn diff(&self) -> Option<&FileDiff> {
         match &self.told {
             ChangeTold::ByCall(_, diff) => Some(diff),
@@ -94,13 +89,12 @@ impl ChangeStep {
 }
 
 impl Changes {
-    /// A call begins that may change files.
+    /// Starts a call that may change files.
     pub(crate) fn begins(&mut self, call: AgentCall, is_command: bool, summary: &str) {
         let words = if is_command { summary } else { summary.split(' ').next().unwrap_or_default() };
         self.calls.insert(call, cut(words, CALL));
     }
 
-    /// A call made these changes.
     pub(crate) fn made(&mut self, call: &AgentCall, files: Vec<FileDiff>) {
         self.bytes += files.iter().map(length).sum::<usize>();
         if self.bytes > KEPT {
@@ -112,7 +106,6 @@ impl Changes {
         }
     }
 
-    /// A look saw these changes.
     pub(crate) fn seen(&mut self, changed: FilesChanged, project: &WirePath) {
         let FilesChanged { files, more, cut_off, ignored } = changed;
         self.more = self.more.saturating_add(more);
@@ -163,7 +156,6 @@ impl Changes {
         self.next
     }
 
-    /// True while nothing is to be listed.
     pub(crate) fn is_empty(&self) -> bool {
         self.nets.is_empty() && self.left_out.is_empty()
     }
@@ -194,7 +186,7 @@ impl Changes {
         self.count(paths);
     }
 
-    /// The last rewind is undone.
+    /// Undoes the last rewind.
     pub(crate) fn give_back(&mut self) {
         let paths = self.taken_back.iter().map(|step| step.path.clone()).collect();
         self.steps.append(&mut self.taken_back);

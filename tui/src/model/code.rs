@@ -6,12 +6,10 @@ use crate::text::{Ground, SafeText, Styled, Tone};
 /// The most bytes of one code block that are read.
 const MOST: usize = 64 << 10;
 
-/// Code in a language.
 #[derive(Debug)]
 pub(crate) struct CodeBlock {
     text: Styled,
     language: String,
-    /// The bytes that have been read.
     read: usize,
     readers: Option<Readers>,
     /// The number under which lines are being read.

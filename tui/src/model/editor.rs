@@ -64,7 +64,6 @@ impl Editor {
         whole
     }
 
-    /// The text with its pastes.
     pub(crate) fn whole(&self) -> String {
         self.with_pastes(&self.text, Cow::Borrowed)
     }
@@ -126,7 +125,6 @@ impl Editor {
         Ok(())
     }
 
-    /// The bytes that it holds.
     fn size(&self) -> usize {
         self.text.len() + self.pastes.iter().map(String::len).sum::<usize>()
     }

@@ -10,10 +10,8 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use super::{Mode, Model};
 use crate::moment::UiTime;
 
-/// The most files that a list offers.
 const OFFERED: usize = 100;
 
-/// The most rows that it takes.
 const ROWS: usize = 10;
 
 /// The longest part of a name that is looked up, in bytes.
@@ -32,7 +30,6 @@ pub(crate) struct Files {
     names: Vec<String>,
     /// True if the project has more.
     cut: bool,
-    /// Reason that the list is missing.
     failed: Option<String>,
     /// The moment at which they were asked for last.
     asked: Option<UiTime>,
@@ -48,7 +45,6 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The worker's list has come.
     pub(crate) fn listed(&mut self, names: Vec<WirePath>, cut: bool, failed: Option<String>) {
         self.awaited = false;
         self.failed = failed;
@@ -121,12 +117,10 @@ impl Model {
         (is_short && self.palette_rows().is_empty()).then_some((start, word))
     }
 
-    /// True while the list shows.
     pub(crate) fn offers_files(&self) -> bool {
         self.mention().is_some() && self.files.word.is_some() && !self.files.closed
     }
 
-    /// The names that are offered.
     pub(crate) fn offered_files(&self) -> impl Iterator<Item = &str> {
         self.files.found.iter().filter_map(|at| self.files.names.get(*at)).map(String::as_str)
     }
@@ -152,7 +146,6 @@ impl Model {
         }
     }
 
-    /// The number of its rows.
     pub(crate) fn file_rows(&self) -> usize {
         if !self.offers_files() {
             return 0;
@@ -166,7 +159,6 @@ impl Model {
         self.files.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
     }
 
-    /// Closes the list of this word.
     pub(crate) const fn close_files(&mut self) {
         self.files.closed = true;
     }

@@ -11,7 +11,6 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// With the messages of earlier sessions.
     pub(crate) const fn of(sent: Vec<String>) -> Self {
         Self { sent, at: None }
     }

@@ -11,7 +11,6 @@ use crate::text::{Columns, Row, SafeText, Styled, Tone, Wrap, wrap};
 pub(crate) struct Lines {
     pub text: Styled,
     pub rows: Vec<Row>,
-    /// Start of the unfinished row.
     start: usize,
 }
 

@@ -9,12 +9,10 @@ use crate::card::CardPage;
 pub struct LogRow {
     /// The place of its line in the file, in bytes.
     pub at: u64,
-    /// The time since the first event.
     pub after: Duration,
     pub agent: String,
     /// The kind of the event, as the log has it.
     pub kind: String,
-    /// The beginning of its data.
     pub text: String,
 }
 
@@ -31,7 +29,6 @@ pub struct LogRows {
 pub(crate) struct Log {
     rows: Vec<LogRow>,
     left_out: u64,
-    /// True until they have been read.
     awaited: bool,
     /// The words that a row has to have.
     filter: String,
@@ -89,7 +86,7 @@ impl Log {
         self.rows.get(*self.found.get(self.chosen)?)
     }
 
-    /// Chooses an event so many rows further.
+    /// Moves the choice by so many rows.
     pub(crate) fn go(&mut self, rows: isize) {
         let last = self.found.len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(rows).min(last);
@@ -103,7 +100,6 @@ impl Log {
         rows.filter_map(|(at, row)| Some((self.rows.get(*row)?, at == self.chosen)))
     }
 
-    /// The sentence above the list.
     pub(crate) fn heading(&self) -> String {
         if self.awaited {
             return "reading the log".to_owned();

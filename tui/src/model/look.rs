@@ -7,37 +7,26 @@ use crate::text::Wrap;
 /// Kind of a piece of text, as far as its look depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Words of the user.
     User,
-    /// Words of the model.
     Assistant,
     /// Words of the model in a reply that was cut off.
     Void,
-    /// Thoughts of the model.
     Thinking,
     Tool,
-    /// A tool call that failed.
     ToolFailed,
     /// Output of a tool, or content of a file.
     Output,
     /// Code in what the model says.
     Code,
     Diff,
-    /// The first line of a denial.
     Denial,
-    /// A fact in a block of facts.
     Fact,
     /// A command, as it will run.
     Command,
-    /// Claims of the agent.
     Claim,
-    /// The heading of a part.
     Heading,
-    /// Something that a person should know.
     Notice,
-    /// Something that went wrong.
     Error,
-    /// The line after a turn.
     Turn,
     /// A heading in the text of a plan.
     PlanHeading,
@@ -83,7 +72,6 @@ impl Look {
         }
     }
 
-    /// The columns that the gutter takes.
     pub(crate) fn gutter_columns(self, first: bool) -> u16 {
         let (start, rest) = self.gutters();
         // Every character of a gutter is one column wide.

@@ -72,7 +72,6 @@ use crate::plan::{Compared, Plans};
 use crate::start::Start;
 use crate::text::SafeText;
 
-/// Everything that the terminal UI knows.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub struct Model {
@@ -96,7 +95,7 @@ pub struct Model {
     /// The purpose of the line that is typed in the mode for commands.
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
-    /// The text that was searched for last.
+    /// The text of the last search.
     pub(crate) sought: String,
     /// A remark on the last key, until the next one.
     pub(crate) remark: Option<String>,
@@ -120,13 +119,11 @@ pub struct Model {
     pub(crate) rewind: Rewind,
     /// True while lines of code are being read.
     pub(crate) reads_code: bool,
-    /// The plan, as its view shows it.
     pub(crate) plan_sheet: CardPage,
     /// Two versions of it, in the place of the plan.
     pub(crate) versions: Option<Compared>,
     /// True while the session waits for space on the disk of its log.
     pub(crate) paused: bool,
-    /// True if the session is over.
     pub(crate) over: bool,
     /// The requests that wait, the first of them before the person.
     pub(crate) cards: VecDeque<Card>,
@@ -145,20 +142,14 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Normal,
-    /// Text for the prompt.
     #[default]
     Insert,
-    /// Text for a command.
     Command,
-    /// The list of agents.
     Agents,
-    /// The view of a plan.
     Plan,
-    /// The view of the session's log.
     Log,
     /// The messages that the session can be taken back to.
     Rewind,
-    /// The answer to a command.
     Page,
 }
 
@@ -261,7 +252,6 @@ impl Model {
         self.cards.front().filter(|_| !is_hidden)
     }
 
-    /// The request that takes the keys.
     pub(crate) fn asking(&mut self) -> Option<&mut Card> {
         let is_aside = self.aside || self.mode == Mode::Command;
         self.cards.front_mut().filter(|_| !is_aside)

@@ -9,7 +9,7 @@ use crate::diff::{Counts, Diff};
 pub(super) struct Net {
     /// The lines; none where nothing of its texts is known or they are the same.
     pub(super) diff: Option<Diff>,
-    /// Lines that are not in the diff.
+    /// Lines outside the diff.
     more: Counts,
     /// The parts of a change besides lines.
     pub(super) facts: Vec<String>,
@@ -38,7 +38,6 @@ impl Net {
         (!is_nothing || steps.len() == 1).then_some(net)
     }
 
-    /// The change of one step.
     pub(super) fn of_step(step: &ChangeStep) -> Self {
         let mut facts = facts(&[step]);
         facts.extend(comes(step).then(|| "new".to_owned()));
@@ -47,7 +46,6 @@ impl Net {
         Self { diff, more: untold(&[step]), facts }
     }
 
-    /// The lines that come and go.
     pub(super) fn counts(&self) -> Counts {
         let Counts { added, removed } = self.diff.as_ref().map(Diff::counts).unwrap_or_default();
         Counts {

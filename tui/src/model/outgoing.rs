@@ -6,7 +6,6 @@ use ipc::image::Image;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
     pub text: String,
-    /// The pictures that go before it.
     pub images: Vec<Image>,
     /// True if the text after the `!` is a command of the user's own.
     pub is_command: bool,

@@ -3,7 +3,6 @@
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE};
 
-/// The person's place in the list.
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
     /// The row that keys chose, counted from the top.

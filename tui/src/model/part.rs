@@ -33,7 +33,6 @@ pub(crate) struct Unfolded {
     pub output: bool,
 }
 
-/// A piece of text with its rows.
 #[derive(Debug)]
 pub(crate) struct Part {
     body: Body,
@@ -54,7 +53,6 @@ enum Body {
     Table(Box<Table>),
 }
 
-/// The rows for one width.
 #[derive(Debug, Default)]
 struct LaidPart {
     width: u16,
@@ -68,9 +66,7 @@ struct LaidPart {
 /// Visible rows of a part, and the place of the line for the folded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Showing {
-    /// The first row that shows.
     pub from: usize,
-    /// Number of visible rows.
     pub count: usize,
     /// Number of folded rows; a line reports them, before or after the others.
     pub folded: usize,
@@ -79,7 +75,6 @@ pub(crate) struct Showing {
 }
 
 impl Showing {
-    /// Number of drawn rows.
     pub(crate) const fn height(self) -> usize {
         self.count + (self.folded > 0) as usize
     }
@@ -227,7 +222,6 @@ impl Part {
         }
     }
 
-    /// Another text, with another look.
     pub(crate) fn replace(&mut self, text: SafeText, look: Look) {
         let fold = self.fold;
         *self = Self::new(text, look).folded(fold);
@@ -249,7 +243,6 @@ impl Part {
         }
     }
 
-    /// Its rows at a width.
     pub(crate) fn rows(&self, width: u16) -> Ref<'_, [Row]> {
         self.lay(width);
         Ref::map(self.laid.borrow(), |laid| {

@@ -2,7 +2,6 @@
 
 use super::{Editor, Mode, Model};
 
-/// The most messages that a list has.
 const MOST: usize = 10;
 
 /// The search, while it has the prompt.
@@ -36,7 +35,6 @@ impl Model {
         found
     }
 
-    /// True while the search has the prompt.
     pub(crate) fn is_recalling(&self) -> bool {
         self.recall.is_some() && self.mode == Mode::Insert && self.cards.is_empty()
     }

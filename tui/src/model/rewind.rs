@@ -12,7 +12,6 @@ use crate::card::CardPage;
 pub(crate) struct SaidBefore {
     pub id: EventId,
     pub text: String,
-    /// Its block in the transcript.
     pub block: usize,
     /// The number of the first change of a file after it.
     pub change: usize,
@@ -22,13 +21,10 @@ pub(crate) struct SaidBefore {
 pub(crate) struct Rewind {
     /// The messages that the conversation has.
     pub said: Vec<SaidBefore>,
-    /// The chosen one, from the first.
     pub chosen: usize,
     /// The files that it is about, where it is not about all.
     pub only: Vec<WirePath>,
-    /// The rewind whose consequences were asked for.
     pub asked: Option<RewindTarget>,
-    /// These consequences, once they are known.
     pub preview: Option<RewindPreview>,
     /// The preview, laid out.
     pub sheet: CardPage,
@@ -39,7 +35,6 @@ pub(crate) struct Rewind {
 }
 
 impl Rewind {
-    /// The rewind to the chosen message.
     pub(crate) fn target(&self, scope: RewindScope) -> Option<RewindTarget> {
         let said = self.said.get(self.chosen)?;
         Some(RewindTarget { to: Some(said.id), scope })

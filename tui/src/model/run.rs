@@ -26,7 +26,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The run before its first letter.
     pub(crate) fn begin(model: &Model, at: UiTime) -> Self {
         let agent = model.agents.shown_id().clone();
         let place = model.agents.shown().transcript.place();
@@ -66,7 +65,6 @@ impl Run {
         now.since(self.last) > GAP
     }
 
-    /// The time until it is over.
     pub(crate) fn left(&self, now: UiTime) -> Duration {
         (GAP + Duration::from_millis(1)).saturating_sub(now.since(self.last))
     }

@@ -17,17 +17,14 @@ pub const fn is_tiny((width, height): (u16, u16)) -> bool {
     width < SMALLEST.0 || height < SMALLEST.1
 }
 
-/// Areas of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     pub transcript: Rect,
     /// The list of agents: to the right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
-    /// The messages that wait.
     pub queue: Rect,
     /// The line above the prompt.
     pub rule: Rect,
-    /// The answer to the last command.
     pub answer: Rect,
     pub prompt: Rect,
     /// The list of commands, over the rows above the prompt.

@@ -7,7 +7,6 @@ use protocol::event::{Activity, Recorded};
 
 use crate::start::Start;
 
-/// Present settings of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub activity: Activity,
@@ -26,7 +25,6 @@ pub(crate) struct Session {
     pub grants: Vec<SessionGrant>,
 }
 
-/// Open request to the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// The old worker is drained, and replaced by one with the network so.

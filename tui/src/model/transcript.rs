@@ -15,7 +15,6 @@ pub(crate) struct Transcript {
     pub unfolded: Unfolded,
 }
 
-/// Position of the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
     /// At the end, wherever that is.
@@ -33,16 +32,13 @@ pub(crate) struct ReadingPlace {
     unfolded: Unfolded,
 }
 
-/// A row of the transcript.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visible<'a> {
     pub block: &'a Block,
     pub row: BlockRow,
-    /// True of the row that was found.
     pub is_found: bool,
 }
 
-/// The n-th row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TranscriptLine {
     pub(super) block: usize,
@@ -50,7 +46,7 @@ pub(super) struct TranscriptLine {
 }
 
 impl Transcript {
-    /// Adds a block, and says where.
+    /// Adds a block, and returns its position.
     pub(crate) fn push(&mut self, block: Block) -> usize {
         self.blocks.push(block);
         self.blocks.len() - 1
@@ -62,17 +58,15 @@ impl Transcript {
         self.blocks.split_off(block.min(self.blocks.len()))
     }
 
-    /// The reader's place now.
     pub(crate) const fn place(&self) -> ReadingPlace {
         ReadingPlace { position: self.position, found: self.found, unfolded: self.unfolded }
     }
 
-    /// Back to where the reader was.
+    /// Returns to a former position.
     pub(crate) const fn go_back(&mut self, place: ReadingPlace) {
         (self.position, self.found, self.unfolded) = (place.position, place.found, place.unfolded);
     }
 
-    /// The number of blocks.
     pub(crate) const fn len(&self) -> usize {
         self.blocks.len()
     }
@@ -86,7 +80,6 @@ impl Transcript {
         self.blocks.get_mut(at)
     }
 
-    /// True if the view follows the end.
     pub(crate) fn follows(&self) -> bool {
         self.position == Position::Following
     }
@@ -146,12 +139,10 @@ impl Transcript {
         (rows + end.row).saturating_sub(top.row).min(most)
     }
 
-    /// Jumps to the end, and follows it.
     pub(crate) fn follow(&mut self) {
         self.position = Position::Following;
     }
 
-    /// The blocks, from the first on.
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
     }

@@ -18,7 +18,6 @@ const BESIDE: u16 = 100;
 /// Minimum and maximum columns of the list next to the transcript.
 const COLUMNS: (u16, u16) = (34, 48);
 
-/// The end of a sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     status: SubAgentStatus,
@@ -27,7 +26,6 @@ pub(crate) struct Ended {
     past: bool,
 }
 
-/// A line about an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeLine {
     pub agent: AgentId,
@@ -67,7 +65,7 @@ impl AgentView {
         self.say(Look::Heading, &spawned.to_string());
     }
 
-    /// A sub-agent is over.
+    /// Ends a sub-agent.
     pub(crate) fn ended(&mut self, result: &SubAgentResult) {
         let lasted = Duration::from_millis(result.duration_ms);
         self.ended = Some(Ended { status: result.status, lasted, past: false });
@@ -90,7 +88,6 @@ impl AgentView {
         }
     }
 
-    /// The call that runs, where one does.
     fn activity(&self) -> Option<String> {
         self.calls.values().next().map(super::Call::summary)
     }
@@ -125,12 +122,10 @@ impl Agents {
 }
 
 impl Model {
-    /// True while the list has the keys.
     pub(crate) fn walks_tree(&self) -> bool {
         self.mode == super::Mode::Agents
     }
 
-    /// The agents of the list that shows.
     pub(crate) fn tree(&self) -> Vec<(&AgentId, &AgentView)> {
         self.agents.listed(self.walks_tree())
     }
@@ -156,7 +151,6 @@ impl Model {
         (shows && width >= BESIDE).then(|| (width / 3).clamp(COLUMNS.0, COLUMNS.1))
     }
 
-    /// The lines of the list.
     pub(crate) fn tree_lines(&self) -> Vec<TreeLine> {
         let listed = self.tree();
         listed.into_iter().flat_map(|(agent, view)| self.lines_of(agent, view)).collect()

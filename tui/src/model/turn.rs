@@ -7,13 +7,11 @@ use protocol::event::{Account, EndReason, TurnFinished};
 
 use crate::moment::UiTime;
 
-/// The turn that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// When it began; absent while the agent rests.
     pub began: Option<UiTime>,
     pub doing: TurnActivity,
-    /// Cost so far.
     pub account: Account,
     /// The account of those below the agent while it ran.
     pub below: Account,
@@ -23,10 +21,8 @@ pub(crate) struct Turn {
     pub retry: Option<usize>,
 }
 
-/// Activity of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TurnActivity {
-    /// Waits for the model.
     #[default]
     Asking,
     Thinking,
@@ -80,7 +76,6 @@ impl Turn {
     }
 }
 
-/// The line after a turn.
 pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
         // The denial has its card.
@@ -101,7 +96,6 @@ pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }
 
-/// Returns the cost of a turn.
 pub(crate) const fn account(turn: &TurnFinished) -> Account {
     Account::of(turn.usage, turn.cost_usd)
 }

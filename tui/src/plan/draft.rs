@@ -2,10 +2,8 @@
 
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
-/// The most changes that can be undone.
 const MOST: usize = 100;
 
-/// A plan that is being edited.
 #[derive(Debug)]
 pub(crate) struct Draft {
     plan: Plan,
@@ -18,7 +16,6 @@ pub(crate) struct Draft {
     typed: usize,
 }
 
-/// A field of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DraftPlace {
     /// The number of the step; 0 is the plan, which has a title alone.
@@ -26,7 +23,6 @@ pub(crate) struct DraftPlace {
     pub field: Field,
 }
 
-/// A field of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Field {
     #[default]
@@ -80,7 +76,6 @@ impl Draft {
         }
     }
 
-    /// Goes so many steps further.
     pub(crate) fn go_steps(&mut self, by: isize) {
         self.go_to(self.at.step.saturating_add_signed(by).min(self.plan.steps.len()));
     }

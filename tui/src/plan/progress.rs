@@ -28,7 +28,6 @@ pub(crate) struct Progress {
     /// SHA-256 of its bytes.
     digest: String,
     pub title: String,
-    /// Its bytes, where they are known.
     pub markdown: String,
     pub path: String,
     /// The texts that its agent and the person gave it, and those of the plans before it that the agent revised.
@@ -188,7 +187,6 @@ impl Progress {
         }
     }
 
-    /// The lines of its steps.
     pub(crate) fn lines(&self, now: UiTime) -> Vec<StepLine> {
         self.steps.iter().map(|(number, step)| step.line(*number, now)).collect()
     }
@@ -204,7 +202,6 @@ impl Progress {
         &self.versions
     }
 
-    /// Its steps in their order.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.steps.values()
     }

@@ -9,7 +9,6 @@ use protocol::plan::StepStatus;
 
 use crate::moment::UiTime;
 
-/// A step of a plan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     title: String,
@@ -24,11 +23,9 @@ pub(crate) struct Step {
     passed: Option<usize>,
     /// The last word on it.
     pub note: Option<String>,
-    /// The files that changed with it.
     files: Vec<WirePath>,
 }
 
-/// The line about a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StepLine {
     pub status: StepStatus,
@@ -36,7 +33,7 @@ pub(crate) struct StepLine {
 }
 
 impl Step {
-    /// A step that nothing was done for.
+    /// A step that is not started.
     pub(crate) fn new(title: &str, commands: usize) -> Self {
         Self { title: title.to_owned(), commands, ..Self::default() }
     }

@@ -12,7 +12,6 @@ use crate::text::SafeText;
 /// The digits of a digest that tell versions apart.
 const DIGITS: usize = 8;
 
-/// A version of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     author: PlanAuthor,
@@ -44,7 +43,6 @@ impl Version {
     }
 }
 
-/// Two versions of a plan, compared.
 #[derive(Debug)]
 pub(crate) struct Compared {
     versions: Vec<Rc<Version>>,

@@ -14,7 +14,6 @@ pub struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// Returns the end, in bytes.
     pub const fn end(&self) -> usize {
         self.at + self.text.len()
     }

@@ -47,7 +47,6 @@ impl Output {
         output
     }
 
-    /// The text with its tones.
     pub const fn styled(&self) -> &Styled {
         &self.text
     }

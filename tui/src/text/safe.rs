@@ -59,7 +59,7 @@ struct Tail {
 }
 
 impl SafeText {
-    /// Text that is read.
+    /// Text for reading.
     pub fn prose(untrusted: &str) -> Self {
         Self::made(Manner::Prose, untrusted)
     }
@@ -111,12 +111,10 @@ impl SafeText {
         &self.text
     }
 
-    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

@@ -12,7 +12,6 @@ pub struct Row {
     pub first: bool,
 }
 
-/// Places where a line may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
     /// After spaces and between characters of scripts without them; without such places, anywhere.
@@ -103,7 +102,7 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
         })
 }
 
-/// The row that is being filled.
+/// The unfinished row.
 struct Open {
     start: usize,
     used: usize,

@@ -87,7 +87,6 @@ fn lay(model: &mut Model) {
     }
 }
 
-/// Columns and rows of the list.
 fn rows(model: &Model) -> (u16, u16) {
     let area = Areas::now(model).card.unwrap_or_default();
     let card = model.cards.front();

@@ -50,7 +50,6 @@ fn is_writing(model: &Model, at: UiTime) -> bool {
     goes_on && model.mode == Mode::Insert && !model.prompt.is_empty()
 }
 
-/// A key that no request takes.
 fn here(model: &mut Model, at: UiTime, (key, alone): (Key, bool), actions: &mut Vec<Action>) -> bool {
     let mode = key_mode(model);
     if matches!(model.mode, Mode::Normal | Mode::Insert) {

@@ -43,14 +43,13 @@ fn fail(model: &mut Model, why: &str) {
     model.answer(Look::Error, why);
 }
 
-/// Nothing of the log is kept.
+/// Closes the log and forgets its rows.
 fn close(model: &mut Model) {
     model.log = Log::default();
     model.line_for = LineFor::Command;
     model.mode = model.came_from;
 }
 
-/// A key while the log shows.
 pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let shows_event = model.log.event.is_some();

@@ -43,7 +43,6 @@ use crate::model::{Areas, Look, Mode, Model, plan_rows};
 use crate::moment::UiTime;
 use crate::view::Shown;
 
-/// Rows per notch of the wheel.
 const NOTCH: isize = 3;
 
 /// Changes the model by one message that came at a moment, and says what is to be done outside.

@@ -54,7 +54,7 @@ pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// The editor is done.
+/// Reads the result of the editor.
 pub(super) fn edited(
     model: &mut Model,
     asked: Asked,
@@ -101,7 +101,6 @@ const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
     UserActionKind::EditPlan { id, markdown }
 }
 
-/// Shows the plan instead of the transcript.
 fn open(model: &mut Model) {
     model.mode = Mode::Plan;
     model.plan_sheet = crate::card::CardPage::default();

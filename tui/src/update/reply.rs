@@ -32,7 +32,6 @@ pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }
 
-/// Reads what waits; says whether anything did.
 pub(super) fn read_all(model: &mut Model) -> bool {
     let now = model.now;
     let mut any = false;

@@ -43,7 +43,6 @@ pub(super) fn revert(model: &mut Model, path: &str, actions: &mut Vec<Action>) {
     ask(model, RewindScope::Files, actions);
 }
 
-/// A key while the view shows.
 pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let asks = model.rewind.asked.is_some();
     let size = size(model);
@@ -129,7 +128,7 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     lay(model);
 }
 
-/// It is not carried out.
+/// Reports a rejected rewind.
 pub(super) fn refused(model: &mut Model) {
     if model.mode == Mode::Rewind {
         model.mode = model.came_from;
@@ -198,7 +197,6 @@ fn counted(files: usize) -> String {
     }
 }
 
-/// Lays the view anew.
 fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let block = match (&model.rewind.asked, &model.rewind.preview) {

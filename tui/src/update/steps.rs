@@ -19,7 +19,6 @@ pub(super) fn begin(model: &mut Model) {
     }
 }
 
-/// A key while a field is chosen.
 pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let page = isize::try_from(rows(model).1.saturating_sub(1).max(1)).unwrap_or(1);
     let command = model.start.keymap.command(KeyMode::Steps, key);
@@ -142,7 +141,6 @@ pub(super) fn choose(compared: &mut Compared, command: Command, (revision, size)
     true
 }
 
-/// Columns and rows of the list.
 fn rows(model: &Model) -> (u16, u16) {
     let area = Areas::now(model).card.unwrap_or_default();
     let card = model.cards.front();

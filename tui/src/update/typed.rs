@@ -146,7 +146,6 @@ fn detach(model: &mut Model) {
     }
 }
 
-/// A picture goes with the next message.
 pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
     match read {
         Ok(image) => model.attached.push(image),

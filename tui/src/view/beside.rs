@@ -8,7 +8,6 @@ use crate::model::Model;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,
-    /// The steps of a plan.
     pub steps: Rect,
     pub changes: Rect,
 }

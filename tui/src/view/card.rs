@@ -41,7 +41,6 @@ pub(super) fn card(
     (Shown { card: Some(card.number()), whole: height > 0, to_end, plain: false }, caret)
 }
 
-/// The words before what is being written.
 fn mark(card: &Card) -> String {
     match (&card.stage, &card.comments) {
         (Stage::Comments, Some(comments)) => comments.mark(),

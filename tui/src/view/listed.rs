@@ -7,7 +7,6 @@ use super::theme::Theme;
 use crate::model::{Mode, Model};
 use crate::text::SafeText;
 
-/// The column in which the explanations begin.
 const ABOUT: u16 = 28;
 
 /// Draws the commands that fit, the chosen one among them.

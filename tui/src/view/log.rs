@@ -12,7 +12,6 @@ use crate::text::SafeText;
 /// The column where the kind of an event begins.
 const KIND: u16 = 12;
 
-/// The column where its data begin.
 const DATA: u16 = 36;
 
 /// Draws the view; its last row tells the keys.

@@ -43,7 +43,6 @@ pub struct Shown {
     pub(crate) plain: bool,
 }
 
-/// Draws the model as it is.
 pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     let screen = frame.area();
     let theme = Theme::new(model.start.capabilities);

@@ -35,7 +35,6 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     sheet.block.parts.iter().any(Part::is_plain)
 }
 
-/// Draws the line above the prompt.
 pub(super) fn answer(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(answer) = &model.answer else { return };
     pane.clear(Style::new());

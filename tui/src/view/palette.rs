@@ -32,7 +32,6 @@ pub(super) struct Inks {
     pub other: Color,
 }
 
-/// The colours of a theme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs {
     pub alarm: Pair,

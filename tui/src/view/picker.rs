@@ -8,7 +8,6 @@ use super::theme::Theme;
 use crate::picker::{Picker, TALL};
 use crate::text::SafeText;
 
-/// The row in which the list begins.
 const FIRST: u16 = 3;
 
 pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {

@@ -24,7 +24,6 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(0, rows, SafeText::line(&format!("{more}{}", hints(model))).all(), theme.dim());
 }
 
-/// The keys that work now.
 fn hints(model: &Model) -> String {
     let key = |command| model.start.keymap.hint(KeyMode::Rewind, command);
     let close = key(Command::CloseRewind);

@@ -210,18 +210,15 @@ impl Theme {
         }
     }
 
-    /// Emphasised text.
     #[allow(clippy::unused_self, reason = "the theme decides each style")]
     pub(super) const fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The title of a request.
     pub(super) fn alarm(self) -> Style {
         self.loud(self.pairs.alarm)
     }
 
-    /// The word for the mode.
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
             Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
@@ -232,12 +229,10 @@ impl Theme {
         })
     }
 
-    /// The word for a planner.
     pub(super) fn planner(self) -> Style {
         self.loud(self.pairs.planner)
     }
 
-    /// Code within a line of a plan.
     pub(super) fn code(self) -> Style {
         match self.colour {
             Colour::Exact => self.pairs.code.exact(),
