@@ -10,7 +10,6 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
 use picture::ImageError;
 use protocol::rpc::Attachment;
 
-/// Reason that there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
     /// The file cannot be read.
@@ -18,7 +17,6 @@ pub(crate) enum PictureError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Error of the system.
         source: io::Error,
     },
     /// It is a directory, a device, a fifo.
@@ -29,7 +27,6 @@ pub(crate) enum PictureError {
     NoPicture {
         /// The file.
         path: PathBuf,
-        /// Fault of the file.
         error: ImageError,
     },
 }

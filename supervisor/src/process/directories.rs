@@ -17,10 +17,9 @@ pub struct Directories {
     pub cache: PathBuf,
 }
 
-/// Reason that there are no directories.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoriesError {
-    /// Neither variable names a place.
+    /// Neither variable names a directory.
     #[error(
         "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
     )]
@@ -63,7 +62,6 @@ impl Directories {
         })
     }
 
-    /// The directories of this process's own environment.
     pub fn of_process() -> Result<Self, DirectoriesError> {
         Self::from_environment(|name| std::env::var_os(name))
     }
@@ -116,7 +114,6 @@ impl Directories {
         self.state.join("baselines")
     }
 
-    /// The key file of a provider.
     pub fn key_file(&self, provider: &str) -> PathBuf {
         self.config.join(format!("{provider}.key"))
     }

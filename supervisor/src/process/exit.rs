@@ -7,12 +7,11 @@ use agent::core::EndReason;
 
 use crate::process::messages::complain;
 
-/// Exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The task is done.
     Done,
-    /// Something failed that should not.
+    /// An unexpected failure.
     Internal,
     /// The command line, the project or the key file is not usable.
     Usage,
@@ -53,7 +52,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// The exit of what a signal ended.
+    /// Exit status of a process that a signal ended.
     pub(crate) fn by_signal(signal: i32) -> Self {
         Self::Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
     }

@@ -7,7 +7,6 @@ use crate::process::tty;
 /// Back to the first column, and nothing after it (ECMA-48, CR and EL).
 const ERASE: &str = "\r\u{1b}[K";
 
-/// Standard error.
 pub(crate) struct PassedLines<W> {
     out: W,
     /// The columns of a passing line; absent where no line can be replaced.

@@ -140,7 +140,6 @@ impl Endings {
     }
 }
 
-/// Signals of a terminal and its shell.
 #[derive(Debug)]
 pub(crate) struct Changes {
     size: Signal,
@@ -151,9 +150,8 @@ pub(crate) struct Changes {
 /// Signal of a terminal or its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalChange {
-    /// The window has another size.
     Size,
-    /// We are to stop.
+    /// The process stops.
     Suspended,
     /// We were stopped, and are not any more.
     Continued,

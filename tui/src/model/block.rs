@@ -15,6 +15,7 @@ pub(crate) struct Block {
 pub(crate) enum BlockRow {
     /// The empty row before the first part.
     Gap,
+    /// A row of a part.
     Text { part: usize, row: Row },
     /// The line in place of the rows of a part that are hidden.
     Folded { part: usize, count: usize },
@@ -23,7 +24,6 @@ pub(crate) enum BlockRow {
 /// A place in a block that stays the same when its rows are laid anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockPlace {
-    /// The empty row before the first part.
     Gap,
     Text { part: usize, byte: usize },
     Folded { part: usize },

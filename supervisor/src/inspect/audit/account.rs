@@ -12,7 +12,6 @@ use super::findings::{Finding, findings};
 use crate::journal::session::{Fault, Loaded};
 use crate::process::exit::Exit;
 
-/// A log, checked and added up.
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
     pub log: WirePath,
@@ -20,7 +19,6 @@ pub(super) struct AuditAccount {
     pub intact: bool,
     /// True if the last line is cut off, as a writer leaves it that was killed.
     pub cut_off: bool,
-    /// The number of events.
     pub events: usize,
     /// The faults of the file.
     pub faults: Vec<String>,
@@ -31,7 +29,7 @@ pub(super) struct AuditAccount {
 }
 
 impl AuditAccount {
-    /// Adds a log up.
+    /// Adds up a log.
     pub(super) fn of(path: &Path, loaded: &Loaded, events: &EventsByAgent<'_>) -> Self {
         let tree = &loaded.tree;
         // Of a file without an event nobody knows that it ever was a log.
@@ -57,7 +55,6 @@ impl AuditAccount {
         }
     }
 
-    /// The verdict in one line of words.
     pub(super) fn verdict(&self) -> String {
         let whole = match (self.intact, self.cut_off) {
             (true, false) => "the log is whole",

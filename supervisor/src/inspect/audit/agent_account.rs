@@ -18,7 +18,6 @@ use super::account::parent_of;
 use super::by_agent::EventsByAgent;
 use crate::journal::shown::{about, decided_by, decision};
 
-/// One agent's part of a session.
 #[derive(Debug, Serialize)]
 pub(super) struct AgentAccount {
     pub agent: AgentId,
@@ -35,7 +34,6 @@ pub(super) struct AgentAccount {
     pub workers: Vec<WorkerAccount>,
     /// Its calls, by tool and by status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Its approvals, in order.
     pub approvals: Vec<Approval>,
     /// Its denials; equal ones are counted.
     pub denials: Vec<DenialGroup>,
@@ -56,11 +54,9 @@ pub(super) struct AgentAccount {
     pub result: Option<SubAgentResult>,
 }
 
-/// Tokens and their price.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Spend {
     pub usage: TokenUsage,
-    /// Their price, where the prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// The part of it that is known, for the text.
@@ -71,7 +67,6 @@ pub(super) struct Spend {
 /// A worker: its rights, the sandbox as its start found it, and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerAccount {
-    /// The generation.
     pub generation: Generation,
     pub tier: Tier,
     pub rights: Recorded<RightsSummary>,
@@ -81,7 +76,6 @@ pub(super) struct WorkerAccount {
     pub ruleset_digest: String,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
-    /// The number of Landlock rules.
     pub rules: u32,
     /// Promises that the start found not to be enforced.
     pub not_enforced: Vec<String>,
@@ -108,7 +102,6 @@ pub(super) struct Approval {
     /// The decision; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
-    /// The one who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The cause of a decision that is not the user's.
@@ -116,12 +109,9 @@ pub(super) struct Approval {
     pub cause: Option<String>,
 }
 
-/// Denials of the same thing.
 #[derive(Debug, Serialize)]
 pub(super) struct DenialGroup {
-    /// The denial in a sentence.
     pub denial: String,
-    /// The number of times.
     pub count: usize,
     /// The calls that met it; empty if it was denied outside of calls.
     pub calls: Vec<CallId>,
@@ -246,7 +236,6 @@ impl From<Spend> for Account {
     }
 }
 
-/// The purpose of a one-shot worker.
 pub(super) fn purpose(one_shot: &OneShot) -> String {
     one_shot.call.map_or_else(|| "a rewind".to_owned(), |call| format!("call {call}"))
 }

@@ -14,7 +14,6 @@ pub(super) struct EventsByAgent<'a> {
     /// The events of an agent and those that tell how it began and ended, in the order of the log.
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
-    /// The same with everything below it.
     with_sub_agents: HashMap<&'a AgentId, Account>,
     /// The last end of the session: there is one for each run of it.
     last_end: Option<EventId>,
@@ -65,7 +64,6 @@ impl<'a> EventsByAgent<'a> {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }
 
-    /// The events of an agent.
     pub(super) fn own(&self, agent: &AgentId) -> impl DoubleEndedIterator<Item = &'a SessionEvent> {
         self.about(agent).iter().copied().filter(move |event| event.agent == *agent)
     }
@@ -75,7 +73,6 @@ impl<'a> EventsByAgent<'a> {
         self.last_end.is_some_and(|end| end > id)
     }
 
-    /// An agent's own account.
     pub(super) fn account(&self, agent: &AgentId) -> Account {
         self.accounts.get(agent).copied().unwrap_or_default()
     }

@@ -15,7 +15,6 @@ use crate::engine::driver::ruleset_digest;
 use crate::engine::inside::{self, SelfTestTargets};
 use crate::inspect::explain::{ExplainAnswer, ExplainError, ExplainPolicy, ExplainedPlace, PathExplained};
 
-/// Effective access of an agent.
 #[derive(Debug, Serialize)]
 pub(super) struct EffectiveAccess {
     pub tier: Tier,
@@ -36,7 +35,6 @@ pub(super) struct EffectiveAccess {
     pub acts: Vec<Attempt>,
 }
 
-/// Results of the acts on a path.
 #[derive(Debug, Serialize)]
 pub(super) struct PathTried {
     pub path: WirePath,
@@ -89,7 +87,6 @@ impl EffectiveAccess {
         })
     }
 
-    /// True if nothing differs from the declaration.
     pub(super) const fn is_as_declared(&self) -> bool {
         self.differences.is_empty()
     }

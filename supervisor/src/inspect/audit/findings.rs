@@ -20,11 +20,9 @@ pub(super) struct Finding {
     /// The rule that was not kept.
     pub rule: Rule,
     pub agent: AgentId,
-    /// The finding in a sentence.
     pub text: String,
 }
 
-/// A rule of every session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rule {
@@ -36,7 +34,6 @@ pub(super) enum Rule {
     OnlyNarrower,
     /// A sub-agent's rights are within its parent's and its grant.
     WithinParent,
-    /// The user approved each grant.
     ApprovedGrant,
     /// Each sub-agent with events was started by its parent.
     Started,

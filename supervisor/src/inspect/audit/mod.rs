@@ -39,7 +39,6 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{ReadingProgress, complain, harmless};
 use crate::settings::args::{AgentArgs, AuditArgs};
 
-/// Reason that nothing was audited.
 #[derive(Debug, thiserror::Error)]
 enum AuditError {
     #[error(transparent)]

@@ -68,7 +68,6 @@ fn neighbours(place: &Path) -> impl Iterator<Item = PathBuf> {
     beside.into_iter().filter(move |path| *path != place).take(NEIGHBOURS)
 }
 
-/// Returns the first entries of a directory.
 fn inside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries(place).into_iter().take(NEIGHBOURS)
 }

@@ -26,7 +26,6 @@ pub(super) struct RunningAgent {
     found: FoundAgent,
 }
 
-/// Result for one agent.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum FoundAgent {
@@ -40,7 +39,6 @@ enum FoundAgent {
     },
 }
 
-/// Effective access of one running agent.
 #[derive(Debug, Serialize)]
 struct OfAgent {
     agent: AgentId,

@@ -4,7 +4,6 @@ use protocol::event::{CompactionCause, EventKind, SessionEvent};
 
 use super::agent_account::purpose;
 
-/// An event of an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     /// The kind, by which a row is coloured.
@@ -15,10 +14,8 @@ pub(super) struct Moment {
     pub text: String,
 }
 
-/// The kind of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MomentKind {
-    /// A call, or its end.
     Call,
     /// A denial, or a place that was restored.
     Denial,

@@ -14,7 +14,6 @@ use model::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, 
 const CHUNK: usize = 512;
 const PACE: Duration = Duration::from_millis(10);
 
-/// The state of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DemoTurn {
     /// The model has not replied yet.
@@ -25,7 +24,6 @@ pub enum DemoTurn {
     Over,
 }
 
-/// A tool call with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The id that the model gave the call.
@@ -60,7 +58,6 @@ fn blocks<'a>(messages: &'a [Value], kind: &'a str) -> impl Iterator<Item = &'a 
     blocks.filter(move |block| block["type"] == kind)
 }
 
-/// A call of a tool.
 pub(super) fn call(id: &str, tool: &str, input: &Value) -> Block {
     Block::tool_use(id, tool, input.to_string())
 }

@@ -76,7 +76,6 @@ const TERMINAL: &[(&str, &str)] = &[
     ("No such", "private /dev: the terminals of the user are not there"),
 ];
 
-/// The things that are attacked.
 #[derive(Clone, Debug)]
 pub struct Targets {
     pub pid: u32,
@@ -89,16 +88,12 @@ pub struct Targets {
     pub own_keys: Option<PathBuf>,
     /// The port of a server on this machine.
     pub port: u16,
-    /// The name of an abstract Unix socket.
     pub name: String,
-    /// The path of a Unix socket.
     pub socket: PathBuf,
-    /// A terminal.
     pub terminal: PathBuf,
 }
 
 impl Targets {
-    /// The attacks, in their order.
     pub fn attacks(&self) -> Vec<Attack> {
         [self.on_secrets(), self.on_network(), self.on_files(), self.on_processes()].concat()
     }

@@ -20,7 +20,6 @@ pub const BUG: &str = "\
   done
 ";
 
-/// The lines that the fix puts there.
 pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";

@@ -1,6 +1,5 @@
 //! Text for a page of fixed width.
 
-/// The widest line of text.
 const WIDTH: usize = 90;
 
 /// The text with line ends between words; lines that it has stay apart.

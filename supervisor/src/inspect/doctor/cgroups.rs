@@ -15,7 +15,6 @@ const MOUNT: &str = "/sys/fs/cgroup";
 /// hierarchy").
 const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 
-/// Control groups of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FoundCgroups {
     /// No unified hierarchy.

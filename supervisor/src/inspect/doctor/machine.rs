@@ -9,7 +9,6 @@ use libc::{EINVAL, ENOSPC, ENOSYS, EPERM, EUSERS};
 /// The kinds of namespaces that the full tier makes; each has a limit of its own (namespaces(7), `/proc/sys/user`).
 const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
-/// Switches that turn namespaces off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
     /// There may be none of this kind.
@@ -21,11 +20,9 @@ enum Switch {
     Profiled,
 }
 
-/// Facts of this machine about namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DoctorMachine {
     off: Vec<Switch>,
-    /// True in a container.
     container: bool,
     /// True if a filter already applies to the system calls of this process (`Seccomp:` in
     /// `proc_pid_status(5)`).
@@ -33,7 +30,6 @@ pub(super) struct DoctorMachine {
 }
 
 impl DoctorMachine {
-    /// Looks at the machine.
     pub(super) fn look() -> Self {
         let is = |path: String, value: &str| read(&path).as_deref() == Some(value);
         let kernel = |name: &str, value| is(format!("/proc/sys/kernel/{name}"), value);

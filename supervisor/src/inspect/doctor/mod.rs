@@ -29,26 +29,20 @@ pub(crate) struct Diagnosis {
     pub checks: Vec<DoctorCheck>,
 }
 
-/// Tiers of this machine.
 #[derive(Debug, Serialize)]
 pub(crate) struct TierFound {
-    /// Tier of the self-test.
     pub tested: Tier,
-    /// Tier of runs that ask for none.
     pub runs_start_in: Tier,
     /// Reason that it is not `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
 }
 
-/// One thing that was looked at.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoctorCheck {
     pub name: &'static str,
     pub state: CheckState,
-    /// The finding, in a line.
     pub found: String,
-    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -56,11 +50,10 @@ pub(crate) struct DoctorCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckState {
-    /// As it should be.
+    /// The check passed.
     Ok,
     /// Usable, with something missing.
     Warn,
-    /// Not usable.
     Fail,
 }
 
@@ -110,7 +103,6 @@ impl Diagnosis {
         Self { tier: None, checks }
     }
 
-    /// True if agents can be confined here.
     pub(crate) fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| check.state == CheckState::Fail)
     }

@@ -7,10 +7,8 @@ use nix::sched::{CloneFlags, unshare};
 
 use super::{CheckState, DoctorCheck};
 
-/// A call that engines deny.
 struct ProfileCall {
     name: &'static str,
-    /// The loss without it.
     without: &'static str,
     /// Option of Docker or Podman that allows it again.
     option: &'static str,

@@ -13,7 +13,6 @@ use super::{CheckState, DoctorCheck, TierFound};
 use crate::engine::inside::{self, InsideError};
 use crate::engine::place::ProjectSandbox;
 
-/// Result of a self-test.
 pub(super) struct Outcome {
     pub ruleset: RulesetReport,
     pub attempts: Vec<Attempt>,

@@ -10,7 +10,6 @@ use super::{CheckState, DoctorCheck};
 /// Below this, what shares memory (browsers, databases, multiprocessing) runs out of it: Docker's default is 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
-/// Limits of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DoctorSurroundings {
     /// `Seccomp_filters` of `proc_pid_status(5)`: how many programs filter our calls.
@@ -18,7 +17,6 @@ struct DoctorSurroundings {
     no_new_privs: bool,
     /// True if the root file system is read-only.
     read_only_root: bool,
-    /// Size of `/dev/shm`, where it exists.
     shared_memory: Option<u64>,
 }
 

@@ -13,7 +13,6 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
 use super::subject::NamedSubject;
 
-/// Explanation of an address.
 #[derive(Debug, Serialize)]
 pub(super) struct AddressExplained {
     /// The address, as it was named.

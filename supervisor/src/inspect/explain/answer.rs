@@ -3,22 +3,18 @@
 use ipc::denial::{Denial, Layer};
 use serde::Serialize;
 
-/// Verdict on an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExplainVerdict {
-    /// It may.
     Allowed,
-    /// It may once somebody has approved it.
+    /// Allowed after an approval.
     Asked,
-    /// It may not.
     Denied,
     /// Only running it can tell.
     Depends,
 }
 
 impl ExplainVerdict {
-    /// The word for it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "yes",
@@ -29,22 +25,17 @@ impl ExplainVerdict {
     }
 }
 
-/// Explanation of one act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ExplainAnswer {
     pub verdict: ExplainVerdict,
-    /// The rule that decides.
     pub because: String,
-    /// Origin of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The layer that denies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
     /// Option that would allow exactly that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
-    /// Result of the act inside a confinement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TriedAct>,
     /// True if the kernel denies an act that the rights allow, for a reason outside its own trees.
@@ -52,11 +43,10 @@ pub(crate) struct ExplainAnswer {
     pub narrower: bool,
 }
 
-/// Result of an act inside a confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum TriedAct {
-    /// The act succeeded in the confinement.
+    /// The act succeeded.
     Done,
     /// It was refused, and not by plain permissions.
     Refused {
@@ -73,7 +63,7 @@ pub(crate) enum TriedAct {
         /// The name of the error.
         error: String,
     },
-    /// It was not tried.
+    /// The act was not tried.
     Untried { why: String },
 }
 

@@ -17,7 +17,6 @@ use serde::Serialize;
 use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};
 
-/// Explanation of a command.
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
     pub command: String,
@@ -46,7 +45,7 @@ pub(super) struct ExplainProgram {
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {
-    /// The shell itself does it.
+    /// Done by the shell itself.
     Shell,
     File {
         path: WirePath,
@@ -58,7 +57,6 @@ pub(super) enum FoundProgram {
     Nothing,
 }
 
-/// Handling of a call.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainedCall {
     /// Its declaration: `access "write", network true`.
@@ -66,7 +64,6 @@ pub(super) struct ExplainedCall {
     pub answer: ExplainAnswer,
 }
 
-/// Possible declarations of a call.
 const DECLARED: [(Access, Option<Network>, &str); 4] = [
     (Access::Read, None, "access \"read\""),
     (Access::Standing, None, "nothing"),

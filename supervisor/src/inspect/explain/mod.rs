@@ -37,7 +37,6 @@ use crate::process::messages::{complain, harmless};
 use crate::settings::args::ExplainArgs;
 use crate::settings::config::SettingsError;
 
-/// Question, and the policy that decides it.
 #[derive(Debug, Serialize)]
 struct Explanation {
     /// The tier that a session would start in here.
@@ -49,7 +48,6 @@ struct Explanation {
     said: ExplainedRights,
 }
 
-/// Explanation, by subject.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ExplainedRights {
@@ -61,13 +59,13 @@ enum ExplainedRights {
 /// Reason that there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
-    /// Nobody knows what was asked about.
+    /// The subject is unknown.
     #[error(transparent)]
     Subject(#[from] SubjectError),
     /// The settings cannot be read.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The place could not be made ready.
+    /// The project's sandbox could not be prepared.
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error(
@@ -77,7 +75,7 @@ pub(crate) enum ExplainError {
 }
 
 impl ExplainError {
-    /// The exit code that it means.
+    /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Subject(_) | Self::Settings(_) => Exit::Usage,

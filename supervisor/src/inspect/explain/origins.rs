@@ -7,14 +7,13 @@ use ipc::path::WirePath;
 use crate::engine::place::{ConfinementOptions, NamedPath, ProjectSandbox};
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// Finds the origins of rules.
 pub(super) struct Origins<'a> {
     pub(super) setup: &'a ProjectSandbox,
     pub(super) wanted: &'a ConfinementOptions,
     pub(super) effective: &'a Effective,
 }
 
-/// A rule, and where it comes from.
+/// A rule and its origin.
 pub(super) type OriginRule = (String, Option<String>);
 
 impl Origins<'_> {
@@ -73,7 +72,6 @@ impl Origins<'_> {
         (because, origin.or_else(default))
     }
 
-    /// Returns the origin of a key's value.
     pub(super) fn of_key(&self, key: &str) -> String {
         self.effective.origin(key)
     }

@@ -14,7 +14,6 @@ use super::answer::ExplainAnswer;
 use super::judge::Judge;
 use super::subject::tidy;
 
-/// Explanation of a path.
 #[derive(Debug, Serialize)]
 pub(crate) struct PathExplained {
     pub path: WirePath,
@@ -26,7 +25,6 @@ pub(crate) struct PathExplained {
     pub in_project: Option<WirePath>,
     /// True if it exists, as far as we can see.
     pub exists: bool,
-    /// Further remarks.
     pub notes: Vec<String>,
     pub read: ExplainAnswer,
     /// Changing, making or removing it.

@@ -21,7 +21,6 @@ pub(crate) struct ExplainedPlace {
     approvals: ApprovalSettings,
 }
 
-/// Rules that decide every question.
 pub(crate) struct ExplainPolicy<'a> {
     pub(super) setup: &'a ProjectSandbox,
     pub(super) standing: &'a StandingRights,
@@ -53,7 +52,6 @@ impl ExplainedPlace {
         StandingRights { rights, caches: environment.caches, confirm_shell, ..standing }.seen_in(tier)
     }
 
-    /// Returns the rules.
     pub(crate) fn policy<'a>(&'a self, standing: &'a StandingRights) -> ExplainPolicy<'a> {
         let Self { setup, wanted, effective, approvals } = self;
         ExplainPolicy { setup, standing, approvals, origins: Origins { setup, wanted, effective } }

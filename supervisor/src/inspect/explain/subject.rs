@@ -8,7 +8,6 @@ use ipc::path::WirePath;
 
 use crate::settings::args::SubjectArg;
 
-/// Subject of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ExplainSubject {
     Path(PathBuf),
@@ -17,7 +16,6 @@ pub(super) enum ExplainSubject {
     Command(String),
 }
 
-/// An address, as it was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamedSubject {
     /// By its number; the port is 0 where none was named.
@@ -31,13 +29,11 @@ pub(super) enum NamedSubject {
 pub(crate) enum SubjectError {
     #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,
-    /// It cannot be a name of anything.
+    /// The word has a NUL byte.
     #[error("{0:?} holds a NUL byte, which no path, address or command has")]
     Nul(String),
-    /// It was to be an address.
     #[error("{0:?} is no address\n  hint: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
     NoAddress(String),
-    /// Commands are text.
     #[error("{0:?} is not UTF-8, as commands of agents are\n  hint: --as path, if it is one")]
     NotText(String),
 }

@@ -77,7 +77,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Connecting, where it is a socket.
+    /// Judges a connection, if the path is a socket.
     pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<ExplainAnswer> {
         let tried = outcome.map(|outcome| self.tried(outcome));
         self.connectable().map(|answer| ExplainAnswer { tried, ..answer })

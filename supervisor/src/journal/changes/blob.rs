@@ -53,7 +53,6 @@ impl Blob {
         Self { file, offset, len }
     }
 
-    /// Its length in bytes.
     pub const fn len(&self) -> u64 {
         self.len
     }
@@ -74,7 +73,6 @@ impl Blob {
         Ok(bytes)
     }
 
-    /// Git's name for it.
     pub fn id(&self) -> io::Result<BlobId> {
         let mut hash = Sha1::new_with_prefix(header(self.len));
         self.pieces(|piece| {
@@ -84,7 +82,6 @@ impl Blob {
         Ok(BlobId(hash.finalize().into()))
     }
 
-    /// True if both have the same bytes.
     pub fn same_bytes(&self, other: &Self) -> io::Result<bool> {
         if self.len != other.len {
             return Ok(false);

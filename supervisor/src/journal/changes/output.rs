@@ -21,7 +21,6 @@ use super::patch;
 use super::path::ProjectPath;
 use super::set::ChangeSet;
 
-/// Destination of the patch.
 #[derive(Debug)]
 pub struct PatchFile {
     /// The path as the user gave it.
@@ -48,7 +47,6 @@ struct OutputPlace {
     canonical: PathBuf,
 }
 
-/// Reason that the patch cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
     /// `-` is no file.
@@ -68,7 +66,6 @@ pub enum PatchFileError {
     Kind {
         /// The path, as the user gave it.
         path: PathBuf,
-        /// Kind of the file.
         kind: &'static str,
     },
     /// It could not be written; a regular file is left empty, not half written.

@@ -30,13 +30,11 @@ pub enum PathError {
         /// The component that no path of a project has.
         component: &'static str,
     },
-    /// It holds a NUL byte.
     #[error("a path holds a NUL byte")]
     Nul,
 }
 
 impl ProjectPath {
-    /// The bytes of the path.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

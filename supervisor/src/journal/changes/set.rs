@@ -20,7 +20,6 @@ pub struct ChangeSet {
     notes: Vec<String>,
 }
 
-/// Change to one path.
 #[derive(Clone, Debug)]
 pub struct FileDifference {
     /// The path, now or, of a file that is gone, before.
@@ -33,22 +32,18 @@ pub struct FileDifference {
 pub enum Delta {
     /// A new path.
     Added(State),
-    /// A removed path.
     Deleted(State),
     /// Its content, mode or kind is another.
     Modified {
         /// The former state.
         old: State,
-        /// The present state.
         new: State,
     },
     /// It is new and has the very content of a path that is gone.
     Renamed {
         /// The path that is gone.
         from: ProjectPath,
-        /// The former state.
         old: State,
-        /// The present state.
         new: State,
     },
 }
@@ -65,11 +60,10 @@ pub enum State {
     Symlink(WirePath),
 }
 
-/// Content of a file.
 #[derive(Clone, Debug)]
 pub enum Content {
     Blob(Blob),
-    /// More than was taken.
+    /// Larger than the limit.
     Omitted {
         /// Its size in bytes.
         size: u64,
@@ -92,7 +86,6 @@ impl ChangeSet {
         &self.changes
     }
 
-    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -158,7 +151,7 @@ impl Delta {
 }
 
 impl State {
-    /// The mode that git has for it.
+    /// The mode in git's terms.
     pub const fn git_mode(&self) -> &'static str {
         match self {
             Self::File { executable: false, .. } => "100644",

@@ -46,18 +46,16 @@ pub enum IntakeError {
     Within {
         /// The path within.
         inner: ProjectPath,
-        /// The path that is no directory.
         outer: ProjectPath,
     },
-    /// A path came that nobody asked for.
+    /// An unexpected path came.
     #[error("{0} was not asked for")]
     Unasked(ProjectPath),
-    /// A link's target cannot be one.
+    /// An invalid target of a link.
     #[error("the target of link {path} has {len} bytes, not between 1 and 4095")]
     Target {
         /// The link.
         path: ProjectPath,
-        /// Length of its target.
         len: usize,
     },
     /// Bytes came that belong to no file, or are more than its size.
@@ -68,7 +66,6 @@ pub enum IntakeError {
     Incomplete {
         /// The file.
         path: ProjectPath,
-        /// Number of missing bytes.
         missing: u64,
     },
     /// A piece of another kind of call came.
@@ -155,7 +152,6 @@ impl<'a> Obstacles<'a> {
     }
 }
 
-/// One file or link of a snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct SnapshotFile {
     pub(super) kind: SnapshotKind,

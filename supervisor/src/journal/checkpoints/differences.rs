@@ -42,7 +42,6 @@ pub type StampedChange = (SeenChange, Option<i64>);
 pub struct LookChanges {
     /// When it was asked for, by the clock that stamps files.
     pub asked_ns: i64,
-    /// The changes, in order.
     pub changes: Vec<StampedChange>,
     /// The number of those that are too many.
     pub more: u64,

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::changes::ProjectPath;
 
-/// The occasion of a look.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
@@ -15,7 +14,6 @@ pub enum At {
     Messages(Vec<EventId>),
     /// A call of a turn is over, and the turn goes on.
     Call,
-    /// The end of a turn.
     End,
     /// Files are about to be taken back, or the user is shown which ones.
     BeforeRewind,
@@ -23,14 +21,12 @@ pub enum At {
     AfterRewind,
 }
 
-/// The state of a file or link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     File {
         /// Its permission bits.
         mode: u32,
-        /// Its size in bytes.
         size: u64,
         /// Its content; absent if it is too large, or could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +39,7 @@ pub enum Kept {
 /// A content, in the file of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeptContent {
-    /// SHA-256 of it, in hexadecimal.
+    /// SHA-256 of the content, in hexadecimal.
     pub(super) digest: String,
     /// The place of its first byte.
     pub(super) at: u64,
@@ -109,7 +105,6 @@ impl CheckpointLine {
     }
 }
 
-/// Stamps as three numbers.
 mod stamps {
     use ipc::message::Stamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

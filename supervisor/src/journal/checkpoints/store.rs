@@ -108,7 +108,6 @@ impl Checkpoints {
         self.looks.push(look);
     }
 
-    /// True before the first look.
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()
     }
@@ -248,7 +247,6 @@ impl Checkpoints {
         }
     }
 
-    /// The states at a look.
     pub(super) fn states_at(&self, look: usize) -> States {
         let mut states = States::new();
         for (path, seen) in self.looks.iter().take(look + 1).flat_map(|look| &look.changed) {

@@ -15,7 +15,6 @@ const LONGEST_TEXT: u64 = 16 << 20;
 /// Maximum bytes of a record; a longer one is not ours.
 const LONGEST_RECORD: u64 = 64 << 10;
 
-/// A plan that is kept.
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     /// The name of its file, without the ending.
@@ -32,7 +31,6 @@ pub(crate) struct KeptPlan {
 /// No plan was found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
-    /// No plan of the project.
     #[error(
         "no plan of {}\n  hint: bailiwick exec --activity plan \"…\" makes one; bailiwick plan list --all lists those of every project",
         .0.display()
@@ -44,7 +42,6 @@ pub(crate) enum FindError {
     /// Several names begin so.
     #[error("{0:?} begins the names of several plans: {1}")]
     Ambiguous(String, String),
-    /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
@@ -70,7 +67,6 @@ impl KeptPlan {
         self.record.as_ref().map(|record| record.project.as_path())
     }
 
-    /// The plan in the file.
     pub(crate) fn read(&self) -> Result<Document, String> {
         Document::parse(&self.text).map_err(|error| format!("{}: {error}", self.path.display()))
     }

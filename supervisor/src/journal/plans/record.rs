@@ -11,15 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The record of a plan, a file next to the plan's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
-    /// The project that it is for.
     pub project: WirePath,
-    /// The session that made it.
     pub session: ConversationId,
     /// SHA-256 of the bytes that the fate is of, in hexadecimal.
     pub digest: String,
     /// The fate of these bytes.
     pub fate: PlanFate,
-    /// The time since which that is so.
+    /// Time of the last change of the fate.
     pub since: Timestamp,
     /// The number of the steps that its last execution completed or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,23 +33,20 @@ pub(crate) struct PlanRecord {
     pub to_create: Vec<PlaceToCreate>,
 }
 
-/// The fate of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PlanFate {
-    /// Nobody has decided on it.
+    /// No decision yet.
     Proposed,
-    /// It may be executed.
     Approved,
     Rejected,
     /// It was executed to its end.
     Executed,
-    /// Its execution ended before.
+    /// Its execution ended early.
     Unfinished,
 }
 
 impl PlanFate {
-    /// The word for it, as in JSON.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Proposed => "proposed",

@@ -16,7 +16,6 @@ pub(crate) struct Store {
     place: PathBuf,
 }
 
-/// A plan could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {path}: {source}")]
 pub(crate) struct StoreError {
@@ -25,7 +24,6 @@ pub(crate) struct StoreError {
 }
 
 impl Store {
-    /// The store in these directories.
     pub(crate) fn at(directories: &Directories) -> Self {
         Self { place: directories.plans() }
     }

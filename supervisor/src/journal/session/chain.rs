@@ -8,7 +8,6 @@ use sha2::{Digest, Sha256};
 /// Predecessor digest in the first line.
 pub(super) const GENESIS: Link = Link([0; 32]);
 
-/// The digits of a line's own digest.
 const OWN: usize = 16;
 
 /// The digest of a line, without its line feed.
@@ -81,7 +80,6 @@ pub(super) struct Carried<'a> {
     pub(super) own: Option<bool>,
 }
 
-/// Reads the digests of a line.
 pub(super) fn carried(line: &[u8]) -> Option<Carried<'_>> {
     digests(line).0
 }

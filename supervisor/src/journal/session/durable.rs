@@ -11,9 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// The state of a log's file between whoever appends to it and whoever brings it to the disk.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
-    /// The bytes that were appended.
     appended: AtomicU64,
-    /// The bytes that are on the disk.
     synced: AtomicU64,
     /// True if the disk was full when the rest was brought there.
     failed: AtomicBool,
@@ -25,12 +23,10 @@ pub(super) struct Durable {
 }
 
 impl Durable {
-    /// The file has so many bytes now.
     pub(super) fn appended(&self, bytes: u64) {
         self.appended.store(bytes, Ordering::Release);
     }
 
-    /// The bytes that are on the disk.
     pub(super) fn synced(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }
@@ -40,7 +36,7 @@ impl Durable {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Brings what was appended to the disk.
+    /// Writes the appended bytes to the disk.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.failed.load(Ordering::Acquire) {

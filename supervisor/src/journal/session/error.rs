@@ -26,12 +26,10 @@ pub enum LogError {
     Owner {
         /// The directory.
         path: PathBuf,
-        /// The owner.
         owner: u32,
         /// The user of this process.
         user: u32,
     },
-    /// The log cannot be made.
     #[error("cannot make the session log {path}: {source}")]
     Create {
         /// The log.
@@ -54,7 +52,6 @@ pub enum LogError {
         /// The first thing that is wrong.
         fault: Fault,
     },
-    /// The log cannot be deleted.
     #[error("cannot delete the session log {path}: {source}")]
     Remove {
         /// The log.
@@ -83,10 +80,9 @@ pub enum LogError {
         /// The last event that is in the log.
         last: EventId,
         path: PathBuf,
-        /// Why: `ENOSPC` when the disk is full.
+        /// Cause: `ENOSPC` when the disk is full.
         source: io::Error,
     },
-    /// The log did not reach the disk.
     #[error("the session log {path} cannot be synchronised: {source}")]
     Sync {
         /// The log.
@@ -96,7 +92,6 @@ pub enum LogError {
     /// Nobody brings the log to the disk any more.
     #[error("the session log cannot be synchronised: the thread that does so has ended")]
     FlusherGone,
-    /// The log cannot be read.
     #[error("cannot read the session log {path}: {source}")]
     Read {
         /// The log.
@@ -140,12 +135,10 @@ pub enum Fault {
         /// The line, from 1.
         line: usize,
     },
-    /// A line is no event.
     #[error("line {line} is no event: {reason}")]
     Unreadable {
         /// The line, from 1.
         line: usize,
-        /// The fault.
         reason: String,
     },
     /// A line is an event of a later version.

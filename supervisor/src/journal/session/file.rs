@@ -103,7 +103,6 @@ impl LineFile {
         self.durable.appended(whole);
     }
 
-    /// The bytes of its whole lines.
     pub(super) const fn whole(&self) -> u64 {
         self.whole
     }

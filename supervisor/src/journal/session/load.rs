@@ -9,7 +9,6 @@ use protocol::event::SessionEvent;
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError, Tree};
 
-/// A log, read back.
 #[derive(Debug)]
 pub struct Loaded {
     pub tree: Tree,
@@ -49,7 +48,7 @@ pub fn rebuild(bytes: &[u8]) -> Loaded {
         .unwrap_or_else(|_| Loaded { tree: Tree::default(), faults: Vec::new() })
 }
 
-/// The same from wherever it is read.
+/// The same, from any reader.
 pub(crate) fn load_from(
     log: impl Read,
     watch: &mut dyn FnMut(u64),

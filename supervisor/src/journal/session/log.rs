@@ -35,11 +35,10 @@ pub struct SessionLog {
     held: HeldLock,
 }
 
-/// A log that goes on.
+/// A log that is continued.
 #[derive(Debug)]
 pub struct Reopened {
     pub log: SessionLog,
-    /// The events so far.
     pub needed: Needed,
     /// True if a line that its writer did not finish was cut off.
     pub torn: bool,

@@ -27,7 +27,6 @@ impl Log {
         self
     }
 
-    /// A message of the user's.
     pub(crate) fn said(self, agent: &str, text: &str) -> Self {
         self.with(agent, "user_message", json!({"text": text}))
     }

@@ -50,7 +50,6 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// Adds an event that was appended.
     pub(crate) fn add(&mut self, event: SessionEvent) {
         if event.agent == AgentId::root()
             && let Some(whole) = &mut self.whole
@@ -78,7 +77,6 @@ pub(super) struct Read {
     pub whole: u64,
     pub torn: bool,
     pub last: Option<EventId>,
-    /// The last event of each agent.
     pub heads: Vec<(AgentId, EventId)>,
 }
 
@@ -259,7 +257,6 @@ impl Counted for NeededLine {
     }
 }
 
-/// The lines of a log.
 #[derive(Default)]
 struct NeededLines {
     session: Option<String>,
@@ -277,7 +274,7 @@ enum Begun {
 }
 
 impl Begun {
-    /// The beginning that an event is.
+    /// Returns the beginning that an event marks.
     fn by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -288,7 +285,7 @@ impl Begun {
         }
     }
 
-    /// The end that an event is.
+    /// Returns the end that an event marks.
     fn ended_by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,

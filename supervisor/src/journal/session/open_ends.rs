@@ -21,12 +21,11 @@ pub(crate) enum CutOff {
     CarriedOut,
     /// The file is as the change found it.
     NotCarriedOut,
-    /// It is neither.
+    /// Neither of them.
     Otherwise,
 }
 
 impl CutOff {
-    /// The sentence for the model.
     const fn told(self) -> &'static str {
         match self {
             Self::CarriedOut => "but it was carried out: the file is as this call leaves it",

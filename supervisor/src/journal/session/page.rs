@@ -11,7 +11,6 @@ use super::LogError;
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::checked;
 
-/// Events in a row.
 #[derive(Debug)]
 pub struct LogPage {
     pub events: Vec<SessionEvent>,

@@ -12,7 +12,6 @@ pub const LONGEST_LINE: usize = 80 << 20;
 /// The bytes that are read at once.
 const PART: usize = 8 << 20;
 
-/// The next part of a log.
 #[derive(Debug)]
 pub(super) enum LogPart<'a> {
     /// Whole lines, each with its end.
@@ -23,7 +22,6 @@ pub(super) enum LogPart<'a> {
     Torn,
 }
 
-/// The parts of a log.
 pub(super) struct Parts<R> {
     from: R,
     held: Vec<u8>,

@@ -17,7 +17,6 @@ use super::file::open_directory;
 pub(crate) enum Removal {
     /// It is gone; or it could be, where nothing is to be done.
     Removed,
-    /// A process has it open.
     Held,
 }
 

@@ -24,23 +24,19 @@ const MOST_FAULTS: usize = 10_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePlace {
     pub offset: u64,
-    /// Its length without its end.
     pub length: usize,
 }
 
-/// The event of a line.
 pub(super) enum Scanned {
     Event(Box<SessionEvent>),
     /// One of a later version.
     Unknown(UnknownEvent),
 }
 
-/// The verdict on a log.
 #[derive(Debug)]
 pub(super) struct Scan {
     /// Everything that is wrong with its lines, in their order.
     pub faults: Vec<Fault>,
-    /// The digest of the last line.
     pub prev: Link,
     /// The bytes of its whole lines.
     pub whole: u64,
@@ -134,7 +130,6 @@ impl Scan {
 
 /// A line by itself, without regard to the lines before it.
 struct ScannedLine<'a> {
-    /// The digests that it carries.
     carried: Option<Carried<'a>>,
     link: Link,
     length: usize,
@@ -145,7 +140,6 @@ struct ScannedLine<'a> {
 enum Unread {
     /// Its type is of a later version.
     Unknown(UnknownEvent),
-    /// It is no event.
     Broken(String),
 }
 

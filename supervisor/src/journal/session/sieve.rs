@@ -11,11 +11,9 @@ use super::open_ends::CUT_OFF;
 /// The characters of a message that a rewind names it by.
 const NAME: usize = 200;
 
-/// The events that are kept.
 #[derive(Default)]
 pub(super) struct Sieve {
     kept: BTreeMap<EventId, SessionEvent>,
-    /// The last event of each agent.
     heads: BTreeMap<AgentId, EventId>,
     /// Calls that have no end yet.
     calls: BTreeMap<(AgentId, CallId), EventId>,
@@ -23,7 +21,6 @@ pub(super) struct Sieve {
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
     /// Sub-agents that have no end yet.
     agents: BTreeMap<AgentId, OpenSubAgent>,
-    /// Agents that execute a plan.
     executors: BTreeSet<AgentId>,
     /// The events with the highest numbers of the first agent.
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
@@ -33,7 +30,6 @@ pub(super) struct Sieve {
     has_reply: bool,
 }
 
-/// A sub-agent without an end.
 struct OpenSubAgent {
     spawned: EventId,
     /// Its events that an account is made of.
@@ -43,7 +39,6 @@ struct OpenSubAgent {
 }
 
 impl Sieve {
-    /// Takes the next event.
     pub(super) fn take(&mut self, event: SessionEvent) {
         self.heads.insert(event.agent.clone(), event.id);
         self.number(&event);

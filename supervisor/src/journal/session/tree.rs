@@ -23,7 +23,6 @@ pub struct Turn {
     pub agent: AgentId,
     /// Its events, in order; the first is the user's message.
     pub events: Vec<EventId>,
-    /// Its cost.
     pub account: Account,
 }
 
@@ -72,7 +71,6 @@ impl Tree {
         }
     }
 
-    /// The event with this id.
     pub fn get(&self, id: EventId) -> Option<&SessionEvent> {
         self.place(id).ok().and_then(|place| self.events.get(place))
     }
@@ -135,7 +133,6 @@ impl Tree {
         turns
     }
 
-    /// Returns the cost of each agent.
     pub fn accounts(&self) -> HashMap<&AgentId, Account> {
         let mut accounts: HashMap<_, Account> = HashMap::new();
         for event in &self.events {
@@ -144,7 +141,6 @@ impl Tree {
         accounts
     }
 
-    /// Returns the cost of the session.
     pub fn account(&self) -> Account {
         let mut total = Account::default();
         for event in &self.events {

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::session::{Chain, Fault, LogError, SessionLog, each_line, load_from};
 
-/// The version of the form.
 const VERSION: u32 = 1;
 
 /// The largest archive that is read.
@@ -34,7 +33,6 @@ const LONGEST_AGENT: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
-    /// The version of the form.
     bailiwick_export: u32,
     /// The version of Bailiwick that wrote it.
     version: String,
@@ -50,13 +48,10 @@ pub(crate) struct Head {
     last: String,
 }
 
-/// The redaction of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redacted {
-    /// The version of the patterns.
     patterns: String,
-    /// The number of finds of each pattern.
     pub found: BTreeMap<String, u64>,
     /// True if lines changed, so that their chain is another one than that of the log.
     pub rechained: bool,
@@ -182,7 +177,7 @@ fn bare(event: SessionEvent) -> SessionEvent {
 pub(crate) struct Archived<R> {
     archive: R,
     head: Head,
-    /// The bytes of the head.
+    /// Length of the head in bytes.
     begins: u64,
     project: Option<WirePath>,
 }
@@ -235,7 +230,6 @@ impl<R: Read + Seek> Archived<R> {
         &self.head
     }
 
-    /// The project of the session.
     pub(crate) const fn project(&self) -> Option<&WirePath> {
         self.project.as_ref()
     }

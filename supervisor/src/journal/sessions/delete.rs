@@ -15,12 +15,9 @@ pub(crate) enum Deletion {
     Held,
 }
 
-/// Everything that was deleted.
 #[derive(Debug)]
 pub(crate) struct Deleted {
-    /// The bytes of the log.
     pub bytes: u64,
-    /// True if there were checkpoints.
     pub had_checkpoints: bool,
 }
 

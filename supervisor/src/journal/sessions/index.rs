@@ -19,7 +19,6 @@ const NAME: &str = "sessions-index.jsonl";
 /// The first line. Another one is of another version.
 const HEAD: &str = "{\"sessions_index\":2}";
 
-/// The largest index that is read.
 const LARGEST: u64 = 256 << 20;
 
 /// The records of the logs of a directory.
@@ -37,11 +36,9 @@ pub(crate) struct ListedSession {
     pub summary: Summary,
 }
 
-/// The record of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct IndexRecord {
-    /// The name of its file.
     name: String,
     stamp: Stamp,
     /// Absent where the file is no log of a session.
@@ -135,7 +132,6 @@ pub(super) fn logs(directory: &Path) -> io::Result<Vec<(String, Metadata)>> {
     Ok(logs)
 }
 
-/// True for the name of a log.
 fn is_log(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
 }

@@ -12,7 +12,6 @@ use crate::journal::session::{LogError, Removal, begun, remove};
 /// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
-/// The sessions that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
     /// Those that were written within so many days; all, if absent.
@@ -26,9 +25,7 @@ pub(crate) struct Keep {
 pub(crate) struct Pruned {
     /// The logs that are gone, the oldest first.
     pub deleted: Vec<Gone>,
-    /// Logs that a process has open.
     pub held: Vec<PathBuf>,
-    /// Logs that could not be deleted.
     pub failed: Vec<LogError>,
 }
 
@@ -40,7 +37,6 @@ pub(crate) struct Gone {
 }
 
 impl Keep {
-    /// True if nothing is ever deleted.
     pub(crate) const fn is_everything(&self) -> bool {
         self.days.is_none() && self.mib.is_none()
     }

@@ -21,9 +21,7 @@ const TYPES: &[&str] =
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub project: WirePath,
-    /// The model that answered last.
     pub model: String,
-    /// The activity of its first agent.
     pub activity: Activity,
     /// The time of its first event, in milliseconds.
     pub began_ms: u64,
@@ -37,7 +35,6 @@ pub(crate) struct Summary {
     /// The part of that price which is known.
     #[serde(default)]
     pub known_usd: Usd,
-    /// True if it was imported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
 }

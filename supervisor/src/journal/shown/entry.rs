@@ -8,13 +8,11 @@ const MOST_LINES: usize = 24;
 /// The most characters of a text that is cut.
 const MOST_CHARS: usize = 4000;
 
-/// The most characters of a title.
 const LONGEST_TITLE: usize = 300;
 
 /// The deepest indentation: an id in a log may name any level.
 const DEEPEST: usize = 9;
 
-/// A session, as it is shown.
 #[derive(Debug)]
 pub(crate) struct ShownText {
     pub(super) session: String,
@@ -22,7 +20,6 @@ pub(crate) struct ShownText {
     pub(super) facts: Vec<(&'static str, String)>,
     /// The faults of its log, as sentences. They come first.
     pub(super) warnings: Vec<String>,
-    /// The events, in order.
     pub(super) entries: Vec<ShownEntry>,
     /// Its account, a line for each part.
     pub(super) totals: Vec<String>,
@@ -43,13 +40,10 @@ pub(super) struct ShownEntry {
 /// The kind of an entry, by which it is marked and coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
-    /// Words of the user.
     Message,
-    /// Words of the model.
     Reply,
     /// A call that begins.
     Call,
-    /// A call that succeeded.
     Success,
     /// A call that failed, or was denied.
     Failure,
@@ -62,7 +56,6 @@ pub(super) enum EntryKind {
     Notice,
 }
 
-/// A text of an entry.
 #[derive(Debug)]
 pub(super) struct ShownPart {
     pub text: String,
@@ -75,7 +68,6 @@ pub(super) struct ShownPart {
 }
 
 impl EntryKind {
-    /// The mark before a title.
     pub(super) const fn mark(self) -> &'static str {
         match self {
             Self::Message => "❯",
@@ -130,14 +122,13 @@ impl ShownEntry {
         }
     }
 
-    /// The time of day.
     pub(super) fn time(&self) -> String {
         moment(self.time_ms, "%H:%M:%S")
     }
 }
 
 impl ShownPart {
-    /// A text that shows as a whole.
+    /// A text that is never folded.
     pub(super) fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), label: None, folded: false, left_out: None }
     }
@@ -165,7 +156,6 @@ impl ShownPart {
         Self { folded: true, ..self }
     }
 
-    /// Its size, in words.
     pub(super) fn size(&self) -> String {
         lines(self.text.lines().count())
     }

@@ -4,10 +4,8 @@ use std::fmt::Write;
 
 use tui::text::SafeText;
 
-/// The most characters of one text.
 const LONGEST_TEXT: usize = 2000;
 
-/// The most rows of one list.
 const MOST_ROWS: usize = 200;
 
 /// HTML in the making. Markup is `'static`: no text that was read at run time can be taken for it.
@@ -21,7 +19,6 @@ impl Html {
         self
     }
 
-    /// Adds a number, which needs no escaping.
     pub(crate) fn number(&mut self, number: usize) -> &mut Self {
         // A String takes every write.
         let _ = write!(self.0, "{number}");
@@ -46,7 +43,6 @@ impl Html {
         self
     }
 
-    /// Adds an element that holds a text.
     pub(crate) fn element(&mut self, name: &'static str, untrusted: &str) -> &mut Self {
         self.raw("<").raw(name).raw(">").text(untrusted).raw("</").raw(name).raw(">")
     }

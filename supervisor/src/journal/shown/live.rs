@@ -5,7 +5,6 @@ use protocol::event::{EventKind, SessionEvent};
 use super::reading::Reading;
 use super::text::entry_text;
 
-/// Reads events one by one.
 #[derive(Debug)]
 pub(crate) struct ShownLive {
     cut: Reading<'static>,

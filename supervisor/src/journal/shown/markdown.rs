@@ -9,7 +9,6 @@ use tui::text::SafeText;
 
 use super::entry::{ShownEntry, ShownPart, ShownText};
 
-/// A session as Markdown.
 pub(crate) fn markdown(shown: &ShownText) -> String {
     let mut out = format!("# Session {}\n\n", escaped(&shown.session));
     for warning in &shown.warnings {

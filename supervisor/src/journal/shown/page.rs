@@ -6,7 +6,6 @@ use super::html::Html;
 /// The style sheet, which a page holds.
 const STYLE: &str = include_str!("style.css");
 
-/// A session as one page of HTML.
 pub(crate) fn page(shown: &ShownText) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");

@@ -31,7 +31,6 @@ const MOST_FAULTS: usize = 20;
 /// The part of a log that is read, and how.
 #[derive(Debug, Default)]
 pub(crate) struct Reading<'a> {
-    /// One agent alone, if one is named.
     pub agent: Option<&'a AgentId>,
     /// True if nothing is cut or folded.
     pub full: bool,

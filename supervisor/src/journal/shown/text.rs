@@ -46,7 +46,7 @@ pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// Text in the making.
+/// An unfinished text.
 struct Sheet {
     text: String,
     columns: Option<usize>,

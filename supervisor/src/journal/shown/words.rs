@@ -3,7 +3,6 @@
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::DecidedBy;
 
-/// The subject of a request.
 pub(crate) const fn about(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Patch => "a change of files",
@@ -25,7 +24,6 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
     }
 }
 
-/// The one that decided.
 pub(crate) fn decided_by(by: DecidedBy) -> String {
     match by {
         DecidedBy::User => "the user".to_owned(),

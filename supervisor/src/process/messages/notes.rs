@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Absent while nothing is held back.
+/// Absent while no message is held back.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// From now on nothing is said at once.

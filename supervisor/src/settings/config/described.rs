@@ -3,7 +3,6 @@
 use super::keys::{Key, Kind, Preset, ProjectMay};
 
 impl Key {
-    /// The values that it takes.
     pub(crate) fn expected(&self) -> String {
         let words =
             |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
@@ -24,7 +23,7 @@ impl Key {
         }
     }
 
-    /// Its value where nobody says anything.
+    /// The value without any setting.
     pub(crate) fn default(&self) -> String {
         match self.preset {
             Preset::Word(word) => format!("`{word}`"),

@@ -23,7 +23,6 @@ use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
 
-/// Effective value of every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
     /// Results by key, in the order of the table.
@@ -32,7 +31,6 @@ pub struct Effective {
     pub ignored: Vec<Ignored>,
     /// The keys of the terminal UI that the user has changed.
     pub bindings: Vec<Binding>,
-    /// The user's settings of models.
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents: the user's, then those of a project's that are trusted.
     pub roles: Vec<RoleEntry>,
@@ -154,7 +152,6 @@ impl Effective {
         self.text(key).map(str::to_owned)
     }
 
-    /// The roles of sub-agents.
     pub fn roles(&self) -> Roles {
         self.roles.iter().map(|entry| entry.role.clone()).collect()
     }
@@ -231,7 +228,6 @@ impl Effective {
         }
     }
 
-    /// True if somebody has set a key.
     pub fn is_set(&self, key: &str) -> bool {
         self.get(key).is_some_and(|settled| settled.origin != ConfigOrigin::Default)
     }
@@ -241,7 +237,6 @@ impl Effective {
         self.get(key).map_or_else(|| ConfigOrigin::Default.to_string(), |settled| settled.origin.to_string())
     }
 
-    /// Returns the keymap of the terminal UI.
     pub fn keymap(&self) -> Result<Keymap, KeymapError> {
         let rebindings: Vec<_> = self.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
         Keymap::new(&rebindings)
@@ -315,7 +310,6 @@ impl Effective {
         }
     }
 
-    /// Returns the result for a key.
     pub fn get(&self, name: &str) -> Option<&Resolution> {
         self.settled.iter().find(|settled| settled.key.name == name)
     }

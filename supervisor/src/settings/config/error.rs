@@ -22,10 +22,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reason that there are no settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// It cannot be read.
     #[error("cannot read {}: {source}", printable(.file))]
     Unreadable { file: PathBuf, source: io::Error },
     /// The project itself cannot be read.
@@ -35,18 +33,17 @@ pub enum SettingsError {
         project: PathBuf,
         source: io::Error,
     },
-    /// It is something else than a file.
+    /// It is no regular file.
     #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
         file: PathBuf,
-        /// Kind of the file.
+        /// Its kind, in words.
         what: &'static str,
     },
-    /// It is too large.
     #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
     TooLarge {
         file: PathBuf,
-        /// Size limit in bytes.
+        /// The limit in bytes.
         most: usize,
     },
     /// Others could widen what agents may do.
@@ -59,14 +56,14 @@ pub enum SettingsError {
         path: PathBuf,
         mode: u32,
     },
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
     Foreign {
         /// The file or directory.
         path: PathBuf,
         owner: u32,
     },
-    /// Something in it is wrong.
+    /// It has errors.
     #[error("{}", lines(.0))]
     Wrong(Vec<Problem>),
     /// Something in a project's file is wrong that may narrow.

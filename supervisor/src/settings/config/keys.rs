@@ -15,7 +15,6 @@ pub struct Key {
     pub about: &'static str,
 }
 
-/// Kind of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A word or a sentence.
@@ -24,14 +23,12 @@ pub enum Kind {
     Address,
     /// One of these words, the narrowest first.
     Choice(&'static [&'static str]),
-    /// Some of these words.
     Choices(&'static [&'static str]),
     Paths,
     /// Variables, as `NAME` or `NAME=VALUE`.
     Variables,
     /// Beginnings of commands, each a list of words.
     Commands,
-    /// Names, each a text of one line.
     Names,
     /// A number within these bounds; the lower, the narrower.
     Count {
@@ -43,7 +40,6 @@ pub enum Kind {
     Amount,
     /// A length of time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)); the shorter, the narrower.
     Time,
-    /// A switch; on is narrower.
     Switch,
 }
 
@@ -56,7 +52,7 @@ pub enum ProjectMay {
     Lower,
     /// Add to the list, or set it, once the user has trusted the file.
     IfTrusted,
-    /// Nothing: it is the user's own.
+    /// The key is the user's own.
     Never,
 }
 
@@ -65,15 +61,12 @@ pub enum ProjectMay {
 pub enum Preset {
     Word(&'static str),
     Number(u64),
-    /// A switch that is off.
     Off,
-    /// Nothing in the list.
     Empty,
-    /// No value; this says what that means.
+    /// No value; the text explains the effect.
     Unset(&'static str),
 }
 
-/// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
 /// The most replies or tokens that a limit can name: what fits the narrowest place where it ends up.
@@ -422,7 +415,6 @@ pub const KEYS: &[Key] = &[
 ];
 
 impl Key {
-    /// The key of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }

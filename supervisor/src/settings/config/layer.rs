@@ -11,7 +11,6 @@ use super::keys::Key;
 use super::origin::ConfigOrigin;
 use super::value::{Element, Value};
 
-/// Setting of one key by one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub value: Value,
@@ -24,7 +23,6 @@ pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
     /// The keys of the terminal UI that it changes.
     pub bindings: Vec<Binding>,
-    /// Settings of models.
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents that it describes.
     pub roles: Vec<RoleEntry>,
@@ -50,7 +48,6 @@ impl std::fmt::Display for Void {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     pub rebinding: Rebinding,
-    /// Position in bytes.
     pub(super) at: usize,
     /// Position for a person.
     pub origin: ConfigOrigin,
@@ -64,7 +61,6 @@ pub struct ModelEntry {
     pub origin: ConfigOrigin,
 }
 
-/// A role of sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleEntry {
     pub role: Role,
@@ -73,7 +69,6 @@ pub struct RoleEntry {
 }
 
 impl Layer {
-    /// Returns the setting of a key.
     pub fn get(&self, key: &Key) -> Option<&Setting> {
         self.settings.get(key.name)
     }

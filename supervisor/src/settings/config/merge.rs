@@ -8,20 +8,16 @@ use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
 
-/// Everything that was said.
 #[derive(Clone, Copy, Debug)]
 pub struct Layers<'a> {
     pub flags: &'a Layer,
     pub environment: &'a Layer,
-    /// In the user's own file.
     pub user: &'a Layer,
-    /// In the project's file.
     pub project: &'a Layer,
     /// True if the user trusts the project's file.
     pub trusted: bool,
 }
 
-/// Merges the layers.
 pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
@@ -42,7 +38,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// A list: everybody adds to it.
+    /// A list: every layer adds to it.
     fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =

@@ -35,18 +35,14 @@ pub(super) fn printable(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
 
-/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigOrigin {
-    /// The default.
     Default,
     /// The catalogue of the program.
     Catalogue,
-    /// The user's own file.
     User(SettingPlace),
     Project(SettingPlace),
     Flag(&'static str),
-    /// A variable of the environment.
     Environment(&'static str),
 }
 

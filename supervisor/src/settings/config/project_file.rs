@@ -24,7 +24,7 @@ pub const FOREIGN_NAME: &str = ".agent.toml";
 /// The most bytes that it may have.
 const MOST: usize = 64 << 10;
 
-/// A project's file, or none.
+/// A project's file, if it has one.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     pub project: PathBuf,
@@ -64,7 +64,6 @@ fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
     })
 }
 
-/// Returns the content, if the file exists.
 fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
     let name = OsStr::new(PROJECT_NAME);
     match beneath::stat(&root, name) {

@@ -21,10 +21,8 @@ const MOST: usize = 32 << 10;
 /// The most names that are looked at.
 const MOST_NAMES: usize = 1000;
 
-/// A role of a project.
 #[derive(Clone, Debug)]
 pub(super) struct RoleFile {
-    /// Its path in the project.
     pub(super) path: PathBuf,
     /// The role, and the digest of exactly these bytes; or the reason that it is missing.
     pub(super) role: Result<(Role, FileDigest), String>,

@@ -4,7 +4,6 @@ use super::keys::Key;
 use super::origin::ConfigOrigin;
 use super::value::Value;
 
-/// Result for one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     pub key: &'static Key,

@@ -136,7 +136,6 @@ impl Sources {
         Ok(())
     }
 
-    /// The project's directory, if there is one.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.project.as_ref().map(|file| file.project.as_path())
     }

@@ -21,7 +21,6 @@ use crate::process::directories::Directories;
 /// The most bytes that a record has: a path of 4096 bytes, as JSON.
 const MOST: u64 = 64 << 10;
 
-/// The digest of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest(String);
 
@@ -58,7 +57,7 @@ impl TrustQuestion {
         self.files.iter().any(|(place, _)| *place == self.project)
     }
 
-    /// No question yet.
+    /// No question.
     pub(super) fn nothing(project: &Path) -> Self {
         Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
     }
@@ -89,7 +88,6 @@ pub struct Trust {
     place: PathBuf,
 }
 
-/// Reason that trust cannot be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep what is trusted in {place}: {source}")]
 pub struct TrustError {

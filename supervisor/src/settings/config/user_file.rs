@@ -11,7 +11,6 @@ use super::layer::Layer;
 use super::parse::parse_users;
 use crate::process::directories::Directories;
 
-/// Its name in the configuration directory.
 pub const USER_NAME: &str = "config.toml";
 
 /// The name of the user's own instructions, which hold in every project, in the configuration directory.
@@ -23,7 +22,6 @@ const MOST: usize = 1 << 20;
 /// The most bytes of the instructions.
 const MOST_INSTRUCTIONS: usize = 64 << 10;
 
-/// The user's own file.
 #[derive(Debug)]
 pub struct UserFile {
     /// The path, whether the file exists or not.

@@ -10,22 +10,18 @@ use protocol::cost::Usd;
 use super::keys::{Kind, Preset};
 use super::origin::ConfigOrigin;
 
-/// Value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A word or a sentence.
     Text(String),
     Number(u64),
-    /// An amount in US dollars.
     Amount(Usd),
-    /// A length of time.
     Time(Duration),
     Switch(bool),
     /// A list, of which each element has an origin of its own.
     List(Vec<Element>),
 }
 
-/// An element of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
     /// Its words: one, but for commands.
@@ -78,7 +74,6 @@ impl Value {
         }
     }
 
-    /// The elements, if it is a list.
     pub fn elements(&self) -> &[Element] {
         match self {
             Self::List(elements) => elements,
@@ -88,7 +83,6 @@ impl Value {
 }
 
 impl Preset {
-    /// The value, if there is one.
     pub fn value(self) -> Option<Value> {
         match self {
             Self::Word(word) => Some(Value::Text(word.to_owned())),

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Reason that a page was not written.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::inspect::audit) enum PageError {
     #[error("cannot create {}: a file of this name exists\n  hint: remove it, or name another file", .0.display())]

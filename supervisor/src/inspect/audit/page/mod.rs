@@ -15,7 +15,6 @@ use crate::journal::shown::Html;
 
 pub(super) use self::file::{PageError, write};
 
-/// The style sheet, which a page holds.
 const STYLE: &str = include_str!("style.css");
 
 /// The most agents that have a section of their own.
@@ -27,7 +26,6 @@ const MOST_MOMENTS: usize = 20_000;
 /// The most rows of one timeline.
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
-/// The page of an account.
 pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String {
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n");

@@ -5,7 +5,6 @@ use crate::inspect::audit::text::{access, approval, denial, end, spent, took, wo
 use crate::inspect::audit::timeline::{Moment, MomentKind};
 use crate::journal::shown::Html;
 
-/// The section of one agent.
 pub(super) struct AgentSection<'a> {
     /// The place of the agent in the page.
     pub(super) index: usize,

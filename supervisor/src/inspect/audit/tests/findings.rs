@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::Log;
 use crate::process::exit::Exit;
 
-/// The findings, a line each.
 fn findings(log: &Log) -> String {
     let account = log.account();
     assert!(account.intact, "{account}");

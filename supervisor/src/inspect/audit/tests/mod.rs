@@ -40,7 +40,6 @@ impl Log {
         self.with(parent, "sub_agent_result", data)
     }
 
-    /// The end of the session.
     fn end(self) -> Self {
         let data = json!({
             "exit_code": 0, "reason": "done", "text": "", "steps": 1, "usage": usage(), "duration_ms": 1,

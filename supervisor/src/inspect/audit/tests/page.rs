@@ -9,7 +9,6 @@ fn html(log: &Log) -> String {
     page(&log.account(), &EventsByAgent::of(&log.loaded().tree))
 }
 
-/// The elements that a page may have.
 const ELEMENTS: &[&str] = &[
     "html",
     "head",

@@ -25,7 +25,6 @@ use crate::process::messages::harmless;
 use crate::process::signals::Endings;
 use crate::settings::args::DemoArgs;
 
-/// The width of the titles.
 const TITLE: usize = 34;
 
 /// Attacks, and prints the outcome of each attack; fails if one got through.

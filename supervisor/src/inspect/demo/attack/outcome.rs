@@ -17,7 +17,6 @@ pub(super) struct Observed {
     restored: Vec<RestoredPlace>,
 }
 
-/// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,

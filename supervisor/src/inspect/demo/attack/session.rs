@@ -32,7 +32,6 @@ pub(super) struct Attacked {
     endings: Endings,
 }
 
-/// Something that happened to it.
 pub(super) enum AttackUpdate {
     Event(Box<SessionEvent>),
     /// A signal that is to end this process.
@@ -63,7 +62,6 @@ impl Attacked {
         self.child.id()
     }
 
-    /// The name of its process.
     pub(super) fn process_name(&self) -> io::Result<String> {
         Ok(fs::read_to_string(format!("/proc/{}/comm", self.pid()))?.trim_end().to_owned())
     }

@@ -17,11 +17,9 @@ use super::{checks, parted};
 use crate::engine::inside;
 use crate::engine::place::ProjectSandbox;
 
-/// A promise of SECURITY.md.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
     name: &'static str,
-    /// The promise in a sentence.
     says: &'static str,
     /// Its holders in the full tier and in the floor.
     holders: [Holder; 2],
@@ -65,18 +63,14 @@ pub(crate) struct PromisesPage {
     usable: bool,
 }
 
-/// A promise on this machine.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct PromiseHere {
-    /// Its name in SECURITY.md.
     name: &'static str,
-    /// The promise in a sentence.
     says: &'static str,
     /// The part that keeps it.
     held_by: HeldBy,
     /// The means, or the reason for which it is not kept.
     why: String,
-    /// A way to have it kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
     /// The acts against it that were tried and denied.

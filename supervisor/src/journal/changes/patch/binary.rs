@@ -7,7 +7,6 @@ use flate2::write::ZlibEncoder;
 
 use super::super::blob::Blob;
 
-/// The digits of git's base 85.
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 

@@ -2,7 +2,6 @@
 
 use super::super::path::ProjectPath;
 
-/// A file's name in a patch.
 pub(super) struct QuotedName(Vec<u8>);
 
 impl QuotedName {

@@ -9,7 +9,6 @@ use super::{Scratch, said};
 use crate::journal::session::chain::Link;
 use crate::journal::session::{Fault, Loaded, Reopened, SessionLog, rebuild};
 
-/// A log of six events.
 fn log() -> Vec<u8> {
     let mut scratch = Scratch::new();
     for text in ["a", "b", "c", "d", "e", "f"] {
@@ -89,7 +88,7 @@ fn a_log_of_an_earlier_version_goes_on_and_a_digest_that_is_lost_later_is_missed
     assert_eq!(rebuild(format!("{}\n{lost}\n", lines[0]).as_bytes()).faults, [Fault::Changed { line: 2 }]);
 }
 
-/// The line that a fault names.
+/// The line of a fault.
 const fn line_of(fault: &Fault) -> Option<usize> {
     match fault {
         Fault::Torn { line }

@@ -46,7 +46,6 @@ fn what_older_schemas_say_in_sentences_stays_a_sentence() {
     }
 }
 
-/// The sentence of an event.
 fn told(kind: &EventKind) -> Option<String> {
     match kind {
         EventKind::SessionStarted(started) => sentence(&started.rights),

@@ -9,7 +9,6 @@ use protocol::event::{EventKind, ObservedBy};
 use super::{Scratch, said};
 use crate::journal::session::{Fault, LONGEST_LINE, LogError, SessionLog, load, load_from, rebuild};
 
-/// A log of so many events.
 fn log(events: usize) -> Scratch {
     let mut scratch = Scratch::new();
     (0..events).for_each(|number| drop(scratch.append("1", said(&number.to_string()))));

@@ -14,15 +14,12 @@ use crate::settings::config::value::{Element, Value, time_of};
 /// The longest text that means anything here: what a path may have (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// The most elements of a list.
 const MOST: usize = 500;
 
 /// A value that is not what was expected.
 #[derive(Debug)]
 pub(super) struct BadValue {
-    /// Position in bytes.
     pub(super) at: usize,
-    /// The expected form.
     pub(super) expected: String,
 }
 

@@ -21,7 +21,6 @@ const MOST_PROBLEMS: usize = 20;
 /// The table of the user's settings for single projects.
 const PROJECT: &str = "project";
 
-/// Owner of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOwner {
     Users,
@@ -208,7 +207,6 @@ fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// Describes an unknown key.
 fn unknown(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();

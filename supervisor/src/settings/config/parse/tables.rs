@@ -56,7 +56,6 @@ impl SettingsReader<'_> {
         self.layer.models.push(ModelEntry { pattern: Pattern::new(model), entry, origin });
     }
 
-    /// Reads the role of a name.
     pub(super) fn role(&mut self, name: &str, at: Option<usize>, item: &Item) {
         let full = format!("agents.{name}");
         if self.whose == FileOwner::Projects {

@@ -4,7 +4,6 @@ use model::provider::catalogue::{Entry, FIELDS, Facts, Field};
 
 use crate::settings::config::{KEYS, Key};
 
-/// One row of the reference.
 fn row(key: &Key) -> String {
     let (expected, preset, may) = (key.expected(), key.default(), key.in_a_project());
     format!("| `{}` | {expected} | {preset} | {may} | {} |", key.name, key.about)
