@@ -16,7 +16,6 @@ const DIRECTORIES: &str = "SSL_CERT_DIR";
 /// The largest file that is read: that of all the world's authorities has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
-/// Authorities that cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the certificate authorities in {variable}={path}: {cause}\n  hint: name one that has certificates (PEM), or unset {variable}", path = .path.display())]
 pub struct AuthorityError {

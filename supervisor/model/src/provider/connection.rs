@@ -10,7 +10,6 @@ use super::http::{HttpError, Timeouts};
 use crate::recording::Recorder;
 use crate::secrets::Credential;
 
-/// Connection to a provider.
 #[derive(Debug)]
 pub struct Connection {
     /// Its address; a path stays in front of the API's own.
@@ -20,31 +19,24 @@ pub struct Connection {
     /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to people when the key is
     /// rejected.
     pub key_origin: String,
-    /// Header of the key.
     pub credential: Credential,
     /// The reason for its API, where no person chose it: shown if the server has another.
     pub chosen_by: Option<String>,
-    /// Time limits.
     pub timeouts: Timeouts,
-    /// Recorder of requests and replies.
     pub recorder: Option<Recorder>,
 }
 
 /// The provider cannot be reached like this.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The base URL is invalid.
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
         /// The text, without a password that it may have.
         url: String,
-        /// The fault.
         fault: &'static str,
     },
-    /// The key cannot go into a header.
     #[error(transparent)]
     Key(#[from] InvalidKey),
-    /// The client could not be made.
     #[error(transparent)]
     Http(#[from] HttpError),
 }
@@ -74,7 +66,6 @@ pub fn socket_of(base_url: &str) -> Option<&Path> {
     base_url.trim().strip_prefix(SOCKET)?.strip_prefix(':').map(Path::new)
 }
 
-/// The path of a socket's address.
 pub(crate) fn socket_path(base: &Url) -> Option<&Path> {
     (base.scheme() == SOCKET).then(|| Path::new(base.path()))
 }
@@ -84,7 +75,6 @@ pub fn is_of_this_machine(text: &str) -> bool {
     socket_of(text).is_some() || base_url(text).is_ok_and(|url| super::http::is_loopback(&url))
 }
 
-/// The base URL, checked.
 pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     let fault = |url: &str, fault| ConfigError::BaseUrl { url: url.to_owned(), fault };
     if let Some(path) = socket_of(text) {

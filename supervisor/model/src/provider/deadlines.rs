@@ -22,7 +22,6 @@ pub struct ReplyProgress {
     pub lapsed: ProviderError,
 }
 
-/// The deadlines of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadlines {
     host: String,
@@ -30,11 +29,9 @@ pub(crate) struct Deadlines {
     timeouts: Timeouts,
 }
 
-/// The bytes of a body.
 pub(crate) type TimedBody = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
 impl Deadlines {
-    /// Starts the deadlines of an attempt.
     pub(crate) fn begin(host: String, timeouts: Timeouts) -> Self {
         Self { host, first: Instant::now() + timeouts.first_byte, timeouts }
     }

@@ -47,7 +47,6 @@ async fn attempt(kind: ProviderKind, connection: Connection, request: &[u8]) -> 
     message(reply).await
 }
 
-/// The message that a reply amounts to.
 async fn message(mut reply: HttpReply) -> Result<Value, ProviderError> {
     let mut content = Vec::new();
     while let Some(event) = reply.next().await {

@@ -27,23 +27,18 @@ pub trait Decode: Send {
     /// True if the reply is complete; the rest is ignored.
     fn is_complete(&self) -> bool;
 
-    /// Returns the message without its blocks.
     fn envelope(&self) -> &Envelope;
 }
 
 /// A message without its blocks, in the Messages API's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope {
-    /// The provider's id of the message.
     pub id: String,
-    /// The model that answered.
     pub model: String,
     pub role: String,
-    /// The model's reason to stop.
     pub stop_reason: Option<String>,
     /// The stop sequence that came, if one did.
     pub stop_sequence: Option<String>,
-    /// The API's details of a refusal.
     pub stop_details: Option<Value>,
     /// The usage as the API says it; cumulative (S6).
     pub usage: Map<String, Value>,

@@ -29,10 +29,8 @@ pub(crate) struct Endpoint {
     client: Client,
     url: Url,
     way: Way,
-    /// Headers of every request, without the key.
     headers: HeaderMap,
     key: Arc<ProviderApiKey>,
-    /// Header of the key.
     key_header: fn(&ProviderApiKey) -> HeaderMap,
     decoder: fn() -> Box<dyn Decode>,
     notices: Vec<String>,
@@ -58,16 +56,13 @@ impl From<Bytes> for OutgoingRequest {
     }
 }
 
-/// Properties of an API.
 pub(crate) struct Dialect {
     pub kind: ProviderKind,
     /// The endpoint below the base URL: `/v1/messages`.
     pub path: &'static str,
     /// Headers of every request besides the content type and the key.
     pub headers: HeaderMap,
-    /// Header of the key.
     pub key_header: fn(&ProviderApiKey) -> HeaderMap,
-    /// A decoder for one reply.
     pub decoder: fn() -> Box<dyn Decode>,
 }
 
@@ -103,7 +98,6 @@ impl Endpoint {
         &self.notices
     }
 
-    /// The host that requests go to.
     pub(crate) fn host(&self) -> String {
         http::host(&self.way.base)
     }
@@ -117,7 +111,6 @@ impl Endpoint {
         Box::pin(stream::unfold(start, RequestAttempt::next))
     }
 
-    /// Sends a request as it is.
     pub(crate) async fn attempt(
         &self,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,

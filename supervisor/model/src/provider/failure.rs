@@ -52,7 +52,7 @@ impl Failure<'_> {
         ProviderError { message, hint, ..error }
     }
 
-    /// E2: the provider's word wins.
+    /// E2: the provider's word decides.
     fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
@@ -61,7 +61,6 @@ impl Failure<'_> {
         }
     }
 
-    /// A step that helps.
     fn hint(&self, fault: &ReplyFault, error: &ProviderError) -> Option<String> {
         if self.wants_tls() {
             return Some("write https:// in --base-url: the server speaks TLS".to_owned());
@@ -88,7 +87,6 @@ impl Failure<'_> {
         Some(format!("set --base-url to the right address: the key does not follow to {target}"))
     }
 
-    /// Describes a body without a message.
     fn unreadable(&self) -> String {
         let reason = self.status.canonical_reason().unwrap_or("no reason given");
         match self.body.trim_ascii() {

@@ -63,15 +63,12 @@ const SAID: [(&str, u16); 5] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplyFault {
     kind: Option<String>,
-    /// The message for people.
     pub message: Option<String>,
     /// Its code, where that is a word.
     code: Option<String>,
     /// Its code, where that is a status.
     pub status: Option<u16>,
-    /// Anthropic's `error.details.error_code`.
     detail_code: Option<String>,
-    /// The provider's id of the request.
     pub request_id: Option<String>,
 }
 

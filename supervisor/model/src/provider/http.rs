@@ -12,7 +12,6 @@ use super::proxy::{Proxy, ProxyError};
 /// Time limits (WIRE E5). A whole reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection to be there.
     pub connect: Duration,
     /// For the reply to begin, from the beginning of the attempt: a long prompt takes its time, on a small machine minutes.
     pub first_byte: Duration,
@@ -50,7 +49,6 @@ pub(crate) struct Way {
     pub timeouts: Timeouts,
 }
 
-/// The client could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("no HTTP client: {0}")]
@@ -143,7 +141,6 @@ fn install_crypto() {
     });
 }
 
-/// True if the address is this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let name = url.host_str().unwrap_or_default();
     let address = name.trim_start_matches('[').trim_end_matches(']');

@@ -40,7 +40,6 @@ impl ProviderApiKey {
         }
     }
 
-    /// True if the key exists.
     pub const fn is_set(&self) -> bool {
         self.secret.is_some()
     }
@@ -65,7 +64,6 @@ impl ProviderApiKey {
         Some(value)
     }
 
-    /// Returns the remedy for a rejected key.
     pub fn advice(&self) -> String {
         match &self.secret {
             Some(secret) => format!("check {}, {}", self.origin, ending(secret.expose_secret())),

@@ -17,7 +17,6 @@ impl ReplyMembers {
         }
     }
 
-    /// The value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(member, _)| member == name).map(|(_, value)| &**value)
     }
@@ -31,7 +30,6 @@ impl ReplyMembers {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }
 
-    /// The object as JSON text.
     pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut json = String::from("{");
         for (name, value) in &self.0 {

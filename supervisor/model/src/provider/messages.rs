@@ -34,7 +34,6 @@ struct Texts {
     sweep_at: usize,
 }
 
-/// A message as JSON text.
 pub(crate) struct MessageText {
     pub json: Bytes,
     /// True for a message of the user.
@@ -45,7 +44,6 @@ pub(crate) struct MessageText {
 }
 
 impl Messages {
-    /// No messages yet.
     pub(crate) fn new(serialise: Serialise, rules: FitRules) -> Self {
         Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }

@@ -68,7 +68,6 @@ struct Inner {
 }
 
 impl Meter {
-    /// Nothing was read yet.
     pub fn new(kind: ProviderKind) -> Self {
         Self {
             kind,
@@ -83,7 +82,6 @@ impl Meter {
         }
     }
 
-    /// Reads a piece of the body.
     pub fn push(&mut self, mut piece: &[u8]) {
         while let Some(end) = memchr2(b'\n', b'\r', piece) {
             let (line, rest) = piece.split_at(end);

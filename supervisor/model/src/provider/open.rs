@@ -15,7 +15,6 @@ use super::{ConfigError, Connection, Credential, ModelProvider, Timeouts, connec
 pub enum ProviderKind {
     #[default]
     Anthropic,
-    /// Chat completions, as many servers speak them.
     OpenAi,
     /// The Responses API, as its vendor and some other servers speak it.
     Responses,
@@ -62,7 +61,6 @@ impl ProviderKind {
         }
     }
 
-    /// The name of its API, for people.
     pub const fn api(self) -> &'static str {
         match self {
             Self::Anthropic => "Anthropic messages",
@@ -71,7 +69,6 @@ impl ProviderKind {
         }
     }
 
-    /// The kind of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -84,7 +81,6 @@ impl ProviderKind {
         }
     }
 
-    /// The variable that holds its key.
     pub const fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
@@ -92,7 +88,6 @@ impl ProviderKind {
         }
     }
 
-    /// The variable that holds its address.
     pub const fn address_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_BASE_URL",
@@ -100,7 +95,6 @@ impl ProviderKind {
         }
     }
 
-    /// Returns the default address.
     pub const fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => anthropic::BASE_URL,
@@ -143,7 +137,6 @@ impl ProviderKind {
         }
     }
 
-    /// Returns a decoder for a single reply.
     pub fn decoder(self) -> Box<dyn Decode> {
         match self {
             Self::Anthropic => Box::new(anthropic::AnthropicDecoder::new()),

@@ -22,7 +22,6 @@ pub(crate) struct Opening {
     blanks: usize,
 }
 
-/// The kind of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Json,
@@ -32,7 +31,7 @@ pub(crate) enum BodyKind {
     Text(String),
     /// More than [`MAX_BLANKS`] blanks, and nothing after them so far.
     Blank,
-    /// It ended before anything visible came.
+    /// Ended without any visible content.
     Empty,
 }
 

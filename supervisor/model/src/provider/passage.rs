@@ -45,7 +45,7 @@ pub struct Passed {
 }
 
 impl Passage {
-    /// A way; nothing is sent yet.
+    /// Returns a way, without sending anything.
     pub fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -78,7 +78,6 @@ impl Passage {
         &self.notices
     }
 
-    /// The host that requests go to.
     pub fn host(&self) -> String {
         http::host(&self.url)
     }

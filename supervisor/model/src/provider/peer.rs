@@ -14,7 +14,6 @@ const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_de
 pub(crate) struct Peer {
     /// The API that is expected; a reply that was recorded may be of any.
     pub kind: Option<ProviderKind>,
-    /// The address that is asked.
     pub url: Option<Url>,
     /// The reason why this API is expected, where no person chose it.
     pub chosen_by: Option<String>,

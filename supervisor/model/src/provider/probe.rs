@@ -13,27 +13,24 @@ use super::second_look::looked_at;
 /// The path that is asked for: every API has it, and answers it at once.
 const PATH: &str = "/v1/models";
 
-/// Answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
-    /// The host that was asked.
     pub host: String,
     /// The status: any says that there is a way.
     pub status: u16,
-    /// The time there.
+    /// Time of the server.
     pub date: Option<SystemTime>,
 }
 
-/// Reason that no answer came.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It cannot be asked so.
+    /// The address is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// It does not answer.
+    /// No answer.
     #[error("{0}")]
     Provider(ProviderError),
-    /// It takes too long.
+    /// Too late.
     #[error("{host} did not answer within {within:?}")]
     Late {
         host: String,

@@ -18,7 +18,6 @@ const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// The proxy on the way to an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// The variable that names it.
     pub variable: &'static str,
     /// Its address, perhaps with a user and a password.
     pub url: Url,
@@ -27,7 +26,6 @@ pub struct Proxy {
 /// A proxy that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// The value is no address.
     #[error(
         "cannot use the proxy in {0}: its value is not an address\n  hint: {0}=http://proxy.example:3128, or unset {0}"
     )]
@@ -39,7 +37,6 @@ pub enum ProxyError {
     Scheme {
         /// The variable.
         variable: &'static str,
-        /// The scheme of the address.
         scheme: String,
     },
 }

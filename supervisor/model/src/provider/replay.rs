@@ -43,13 +43,11 @@ impl ReplayProvider {
         Self { chunk: Some(size), ..self }
     }
 
-    /// The same, with recordings of this provider.
     #[must_use]
     pub fn of(self, kind: ProviderKind) -> Self {
         Self { kind, ..self }
     }
 
-    /// The requests that came so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
     }

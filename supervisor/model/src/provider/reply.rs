@@ -43,9 +43,7 @@ pub struct HttpReply {
 /// Context that completes the errors of a reply, and a key that they must not contain.
 #[derive(Default)]
 pub struct Context {
-    /// The provider's id of the request.
     pub request_id: Option<String>,
-    /// The key that was sent.
     pub key: Arc<ProviderApiKey>,
     /// The longest that it may go on without a part of it, where there is a limit.
     pub progress: Option<ReplyProgress>,
@@ -56,14 +54,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the context of a recorded reply.
     pub fn of(kind: ProviderKind) -> Self {
         Self { peer: Arc::new(Peer { kind: Some(kind), ..Peer::default() }), ..Self::default() }
     }
 }
 
 enum Body {
-    /// Nothing was read.
     Unread(BoxStream<Bytes>),
     Events(Data),
     /// The reply is complete; only the end of the body is missing.
@@ -72,7 +68,6 @@ enum Body {
 }
 
 impl HttpReply {
-    /// A reply whose body is `bytes`.
     pub fn new(
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
         decoder: Box<dyn Decode>,
@@ -92,7 +87,6 @@ impl HttpReply {
         reply
     }
 
-    /// Returns the message without its blocks.
     pub fn envelope(&self) -> &Envelope {
         self.decoder.envelope()
     }

@@ -16,13 +16,11 @@ pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// Reason that there are no more events.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError<E> {
-    /// The bytes below stopped.
+    /// An error of the byte stream below.
     #[error("{0}")]
     Transport(E),
-    /// Something is larger than the limit.
     #[error("{what} of more than {limit} bytes")]
     TooLarge {
         /// An event or a comment.
@@ -53,7 +51,6 @@ where
 struct LineGuard<S> {
     bytes: S,
     lines: SseLines,
-    /// True if `bytes` has ended.
     ended: bool,
 }
 
@@ -108,10 +105,8 @@ impl<S> LineGuard<S> {
     }
 }
 
-/// Fault of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum SseFault {
-    /// An event or a comment.
     TooLarge(&'static str),
     InvalidUtf8,
     IncompleteUtf8,
@@ -119,7 +114,6 @@ enum SseFault {
 
 /// The pure part: bytes in, lines out. Each byte is looked at once.
 struct SseLines {
-    /// Bytes that are not parsed yet.
     chunk: Bytes,
     /// The line that has no end yet.
     partial: BytesMut,

@@ -60,7 +60,6 @@ impl Joined {
         Self { text, half: None }
     }
 
-    /// The text so far.
     pub(crate) fn as_str(&self) -> &str {
         &self.text
     }

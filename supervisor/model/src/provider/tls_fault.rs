@@ -5,7 +5,6 @@ use rustls::{CertificateError, Error};
 /// A step that helps with most of them.
 const CHECK: &str = "check --base-url, the clock, and the certificates (bailiwick doctor --api)";
 
-/// A fault of TLS, for people.
 pub(super) struct TlsFault {
     pub(super) words: String,
     pub(super) hint: String,

@@ -12,7 +12,6 @@ use super::{Places, Recorded, RecordedRequest};
 /// Basis for comparing the requests of a run.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
-    /// Places at the time of the recording.
     pub recorded: Places,
     /// Places now.
     pub now: Places,
@@ -27,9 +26,9 @@ pub struct Mismatch {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RecordingFault {
-    /// More requests came than there are.
+    /// More requests than recorded.
     Extra { recorded: usize },
-    /// The run ended before.
+    /// Fewer requests than recorded.
     Missing { recorded: usize },
     /// Another endpoint, or another version of the API.
     Head { what: String, recorded: String, now: String },

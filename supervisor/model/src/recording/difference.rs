@@ -8,7 +8,6 @@ use similar::{ChangeTag, TextDiff};
 /// The most lines that are shown of a difference.
 const MAX_LINES: usize = 60;
 
-/// The longest line that is shown whole.
 const MAX_WIDTH: usize = 160;
 
 /// Number of characters of a longer line that are kept before the difference.
@@ -24,7 +23,6 @@ pub(super) struct Difference {
     place: String,
     /// The recorded value; empty where there was none.
     recorded: String,
-    /// The present value.
     now: String,
 }
 

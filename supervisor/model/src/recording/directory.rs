@@ -17,16 +17,14 @@ pub(super) struct RecordingDirectory {
     path: PathBuf,
 }
 
-/// Reason that the directory is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// Something is in it.
+    /// The directory has entries.
     #[error("{0}: the directory is not empty\n  hint: name one that does not exist yet")]
     NotEmpty(PathBuf),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("{0}: the directory belongs to another user\n  hint: name one that does not exist yet")]
     NotOurs(PathBuf),
-    /// It cannot be made or used.
     #[error("{path}: {source}")]
     Unusable {
         /// The directory.

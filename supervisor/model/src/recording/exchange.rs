@@ -13,9 +13,7 @@ use super::format::{Ending, Meta, RecordedChunk, RequestMeta, ResponseMeta, meta
 use super::{Recorder, headers};
 use crate::secrets::Redactor;
 
-/// Request without its body.
 pub struct ExchangeHead<'a> {
-    /// The path of the URL.
     pub path: &'a str,
     /// Its end that is the API's own.
     pub endpoint: &'a str,
@@ -51,7 +49,7 @@ impl Exchange {
         Self { recorder, number, secret, began: Instant::now(), meta, body: None }
     }
 
-    /// The head of the response came.
+    /// Records the head of the response.
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let body = name(self.number, &format!("response.{}", extension(headers)));
         let (recorder, secret) = (self.recorder.clone(), self.secret.clone());
@@ -66,7 +64,7 @@ impl Exchange {
             Some(ResponseMeta { status, headers: headers.collect(), body, chunks: Vec::new() });
     }
 
-    /// A piece of the response's body came.
+    /// Records a piece of the response's body.
     pub fn chunk(&mut self, piece: &[u8]) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(response) = &mut self.meta.response {
@@ -77,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// The exchange is over.
+    /// Records the end of the exchange.
     pub fn end(&mut self, end: Ending) {
         self.meta.end = end;
     }

@@ -10,16 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Places;
 
-/// The version of the format.
 pub const FORMAT: u32 = 1;
 
 /// `run.json`: what was run, and where.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The version of the format.
     pub format: u32,
-    /// The version of Bailiwick.
     pub bailiwick: String,
     pub front_end: FrontEnd,
     /// The task; absent where the user had many turns.
@@ -27,14 +24,12 @@ pub struct Run {
     pub task: Option<Task>,
     pub provider: String,
     pub model: String,
-    /// The activity of its agent.
     pub activity: Activity,
     /// The number of plans that its flags approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
     pub mode: ApprovalMode,
     pub net: Network,
-    /// Reach of the network.
     pub reach: Reach,
     /// Write roots in addition to the project, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,17 +39,14 @@ pub struct Run {
     pub hide: Vec<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// The most tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// The most US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_usd: Option<Usd>,
     /// Places that differ in another run.
     pub places: Places,
 }
 
-/// Front end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrontEnd {
@@ -62,7 +54,6 @@ pub enum FrontEnd {
     Tui,
 }
 
-/// Task of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -83,19 +74,16 @@ pub(super) struct Meta {
     pub(super) end: Ending,
 }
 
-/// Request without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestMeta {
     pub(super) method: String,
-    /// The path of the URL.
     pub(super) path: String,
     /// The API's own end of the path: the part before it belongs to the address.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// Response without its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ResponseMeta {
@@ -111,11 +99,9 @@ pub(super) struct ResponseMeta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
-/// End of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// The response came to its end.
     Whole,
     Cut,
     /// We left, having all that we wanted, or because the run ended.

@@ -16,23 +16,19 @@ use super::{Ending, Reply};
 #[derive(Debug)]
 pub struct Recording {
     pub run: Run,
-    /// The exchanges, in order.
     pub exchanges: Vec<Recorded>,
 }
 
-/// One exchange of a recording.
 #[derive(Debug)]
 pub struct Recorded {
     /// Its number, from 1.
     pub number: usize,
-    /// The body of the request.
     pub request: Bytes,
     pub(super) meta: Meta,
     /// The body of the response, as far as it came.
     body: Bytes,
 }
 
-/// Reason that a recording cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// A file is missing, or cannot be read.
@@ -47,13 +43,11 @@ pub enum RecordingError {
     Content {
         /// The file.
         path: PathBuf,
-        /// The fault.
         fault: String,
     },
 }
 
 impl Recording {
-    /// Reads the recording in a directory.
     pub fn open(directory: &Path) -> Result<Self, RecordingError> {
         let run: Run = json(&directory.join("run.json"))?;
         if run.format != FORMAT {

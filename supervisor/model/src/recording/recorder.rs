@@ -48,7 +48,7 @@ impl Recorder {
         self.0.directory.path()
     }
 
-    /// Writes down what is run.
+    /// Records the settings of the run.
     pub fn describe(&self, run: &Run) {
         self.attempt(|| self.write_json("run.json", run));
     }
@@ -88,7 +88,7 @@ impl Recorder {
         self.file(name)?.write_all(bytes)
     }
 
-    /// Writes, unless that failed before.
+    /// Writes, unless an earlier write failed.
     pub(super) fn attempt(&self, write: impl FnOnce() -> io::Result<()>) {
         if self.is_over() {
             return;

@@ -18,21 +18,17 @@ pub struct Reply {
     pub end: ReplyEnd,
 }
 
-/// End of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyEnd {
-    /// Complete, as announced.
     Whole,
-    /// The connection breaks off.
     Cut,
-    /// Nothing more comes until the client leaves.
+    /// Silence until the client leaves.
     Silence,
-    /// The connection breaks off before anything comes.
+    /// The connection breaks off before the first byte.
     HungUp,
 }
 
 impl Reply {
-    /// A stream with status 200.
     pub fn sse(text: impl Into<Bytes>) -> Self {
         Self::new(200, text).header("content-type", "text/event-stream; charset=utf-8")
     }
@@ -50,12 +46,11 @@ impl Reply {
         Self { status, headers, chunks, pace: Duration::ZERO, waits, end: ReplyEnd::Whole }
     }
 
-    /// None: the connection breaks off.
+    /// No reply: the connection breaks off.
     pub fn hang_up() -> Self {
         Self { end: ReplyEnd::HungUp, ..Self::new(200, Bytes::new()) }
     }
 
-    /// With a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));

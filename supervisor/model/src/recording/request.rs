@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-/// A request as it came.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub method: String,
@@ -14,12 +13,11 @@ pub struct RecordedRequest {
     /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// When its last byte was here.
+    /// Time of its last byte.
     pub received: Instant,
 }
 
 impl RecordedRequest {
-    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }

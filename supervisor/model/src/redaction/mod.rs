@@ -22,7 +22,6 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Makes the rules ready.
     pub fn new() -> Result<Self, NotRules> {
         Ok(Self { rules: rules()?, found: BTreeMap::new() })
     }
@@ -32,7 +31,6 @@ impl Redaction {
         json::without(json, self)
     }
 
-    /// A text without secrets.
     pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
         let (mut text, mut small) = (Cow::Borrowed(text), text.to_lowercase());
         for rule in &self.rules {
@@ -62,7 +60,6 @@ impl Redaction {
         Some(without)
     }
 
-    /// The number of finds of each rule.
     pub const fn found(&self) -> &BTreeMap<&'static str, u64> {
         &self.found
     }

@@ -20,10 +20,10 @@ const LARGEST: usize = 4 << 20;
 /// The list is not a list of rules.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRules {
-    /// A line has another form.
+    /// A line has an invalid form.
     #[error("line {0:?} of the list of rules is no rule")]
     Line(&'static str),
-    /// An expression is not one.
+    /// An expression is invalid.
     #[error("the rule {0} has no usable expression: {1}")]
     Expression(&'static str, Box<BuildError>),
 }

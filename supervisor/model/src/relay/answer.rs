@@ -9,13 +9,11 @@ use serde_json::json;
 
 use crate::provider::ProviderKind;
 
-/// A body that goes to a client.
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// Says whether trying again makes sense (WIRE E2).
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// An error of the relay.
 #[derive(Clone, Debug)]
 pub(super) struct RelayAnswer {
     pub(super) status: StatusCode,
@@ -32,7 +30,7 @@ impl RelayAnswer {
         Self { status, kind, message: message.into(), is_for_later: false }
     }
 
-    /// The same, for a moment.
+    /// Marks the error as temporary.
     pub(super) fn for_later(self) -> Self {
         Self { is_for_later: true, ..self }
     }
@@ -60,7 +58,6 @@ impl RelayAnswer {
     }
 }
 
-/// A body that is there already.
 pub(super) fn whole(text: impl Into<Bytes>) -> AnswerBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }

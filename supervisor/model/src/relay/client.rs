@@ -8,7 +8,6 @@ use secrecy::SecretString;
 
 use super::ledger::Limits;
 
-/// The most characters of a name.
 const LONGEST: usize = 40;
 
 /// The name of a client, which is that of its directory as well.
@@ -52,7 +51,6 @@ pub struct ClientSettings {
     pub limits: Limits,
 }
 
-/// The place where one client is served.
 #[derive(Clone, Debug)]
 pub enum Listen {
     /// A socket, whose directory is made for it. Whoever reaches it is the client.

@@ -7,7 +7,6 @@ use protocol::event::TokenUsage;
 
 use super::request::RelayEstimate;
 
-/// The bounds of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub max_usd: Option<Usd>,
@@ -18,9 +17,9 @@ pub struct Limits {
 /// The spending of a client so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Requests that went on.
+    /// Permitted requests.
     pub requests: u64,
-    /// Requests that were refused.
+    /// Denied requests.
     pub refused: u64,
     /// Tokens, those of estimates included.
     pub tokens: u64,
@@ -30,12 +29,12 @@ pub struct Account {
     pub estimated: Usd,
 }
 
-/// Nothing is left for a request.
+/// Reason that no budget is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoBudget {
-    /// Not as long as others are open.
+    /// The open requests have reserved the rest.
     Now,
-    /// Not any more: the limit, in words.
+    /// The budget is spent; the text names the limit.
     Spent(String),
 }
 
@@ -78,7 +77,7 @@ impl RelayLedger {
         books.account.refused
     }
 
-    /// Keeps what a request may come to.
+    /// Reserves the estimated cost of a request.
     pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
@@ -101,7 +100,7 @@ impl RelayLedger {
         Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
     }
 
-    /// The limit that would be passed.
+    /// Returns the limit that would be exceeded.
     fn over(&self, tokens: u64, picos: u64) -> Option<String> {
         let Limits { max_usd, max_tokens } = self.limits;
         let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());

@@ -21,14 +21,12 @@ const SHOWN: usize = 300;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct RelayLogEntry {
-    /// When the request came.
     pub(super) time: String,
     pub(super) client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) api: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
-    /// The status of the answer.
     pub(super) status: u16,
     /// Its end: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
     pub(super) end: &'static str,
@@ -45,15 +43,12 @@ pub(super) struct RelayLogEntry {
     /// The money that was reserved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reserved_usd: Option<Usd>,
-    /// The money that was paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_usd: Option<Usd>,
-    /// The provider's id of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request_id: Option<String>,
 }
 
-/// The log of a relay.
 pub(super) struct RelayLog {
     path: PathBuf,
     complain: fn(&str),

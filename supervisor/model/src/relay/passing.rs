@@ -21,14 +21,13 @@ use super::request::{CountedPrompts, Trail};
 use crate::provider::ProviderError;
 use crate::provider::meter::Meter;
 
-/// The bytes of a reply.
 pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
 /// A request from its reservation to the end of its reply.
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Learns how long the prompt was.
+    /// Learns the length of prompts.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     /// Taken when it is settled.
@@ -41,7 +40,7 @@ pub(super) struct RelayPassing {
 }
 
 impl RelayPassing {
-    /// Takes a piece of the reply down.
+    /// Records a piece of the reply.
     fn note(&mut self, piece: &[u8]) {
         if self.entry.first_byte_ms.is_none() {
             self.entry.first_byte_ms = Some(millis(self.began));
@@ -105,12 +104,10 @@ impl Drop for RelayPassing {
     }
 }
 
-/// Milliseconds since then.
 pub(super) fn millis(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The body of a reply.
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: RelayPassing,

@@ -21,7 +21,7 @@ use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
 /// Gives the facts about a model by its name.
 pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 
-/// A relay as it begins: without clients.
+/// Settings of a relay without clients.
 pub struct Settings {
     /// The APIs that are relayed, each with its provider's address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
@@ -31,7 +31,6 @@ pub struct Settings {
     pub models: Vec<String>,
     /// The longest reply, in tokens.
     pub max_reply: u64,
-    /// The directory of the log.
     pub log: PathBuf,
     /// Tells a person that the log cannot be written any longer.
     pub complain: fn(&str),
@@ -50,7 +49,7 @@ pub enum RelayError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A provider cannot be reached so.
+    /// A provider is unreachable.
     #[error(transparent)]
     Upstream(#[from] ConfigError),
     /// A relay behind a relay.
@@ -58,10 +57,10 @@ pub enum RelayError {
         "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
     )]
     Behind(String),
-    /// A client's place cannot be made.
+    /// A client's socket or address cannot be opened.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// There is a client of this name.
+    /// The name is in use.
     #[error("there is a client {0} already")]
     Known(ClientName),
 }
@@ -86,7 +85,7 @@ struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
     serving: JoinHandle<()>,
-    /// Dropped to end it.
+    /// Dropped to stop the client.
     stop: Option<oneshot::Sender<Infallible>>,
     _name: Option<SocketName>,
 }
@@ -148,17 +147,14 @@ impl Relay {
         Some(served.ledger.account())
     }
 
-    /// The spending of a client so far.
     pub fn account(&self, name: &ClientName) -> Option<Account> {
         self.clients.get(name).map(|served| served.ledger.account())
     }
 
-    /// The clients and their addresses.
     pub fn clients(&self) -> impl Iterator<Item = (&ClientName, &str)> {
         self.clients.iter().map(|(name, served)| (name, &*served.base_url))
     }
 
-    /// The file of the log.
     pub fn log_path(&self) -> &Path {
         self.shared.log.path()
     }

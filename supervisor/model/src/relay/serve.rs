@@ -56,7 +56,6 @@ const BODY: Duration = Duration::from_mins(2);
 /// The time for which a client may read nothing of a reply.
 const STALL: Duration = Duration::from_mins(2);
 
-/// Room for the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// Refused requests of a client that are all written down; of those after them each power of two is.
@@ -150,7 +149,7 @@ impl Rejected {
     }
 }
 
-/// A request that may go on.
+/// A permitted request.
 struct Accepted {
     understood: Understood,
     headers: HeaderMap,

@@ -43,7 +43,6 @@ pub enum PlaceError {
         "cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory"
     )]
     InUse(PathBuf),
-    /// The socket cannot be made.
     #[error("cannot listen at {path}: {source}")]
     Listen {
         /// The socket or the address.
@@ -55,7 +54,7 @@ pub enum PlaceError {
     NotLoopback(std::net::SocketAddr),
 }
 
-/// A place where connections come in.
+/// A place that accepts connections.
 #[derive(Debug)]
 pub(super) enum Listener {
     Socket(UnixListener),
@@ -72,7 +71,6 @@ pub(super) struct OpenedSocket {
     pub(super) name: Option<SocketName>,
 }
 
-/// A connection of a client.
 #[derive(Debug)]
 pub(super) enum Stream {
     Socket(UnixStream),

@@ -23,7 +23,6 @@ impl Script {
         self.push(Reply::sse(sse))
     }
 
-    /// An error in the API's shape.
     #[must_use]
     pub fn reply_error(self, status: u16, kind: &str, message: &str) -> Self {
         self.push(Reply::error(status, kind, message))

@@ -82,7 +82,6 @@ impl ReplayServer {
         lock(&self.state).requests.clone()
     }
 
-    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         lock(&self.state).connections
     }

@@ -15,7 +15,6 @@ pub enum Block {
         signature: String,
     },
     ToolUse {
-        /// The model's id of the call.
         id: String,
         name: String,
         /// The arguments as JSON text; any text goes.
@@ -28,12 +27,10 @@ impl Block {
         Self::Text(text.into())
     }
 
-    /// Thinking with a signature.
     pub fn thinking(text: impl Into<String>, signature: impl Into<String>) -> Self {
         Self::Thinking { text: text.into(), signature: signature.into() }
     }
 
-    /// A tool call; `input` is JSON text.
     pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
         Self::ToolUse { id: id.into(), name: name.into(), input: input.into() }
     }
@@ -65,16 +62,13 @@ impl Block {
     }
 }
 
-/// The tokens of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Prompt tokens from no cache.
     pub input: u64,
     /// Prompt tokens written to the cache.
     pub cache_creation: u64,
-    /// Prompt tokens read from the cache.
     pub cache_read: u64,
-    /// Tokens of the reply.
     pub output: u64,
 }
 

@@ -40,9 +40,7 @@ impl TakenKeys {
 #[derive(Clone, Debug)]
 pub struct TakenKey {
     pub secret: SecretString,
-    /// The variable that held it.
     pub variable: &'static str,
-    /// Header of the key.
     pub credential: Credential,
 }
 

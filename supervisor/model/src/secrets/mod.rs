@@ -40,7 +40,6 @@ pub struct ApiKey {
     pub credential: Credential,
 }
 
-/// Reason that there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error(
@@ -53,14 +52,14 @@ pub enum KeyError {
         /// The file that was looked for.
         file: PathBuf,
     },
-    /// The key file is readable for others.
+    /// Others can read the key file.
     #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
     Exposed {
         /// The file.
         file: PathBuf,
         mode: u32,
     },
-    /// The key file belongs to somebody else.
+    /// The key file belongs to another user.
     #[error(
         "the key file {file} belongs to uid {owner}, not to you\n  hint: make it again as your own, with mode 0600"
     )]
@@ -69,7 +68,6 @@ pub enum KeyError {
         file: PathBuf,
         owner: u32,
     },
-    /// The key file cannot be read.
     #[error("cannot read the key file {file}: {source}")]
     Unreadable {
         /// The file.
@@ -79,15 +77,15 @@ pub enum KeyError {
     /// There is nothing where the key should be.
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
     Empty {
-        /// The place that it came from.
+        /// The key's variable or file.
         origin: String,
     },
-    /// The key cannot stand in a header.
+    /// The key contains characters that no header can have.
     #[error(
         "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
     )]
     Malformed {
-        /// The place that it came from.
+        /// The key's variable or file.
         origin: String,
     },
 }

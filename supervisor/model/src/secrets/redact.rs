@@ -30,7 +30,7 @@ enum Spelled {
     Not,
     /// The text ends within the secret.
     Begun,
-    /// In so many bytes.
+    /// Spelled out in so many bytes.
     Whole(usize),
 }
 
@@ -69,7 +69,6 @@ impl Redactor {
         self.mend(text).found
     }
 
-    /// A whole text without the secret.
     pub fn masked(&self, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
         if self.mask(&mut bytes) { into_text(bytes) } else { text.to_owned() }
@@ -99,7 +98,6 @@ impl Redactor {
     }
 }
 
-/// Result of a search in a text.
 struct Mended {
     found: bool,
     /// Start of a secret that may continue in the next piece.

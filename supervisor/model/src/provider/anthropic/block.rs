@@ -35,7 +35,6 @@ pub(super) struct OpenBlock {
     signature: Option<String>,
 }
 
-/// Kind of a block.
 #[derive(Clone)]
 enum View {
     Text,
@@ -45,16 +44,14 @@ enum View {
     Other(String),
 }
 
-/// End of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEnd {
     Closed,
-    /// The reply ended first.
+    /// Cut off by the end of the reply.
     CutOff,
 }
 
 impl OpenBlock {
-    /// Reads the object of `content_block_start`.
     pub(super) fn start(raw: &RawValue) -> Result<Self, serde_json::Error> {
         use serde::de::Error;
         let block: wire::AnthropicReplyBlock<'_> = serde_json::from_str(raw.get())?;

@@ -5,7 +5,6 @@ use secrecy::SecretString;
 use crate::provider::http::Timeouts;
 use crate::provider::{Connection, Credential};
 
-/// The address of the vendor's own API.
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
 /// The version of the API that a request speaks.
@@ -18,7 +17,6 @@ pub enum ApiVersion {
 }
 
 impl ApiVersion {
-    /// The value of the header `anthropic-version`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2026_10_21 => "2026-10-21",
@@ -27,11 +25,9 @@ impl ApiVersion {
     }
 }
 
-/// Settings of the API and its connection.
 #[derive(Debug)]
 pub struct AnthropicConfig {
     pub connection: Connection,
-    /// The version of the API.
     pub version: ApiVersion,
 }
 

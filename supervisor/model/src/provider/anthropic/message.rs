@@ -20,7 +20,6 @@ pub(super) fn write(text: &MessageText, marked: bool, body: &mut Vec<u8>) {
     body.extend_from_slice(tail);
 }
 
-/// The message as one JSON object.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     #[derive(Serialize)]
     struct Wire<T> {

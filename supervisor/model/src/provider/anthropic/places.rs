@@ -46,7 +46,6 @@ impl CachePlaces {
     }
 }
 
-/// The number of blocks of a message.
 fn blocks(message: &Message) -> usize {
     match message {
         Message::User(blocks) => blocks.len(),

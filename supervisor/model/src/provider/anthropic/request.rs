@@ -15,7 +15,6 @@ use crate::provider::{
 /// Marks, within the messages, the end of a prefix that the provider keeps.
 pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
-/// The API's limit of a request (R2).
 const MAX_BODY: usize = 32 * 1000 * 1000;
 
 /// The fewest tokens of a thinking budget that the API takes.

@@ -29,7 +29,7 @@ pub struct AnthropicDecoder {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AnthropicPhase {
-    /// Nothing but pings came.
+    /// Only pings have arrived.
     #[default]
     Waiting,
     Started,
@@ -37,7 +37,6 @@ enum AnthropicPhase {
 }
 
 impl AnthropicDecoder {
-    /// A decoder for one reply.
     pub fn new() -> Self {
         Self::default()
     }

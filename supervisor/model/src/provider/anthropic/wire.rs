@@ -81,7 +81,6 @@ pub(super) struct AnthropicEventKind<'a> {
     pub(super) delta: Option<&'a RawValue>,
 }
 
-/// The kind of a delta.
 #[derive(Deserialize)]
 pub(super) struct DeltaKind<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -107,7 +106,6 @@ pub(super) struct AnthropicMessage<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// Fields of a block's start.
 #[derive(Deserialize)]
 pub(super) struct AnthropicReplyBlock<'a> {
     #[serde(rename = "type")]
@@ -130,13 +128,11 @@ pub(super) struct Fallback {
     pub(super) to: FallbackModel,
 }
 
-/// The model that takes over.
 #[derive(Deserialize)]
 pub(super) struct FallbackModel {
     pub(super) model: String,
 }
 
-/// Text of `stop_details` for people.
 #[derive(Deserialize)]
 pub(super) struct StopDetails {
     pub(super) explanation: Option<String>,

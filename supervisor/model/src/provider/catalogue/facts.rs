@@ -6,39 +6,28 @@ use super::Entry;
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// Facts about a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The API that it is asked by.
     pub api: Api,
-    /// The version of the Messages API.
     pub api_version: ApiVersion,
     /// The most tokens of a prompt and its reply.
     pub context: u64,
-    /// The most tokens of a reply.
     pub max_output: u32,
-    /// Prices, where they are known.
     pub prices: Option<Prices>,
-    /// Way of configuring its thinking.
     pub thinking: ThinkingKind,
     /// The levels of effort that it knows; absent where nobody knows which.
     pub effort: Option<Vec<Effort>>,
-    /// True if it accepts pictures.
     pub images: bool,
 }
 
 /// The API that a model is asked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// Anthropic's Messages API.
     Messages,
-    /// Chat completions.
     Chat,
-    /// The Responses API.
     Responses,
 }
 
-/// Ways of configuring a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingKind {
     None,
@@ -89,7 +78,6 @@ fn first<T>(entries: &[&Entry], fact: impl Fn(&Entry) -> Option<T>) -> Option<T>
 impl Api {
     pub const ALL: [Self; 3] = [Self::Messages, Self::Chat, Self::Responses];
 
-    /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Messages => "messages",
@@ -102,7 +90,6 @@ impl Api {
 impl ThinkingKind {
     pub const ALL: [Self; 3] = [Self::None, Self::Budget, Self::Adaptive];
 
-    /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",

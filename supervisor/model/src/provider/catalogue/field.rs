@@ -12,9 +12,7 @@ use crate::provider::anthropic::ApiVersion;
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
-    /// Expected form, in words.
     pub expected: &'static str,
-    /// Purpose, in a sentence.
     pub about: &'static str,
     /// Reads it; nothing where it is not what is expected.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
@@ -22,12 +20,10 @@ pub struct Field {
     pub shown: fn(&Entry) -> Option<String>,
 }
 
-/// Fault of a fact in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFact {
-    /// There is no such field.
     Unknown,
-    /// It is not what is expected.
+    /// The value has another form.
     Expected(&'static str),
 }
 
@@ -137,7 +133,6 @@ fn small(item: &Item) -> Option<u32> {
     tokens(item)?.try_into().ok()
 }
 
-/// A number of tokens, at least one.
 pub(super) fn positive(value: &Value) -> Option<u64> {
     let number = u64::try_from(value.as_integer()?).ok()?;
     (1..=MOST).contains(&number).then_some(number)

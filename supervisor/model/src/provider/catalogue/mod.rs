@@ -18,7 +18,6 @@ pub use facts::{Api, Facts, ThinkingKind};
 pub use field::{BadFact, FIELDS, Field};
 pub use name::{Pattern, matching};
 
-/// The facts that come with the program.
 const BUILT_IN: &str = include_str!("models.toml");
 
 static ENTRIES: LazyLock<Vec<(Pattern, Entry)>> = LazyLock::new(|| {

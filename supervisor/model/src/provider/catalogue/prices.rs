@@ -5,7 +5,6 @@ use toml_edit::{Item, TableLike, Value};
 
 use super::field::positive;
 
-/// Expected form, in words.
 pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, \
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use crate::provider::{Message, ProviderError};
 
-/// The messages whose reasoning goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReasoningBack {
     Never,
@@ -34,7 +33,7 @@ const MEMBER: &str = "reasoning_content";
 /// Words by which a server asks for the member.
 const WANTED: [&str; 4] = ["missing", "must be passed back", "required", "must be provided"];
 
-/// Words by which a server refuses it.
+/// Words of a server that rejects reasoning.
 const UNWANTED: [&str; 8] = [
     "not allowed",
     "unsupported",
@@ -47,7 +46,6 @@ const UNWANTED: [&str; 8] = [
 ];
 
 impl Lessons {
-    /// The known rules of a model.
     pub(super) fn of(&self, model: &str) -> Option<ReasoningBack> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }

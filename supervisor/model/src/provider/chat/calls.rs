@@ -16,10 +16,8 @@ use crate::provider::decode::{Events, violation};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent, tool_name};
 
-/// End of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The model was done.
     Whole,
     /// It was cut off.
     CutOff,

@@ -79,7 +79,6 @@ impl OpenAiChat {
         }
     }
 
-    /// Sends a body as it is.
     pub async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
         self.endpoint.attempt(Ok(body)).await
     }

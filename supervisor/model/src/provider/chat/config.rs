@@ -8,7 +8,6 @@ use crate::provider::fit::IdForm;
 use crate::provider::http::Timeouts;
 use crate::provider::{Connection, Credential};
 
-/// The address of the vendor's own API.
 pub const BASE_URL: &str = "https://api.openai.com";
 
 /// The longest id of a call at the vendor's own servers ("Expected a string with maximum length 40").
@@ -23,7 +22,6 @@ pub enum ReplyLimit {
     MaxCompletionTokens,
 }
 
-/// Settings of the API and its connection.
 #[derive(Debug)]
 pub struct Config {
     pub connection: Connection,
@@ -54,9 +52,7 @@ impl Config {
 /// Facts about a server, known by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChatServer {
-    /// The endpoint below its base URL.
     pub(super) path: &'static str,
-    /// Parameter that limits the reply.
     pub(super) reply_limit: ReplyLimit,
     /// The ids of calls that it takes.
     pub(super) ids: IdForm,

@@ -188,7 +188,6 @@ enum ChatPart<'a> {
     ImageUrl { image_url: Url },
 }
 
-/// Address of a picture: the data themselves.
 #[derive(Serialize)]
 struct Url {
     url: String,

@@ -36,11 +36,8 @@ pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<protocol::
 /// The form of chat completions that a server takes, as far as its address tells.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// The endpoint below its base URL.
     pub path: &'static str,
-    /// The member that bounds the reply.
     pub reply_limit: ReplyLimit,
-    /// True if it takes `stream_options`.
     pub takes_stream_options: bool,
 }
 

@@ -7,10 +7,8 @@ use crate::provider::decode::Events;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 
-/// Kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// Answer of the model.
     Said,
     /// Its reasoning, and the member that brought it, where that one goes back.
     Reasoning(Option<&'static str>),

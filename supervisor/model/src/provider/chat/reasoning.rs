@@ -7,7 +7,6 @@ use crate::provider::arguments::one_line;
 use crate::provider::members::ReplyMembers;
 use crate::provider::{AssistantBlock, ContentBlock};
 
-/// The members that come in pieces.
 const PIECES: [&str; 2] = ["text", "summary"];
 
 /// The most members of an item that others are added to: each looks for its place among them.
@@ -18,7 +17,6 @@ const KIND: &str = "reasoning_details";
 
 /// The details of a reply, in their order. An item that came whole stays byte for byte as it was.
 pub(super) struct Details {
-    /// The index of their block.
     pub(super) block: usize,
     items: Vec<Item>,
 }
@@ -50,7 +48,6 @@ impl Details {
         Ok(shown)
     }
 
-    /// The details as a block.
     pub(super) fn close(self) -> Result<AssistantBlock, serde_json::Error> {
         let items = self.items.into_iter().map(Item::into_json).collect::<Result<Vec<_>, _>>()?;
         let json = format!(r#"{{"type":"{KIND}","{KIND}":[{}]}}"#, items.join(","));

@@ -28,7 +28,6 @@ pub struct Decoder {
     details: Option<Details>,
     refusal: Joined,
     finish_reason: Option<String>,
-    /// The index of the next block.
     next_block: usize,
     usage: TokenUsage,
     envelope: Envelope,
@@ -39,7 +38,6 @@ pub struct Decoder {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// No choice came.
     Waiting,
     Started,
     Complete,

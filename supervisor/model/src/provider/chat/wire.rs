@@ -75,12 +75,10 @@ pub(super) struct ChatDelta<'a> {
     pub(super) refusal: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
-    /// Predecessor of `tool_calls`.
     #[serde(borrow)]
     pub(super) function_call: Option<Function<'a>>,
 }
 
-/// Addition to a tool call.
 #[derive(Default, Deserialize)]
 pub(super) struct CallDelta<'a> {
     pub(super) index: Option<u64>,
@@ -93,7 +91,6 @@ pub(super) struct CallDelta<'a> {
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
-/// The function that is called.
 #[derive(Clone, Copy, Deserialize)]
 pub(super) struct Function<'a> {
     #[serde(borrow)]

@@ -22,7 +22,7 @@ const NO_RESULT: &str = "interrupted: the call has no result";
 pub(super) enum Fit {
     AsItIs,
     Changed(Arc<Message>),
-    /// Nothing of it can be sent.
+    /// No part of it can be sent.
     Nothing,
 }
 

@@ -18,7 +18,6 @@ pub(crate) enum IdForm {
     Words,
     /// Visible characters of ASCII, at most so many.
     Visible(usize),
-    /// Nine letters and digits.
     Nine,
 }
 

@@ -25,7 +25,6 @@ const FIRST_SWEEP: usize = 256;
 /// The text before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.
 const GOES_ON: &str = "(the conversation goes on)";
 
-/// The rules of one provider.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitRules {
     pub kind: ProviderKind,

@@ -45,7 +45,6 @@ impl Responses {
         self.endpoint.notices()
     }
 
-    /// The host that requests go to.
     pub fn host(&self) -> String {
         self.endpoint.host()
     }
@@ -61,7 +60,6 @@ impl Responses {
         Ok(OutgoingRequest { sent: SentMessages::of(0, &texts), ..body.into() })
     }
 
-    /// Sends a body as it is.
     pub async fn send(&self, body: Bytes) -> Result<HttpReply, ProviderError> {
         self.endpoint.attempt(Ok(body)).await
     }

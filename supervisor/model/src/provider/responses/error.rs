@@ -35,7 +35,6 @@ pub(super) fn from_event(data: &str) -> ProviderError {
     describe(error.unwrap_or_default())
 }
 
-/// The error of a response that failed.
 pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     let status = error.code.as_ref().and_then(status);
     let kind = match (error.code, status) {

@@ -15,7 +15,7 @@ use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
-/// An item that is not done.
+/// An unfinished item.
 #[derive(Default)]
 pub(super) struct OpenItem {
     text: Joined,
@@ -25,7 +25,7 @@ pub(super) struct OpenItem {
     call: Option<ResponsesCall>,
 }
 
-/// An item that is done.
+/// A finished item.
 pub(super) struct ClosedItem {
     /// Entry of the history; `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,

@@ -18,7 +18,7 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     Ok((!items.is_empty()).then(|| items.join(",").into_bytes()))
 }
 
-/// An item that this API takes.
+/// An item in the form of the API's input.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsesInputItem<'a> {
@@ -27,7 +27,6 @@ enum ResponsesInputItem<'a> {
     FunctionCallOutput { call_id: &'a str, output: ResponsesContent<'a> },
 }
 
-/// A part of a message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsesInputPart<'a> {
@@ -50,7 +49,7 @@ enum ResponsesContent<'a> {
     Parts(Vec<ResponsesInputPart<'a>>),
 }
 
-/// R4: results stand before text.
+/// R4: results come before text.
 fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
     let mut items = Vec::new();
     let mut parts = Vec::new();
@@ -93,7 +92,6 @@ fn picture<'a>(image: &Image) -> ResponsesInputPart<'a> {
 #[derive(Deserialize)]
 struct ResponsesBlock<'a> {
     r#type: String,
-    /// Item of this API.
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     text: Option<String>,
@@ -141,7 +139,6 @@ struct ReasoningItem {
     encrypted_content: Option<String>,
     #[serde(default)]
     content: Option<Vec<serde::de::IgnoredAny>>,
-    /// Vendor of the reasoning behind a gateway.
     format: Option<String>,
 }
 

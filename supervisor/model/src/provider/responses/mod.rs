@@ -17,7 +17,6 @@ mod wire;
 pub use client::Responses;
 pub use stream::ResponsesDecoder;
 
-/// The tokens that a `usage` says.
 pub(super) fn usage_of(usage: &serde_json::Value) -> protocol::event::TokenUsage {
     usage::parse(Some(usage))
 }

@@ -26,14 +26,12 @@ pub struct ResponsesDecoder {
     envelope: Envelope,
     /// True if a finished item is a tool call.
     has_called: bool,
-    /// The words in which the model refused.
     refusal: Option<String>,
     progress: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ResponsesPhase {
-    /// Nothing of the response came.
     #[default]
     Waiting,
     Started,
@@ -41,7 +39,6 @@ enum ResponsesPhase {
 }
 
 impl ResponsesDecoder {
-    /// A decoder for one reply.
     pub fn new() -> Self {
         Self::default()
     }

@@ -46,15 +46,12 @@ pub(super) const REPETITIONS: [&str; 10] = [
     "keepalive",
 ];
 
-/// A piece of a message's text.
 pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
 /// A piece of the text in which the model refuses.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
-/// A piece of a summary of reasoning.
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
 /// A piece of reasoning itself: open models.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
-/// A piece of a call's arguments.
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
 #[derive(Deserialize)]
@@ -96,7 +93,6 @@ pub(super) struct Response<'a> {
     pub(super) usage: Option<Value>,
 }
 
-/// Reason that a response is incomplete.
 #[derive(Deserialize)]
 pub(super) struct IncompleteDetails {
     pub(super) reason: Option<String>,
@@ -111,14 +107,12 @@ pub(super) struct ResponsesItem<'a> {
     pub(super) id: Option<&'a RawValue>,
 }
 
-/// An item of the kind `message`.
 #[derive(Deserialize)]
 pub(super) struct ResponsesMessage<'a> {
     #[serde(borrow)]
     pub(super) content: Option<Vec<ResponsesPart<'a>>>,
 }
 
-/// An item of the kind `reasoning`.
 #[derive(Deserialize)]
 pub(super) struct ResponsesReasoning<'a> {
     #[serde(borrow)]
@@ -127,7 +121,6 @@ pub(super) struct ResponsesReasoning<'a> {
     pub(super) content: Option<Vec<ResponsesPart<'a>>>,
 }
 
-/// An item of the kind `function_call`.
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
     /// The id that a result names; the item's own is another one.

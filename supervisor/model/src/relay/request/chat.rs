@@ -103,7 +103,6 @@ const ASSISTANT: &[Member] = &[
 
 const TOOL: &[Member] = &[must("role", Text), must("tool_call_id", Text), must("content", Text)];
 
-/// The body of a request.
 pub(super) const BODY: &[Member] = &[
     must("model", Text),
     must("stream", Is(true)),

@@ -104,7 +104,6 @@ const ASSISTANT: &[Member] = &[
     ),
 ];
 
-/// The body of a request.
 pub(super) const BODY: &[Member] = &[
     must("model", Text),
     may("max_tokens", Count),

@@ -66,11 +66,11 @@ pub(super) struct RequestBounds<'a> {
     pub(super) chat: Form,
 }
 
-/// A request that may go on.
+/// A permitted request.
 #[derive(Debug)]
 pub(super) struct RelayRequest {
     pub(super) model: String,
-    /// Its body, written anew.
+    /// Its body, serialised again.
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: RelayEstimate,
@@ -86,7 +86,6 @@ pub(super) struct RelayEstimate {
     pub(super) prompt: u64,
     /// Tokens of the reply.
     pub(super) output: u64,
-    /// All of it.
     pub(super) cost: Usd,
 }
 

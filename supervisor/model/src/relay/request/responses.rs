@@ -96,7 +96,6 @@ const REASONING: &[Member] = &[
     may("signature", ByKind(&[Text, Null])),
 ];
 
-/// The body of a request.
 pub(super) const BODY: &[Member] = &[
     must("model", Text),
     may("instructions", Text),

@@ -22,7 +22,7 @@ pub(super) enum RelayRule {
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// One of these two, and no other.
+    /// Exactly this value.
     Is(bool),
     Bool,
     Null,
@@ -36,9 +36,7 @@ pub(super) enum RelayRule {
     PictureUrl,
     /// JSON that nobody but the model and its tools reads.
     Free(Free),
-    /// A list of at most this many.
     List(&'static RelayRule, usize),
-    /// A list without anything in it.
     Empty,
     /// An object of these members, and no others.
     Object(&'static [Member]),
@@ -50,7 +48,6 @@ pub(super) enum RelayRule {
     Kept(&'static RelayRule),
 }
 
-/// A member of an object.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: &'static str,
@@ -58,12 +55,10 @@ pub(super) struct Member {
     pub(super) is_needed: bool,
 }
 
-/// A member that must be there.
 pub(super) const fn must(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: true }
 }
 
-/// A member that may be there.
 pub(super) const fn may(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: false }
 }
@@ -73,7 +68,7 @@ pub(super) const fn may(name: &'static str, rule: RelayRule) -> Member {
 pub(super) struct MemberPath(String);
 
 impl MemberPath {
-    /// Does something within a member.
+    /// Runs `within` in the context of a member.
     fn member<T>(&mut self, name: &str, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         if length > 0 {
@@ -85,7 +80,7 @@ impl MemberPath {
         done
     }
 
-    /// Does something within an element.
+    /// Runs `within` in the context of an element.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         // A text takes everything.
@@ -114,7 +109,6 @@ pub(super) fn shown(word: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) bytes: Vec<u8>,
-    /// The number of pictures in it.
     pub(super) pictures: u64,
     keeps: bool,
 }
@@ -311,7 +305,7 @@ fn object(
     Ok(())
 }
 
-/// Every member is one of the rule's.
+/// Checks that the rule has every member.
 pub(super) fn known(
     found: &RelayMembers<'_>,
     members: &[Member],
