@@ -96,7 +96,7 @@ mod tests {
     }
 
     proptest! {
-        /// Put back where they were, the lines make the whole again.
+        /// Reinserted at their positions, the lines restore the whole.
         #[test]
         fn what_is_left_out_is_equal(old in lines(), new in lines()) {
             let whole = Change { first_line: 1, old: Some(old.concat()), new: new.concat() };

@@ -219,7 +219,7 @@ pub enum BrokerReport {
         /// Parts of the confinement that are enforced.
         ruleset: RulesetReport,
     },
-    /// Nothing was executed.
+    /// The program was not executed.
     Failed {
         /// The exit code of the stage, 100–119.
         code: u8,

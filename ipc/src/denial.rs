@@ -99,8 +99,8 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// The kernel or the broker refused it, and the rights do not cover it: our own tool met the error, the broker itself says so, or
-    /// a worker tried again what a command's output says, and met the same.
+    /// The kernel or the broker denied it, and the rights do not cover it: our own tool met the error, the
+    /// broker reported it, or a worker repeated the act of a command's output and met the same error.
     Proved,
     /// Read from a command's output.
     Likely,

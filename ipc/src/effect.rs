@@ -125,7 +125,7 @@ impl Effect {
     }
 }
 
-/// Puts an effect together from its parts, within [`MAX_EFFECT`].
+/// Assembles an effect from its parts, within [`MAX_EFFECT`].
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,

@@ -106,7 +106,7 @@ impl AgentId {
         self.0.matches('.').count()
     }
 
-    /// A key by which agents stand before those below them, and `1.2` before `1.10`.
+    /// Returns a sort key that places agents before those below them, and `1.2` before `1.10`.
     pub fn in_tree(&self) -> (Vec<u32>, &str) {
         let numbers = self.0.split('.').map(|number| number.parse().unwrap_or(u32::MAX));
         (numbers.collect(), &self.0)

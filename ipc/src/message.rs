@@ -56,7 +56,7 @@ pub struct Hello {
     pub tier: Tier,
     /// A line that every command's shell runs first.
     pub shell_init: Option<String>,
-    /// Writes of an earlier process of its session that were cut off, in a session that goes on.
+    /// Unfinished writes of an earlier process of its session, where a session is continued.
     pub leftovers: Option<Leftovers>,
 }
 
@@ -178,7 +178,7 @@ pub enum SnapshotKind {
     Symlink(WirePath),
 }
 
-/// Inode, size and times: equal stamps mean an unchanged file, but in the same clock tick.
+/// Inode, size and times: equal stamps mean an unchanged file, except within one clock tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The inode's number.
@@ -192,12 +192,12 @@ pub struct Stamp {
 /// Result of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallOutcome {
-    /// It did what it was to do.
+    /// The call succeeded.
     Done(ToolOutput),
     /// The effect that was asked for has been sent.
     Prepared,
-    /// It failed.
+    /// The call failed.
     Failed(ToolError),
-    /// It was ended by `Cancel`.
+    /// `Cancel` ended the call.
     Cancelled,
 }

@@ -97,9 +97,9 @@ pub enum ClosedBy {
     Link,
     /// The path is a socket of another program.
     Socket,
-    /// It would take the user's home itself, which no hint opens.
+    /// The path is the user's home itself, which no hint opens.
     Home,
-    /// It would take a directory that holds the user's home or the project, which no hint opens.
+    /// The path is a directory that holds the user's home or the project, which no hint opens.
     Wide,
 }
 

@@ -19,7 +19,7 @@ pub struct NamedPlace {
     pub permits: Permits,
     /// The file system that it lies on, or would.
     pub device: u64,
-    /// The kernel's answer to whoever looked.
+    /// The kernel's answer to the one that looked.
     pub asked: Asked,
 }
 
@@ -57,8 +57,8 @@ impl Permits {
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// The kernel's answer to the same act at a place, tried as confined as the command was: the error number, or 0 where it let
-/// it. Absent where nobody tried.
+/// The kernel's answer to the same act at a place, tried in the command's confinement: the error number, or 0
+/// where the act succeeded. Absent where the act was not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Opening it to read.

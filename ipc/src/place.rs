@@ -26,8 +26,8 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. It has no [`io::ErrorKind`]; the number is that of every
-/// architecture which there are programs for (`asm-generic/errno.h`).
+/// "Address family not supported": the kernel has no IPv6. It has no [`io::ErrorKind`]; the number is the
+/// same on every architecture that has programs (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// Position of an address relative to this machine.
@@ -159,8 +159,8 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// True if the address is link-local and one of this machine's own. Binding does not tell groups apart: they
-/// are excluded.
+/// True for a unicast link-local address of this machine. A multicast group can always be bound, which proves
+/// nothing.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

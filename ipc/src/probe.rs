@@ -23,7 +23,7 @@ pub enum Probe {
         /// The path that was tried.
         path: WirePath,
     },
-    /// Connects to a unix socket, sends nothing, and closes. Whoever listens there sees one that comes and goes.
+    /// Connects to a unix socket, sends nothing, and closes. A listener there sees the connection.
     Connect {
         /// The path.
         path: WirePath,
@@ -34,7 +34,7 @@ pub enum Probe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It succeeded.
+    /// The act succeeded.
     Done,
     /// The kernel refused it.
     Refused {
@@ -43,7 +43,7 @@ pub enum Outcome {
         /// True if plain permissions would have allowed it.
         permitted_by_mode: bool,
     },
-    /// It was not tried.
+    /// The act was not tried.
     Untried {
         /// The reason for it.
         why: String,

@@ -9,7 +9,7 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
-/// The same with line ends and tabs: a name of others makes no line of its own.
+/// Also escapes line ends and tabs: a foreign name makes no line of its own.
 pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }

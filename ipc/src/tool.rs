@@ -308,7 +308,7 @@ pub enum CommandExit {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
-    /// It ran longer than it may, and was ended with its descendants.
+    /// The command ran longer than permitted, and was killed with its descendants.
     TimedOut,
 }
 

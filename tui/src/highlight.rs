@@ -26,7 +26,8 @@ static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_new
 
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Grammars of fifty mebibytes, and a smaller one that reads the same code well enough; grammars of logs, which take long.
+/// Replacements: for grammars of fifty mebibytes, a smaller one that reads the same code well enough; for
+/// grammars of logs, none, since they are slow.
 const INSTEAD: [(&str, &str); 5] = [
     ("TypeScript", "JavaScript"),
     ("TypeScriptReact", "JavaScript"),
@@ -144,7 +145,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For a language, by its name or by the end of a file's name; none where nothing is known of it.
+    /// Returns the reader of a language, by its name or by a file extension; `None` for an unknown one.
     fn new(language: &str) -> Option<Self> {
         let is_name = !language.is_empty() && language.len() <= NAME;
         let grammar = is_name.then(|| GRAMMARS.find_syntax_by_token(language)).flatten()?;

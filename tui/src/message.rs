@@ -16,7 +16,8 @@ use crate::view::Shown;
 pub enum Msg {
     /// A key, with the moment at which it was read.
     Key(KeyEvent),
-    /// A key that was read together with others, as of a paste where the terminal does not tell: it decides on no request.
+    /// A key that was read together with others, as in a paste of a terminal that does not mark pastes: it
+    /// decides on no request.
     KeyOfMany(KeyEvent),
     Paste(String),
     /// A message to the agent from elsewhere than the prompt: the command line.
@@ -34,7 +35,7 @@ pub enum Msg {
     Drawn(Shown),
     /// The terminal's background goes with this choice of colours.
     Theme(ThemeName),
-    /// The process was stopped and goes on: nothing of what was on the screen counts as seen.
+    /// The process was stopped and continues: everything on the screen counts as unseen.
     Resumed,
     /// Result of [`Action::Attach`]: the picture, or the reason for its absence.
     Attached(Result<Image, String>),
@@ -119,7 +120,7 @@ pub enum Action {
     EditPrompt(String),
     /// Keep what was sent, or typed as a command, for the history of later sessions.
     Remember(String),
-    /// Offer this text to the terminal's clipboard, and write it to a file; [`Msg::Note`] says what was done.
+    /// Offer this text to the terminal's clipboard, and write it to a file; [`Msg::Note`] reports the result.
     Copy {
         /// The part of the transcript that it is.
         what: Copied,
@@ -135,7 +136,7 @@ pub enum Action {
     },
     /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
     Read(Box<CodeToRead>),
-    /// The person is waited for and may look elsewhere: a bell, a notification and the title of the terminal say so.
+    /// Notify a person who may look elsewhere, by a bell, a notification and the title of the terminal.
     Call(Reason),
     /// The person is there again: the title of the terminal is what it was.
     EndCall,
@@ -145,8 +146,8 @@ pub enum Action {
     Repaint,
     /// The user leaves: end the session and restore the terminal.
     Quit,
-    /// End this session, and go on with another: that of this name, or one that the person chooses.
+    /// End this session, and continue another: the one of this name, or one that the person chooses.
     Resume(Option<String>),
-    /// Restore the terminal and stop the process; [`Msg::Resumed`] when it goes on.
+    /// Restore the terminal and stop the process; [`Msg::Resumed`] when it continues.
     Suspend,
 }

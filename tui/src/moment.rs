@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// A point of a monotonic clock, of which only differences count. Nothing in this crate reads a clock: whoever runs the
-/// terminal says with every message when it came.
+/// A point of a monotonic clock, of which only differences count. This crate reads no clock: the caller gives
+/// the time with every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UiTime(Duration);
 

@@ -56,7 +56,7 @@ pub struct Capabilities {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// None, or the user wants none (`NO_COLOR`): bold, dim, underlined and reversed have to do.
+    /// No colours, or none wanted (`NO_COLOR`): bold, dim, underlined and reversed replace them.
     None,
     /// The sixteen of the user's own palette; no others are used.
     Sixteen,

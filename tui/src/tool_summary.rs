@@ -8,7 +8,7 @@ use crate::text::{Columns, SafeText, Wrap, wrap};
 /// The verb of a command, which alone may have several lines.
 const RUN: &str = "run";
 
-/// A tool call as people name it. Its texts come from the model: whoever shows them sanitises them.
+/// A tool call as people name it. Its texts come from the model: the caller sanitises them before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSummary {
     verb: String,
@@ -34,7 +34,7 @@ impl ToolSummary {
         self.joined(&self.object)
     }
 
-    /// The same; of a command of several lines the first one.
+    /// Returns the summary; for a command of several lines, its first one.
     pub fn one_line(&self) -> String {
         let lines = self.object.lines().count();
         match self.object.lines().find(|line| !line.trim().is_empty()) {
@@ -45,12 +45,12 @@ impl ToolSummary {
         }
     }
 
-    /// The same without a command of several lines, which is shown elsewhere.
+    /// Returns the summary without a command of several lines, which is shown elsewhere.
     pub(crate) fn head(&self) -> String {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
 
-    /// The same with another size of the change.
+    /// Returns the summary with another size of the change.
     pub(crate) fn head_with(&self, stat: &str) -> String {
         Self { stat: stat.to_owned(), ..self.clone() }.head()
     }
@@ -94,7 +94,7 @@ fn verb(name: &str) -> &str {
     }
 }
 
-/// The first line that says something: of a task it says what the task is.
+/// Returns the first meaningful line of a text: the one that describes a task.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }

@@ -24,7 +24,7 @@ pub enum When {
     /// With ENOSYS for any arguments, as on a kernel without it; programs mostly fall back. Every kernel that
     /// has Landlock has it, except `io_uring`.
     AsIfAbsent,
-    /// By its arguments, with EPERM, which a line does not tell.
+    /// By its arguments, with EPERM, so that a line does not show the cause.
     Sometimes,
 }
 
@@ -53,7 +53,7 @@ const DENIED: &[(When, Option<u8>, &str)] = &[
     (Always, Some(39 /* BPF */), "bpf"),
 ];
 
-/// The words of a program about a call, in lower case, with the error number that they stand for.
+/// Words of a program about a call, in lower case, with their error number.
 const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
 
 /// Every call that is denied.

@@ -97,7 +97,8 @@ impl<'a> ErrorLine<'a> {
         matches!(self.program(), "bash" | "sh" | "dash")
     }
 
-    /// The line without what it quotes, nor words that are paths: a path `…/writer.rs` tells nothing of writing.
+    /// Returns the line without quoted texts and without words that are paths: a path `…/writer.rs` says
+    /// nothing about writing.
     pub fn words(&self) -> String {
         let words = names::without_quoted(self.line, &self.lower);
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")

@@ -12,7 +12,8 @@ use super::{ErrorLine, lines};
 /// The most places that are looked at: hostile output has no more.
 const MAX_PLACES: usize = 32;
 
-/// Looks where a name leads that begins at `directory`; `permits` says what plain permissions allow of a path without links.
+/// Finds the target of a name relative to `directory`; `permits` returns what plain permissions allow of a
+/// path without links.
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
     let path = resolved(&directory.join(named));
     let nearest = path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));

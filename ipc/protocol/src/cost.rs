@@ -20,7 +20,7 @@ pub struct Usd {
 /// Price of a million tokens, in US dollars; in JSON a decimal number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price {
-    /// In millionths of a dollar: what one token costs, in millionths of a millionth.
+    /// In millionths of a dollar: the price of one token, in millionths of a millionth.
     micros: u64,
 }
 
@@ -106,7 +106,7 @@ impl FromStr for Usd {
     }
 }
 
-/// With as many decimals as two digits that count take, four at most: `$12.30`, `$0.08`, `$0.0032`.
+/// Displays two significant digits, with four decimals at most: `$12.30`, `$0.08`, `$0.0032`.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const CENT: u64 = 10_000_000_000;

@@ -25,12 +25,12 @@ pub struct UiEvent {
 pub enum UiEventKind {
     /// An event was logged.
     Logged(Box<SessionEvent>),
-    /// The model's reply goes on. Void if a `model_failed` event follows before the `assistant_message`.
+    /// The model's reply continues. Void if a `model_failed` event follows before the `assistant_message`.
     TextDelta {
         /// The piece.
         text: String,
     },
-    /// The model's visible thinking goes on.
+    /// The model's visible thinking continues.
     ThinkingDelta {
         /// The piece.
         text: String,
@@ -49,7 +49,7 @@ pub enum UiEventKind {
         /// The question.
         request: Box<ServerRequest>,
     },
-    /// An approval is no longer waited for, whoever answered it: what shows it may go.
+    /// An approval no longer waits, whoever answered it: its display may go.
     ApprovalClosed {
         /// The id of the request.
         id: ApprovalId,
@@ -81,9 +81,9 @@ pub enum UiEventKind {
         /// The last event that the log has: nothing is lost up to it.
         last: EventId,
     },
-    /// The log is written again, and the session goes on.
+    /// The log is written again, and the session continues.
     LogGoesOn,
-    /// A session goes on: its agents spent this in the runs before, also for what was taken back since.
+    /// A session continues: the cost of its agents in earlier runs, including reverted parts.
     SpentBefore {
         /// The account of each agent, without its sub-agents.
         accounts: Vec<(AgentId, Account)>,
@@ -128,7 +128,8 @@ pub enum UserActionKind {
         /// The purpose of the plan.
         text: String,
     },
-    /// Puts other bytes into the place of a plan that waits for its approval: that request is over, and another one follows.
+    /// Replaces the bytes of a plan that waits for its approval: that request is over, and another one
+    /// follows.
     EditPlan {
         /// The request.
         id: ApprovalId,
@@ -149,8 +150,8 @@ pub enum UserActionKind {
         /// The bytes.
         markdown: String,
     },
-    /// Has the other changes of files of the same reply shown together with one that waits for its approval: that request is over, and one
-    /// for all of them follows.
+    /// Adds the other file changes of the same reply to one that waits for its approval: that request is
+    /// over, and one for all of them follows.
     AskTogether {
         /// The request.
         id: ApprovalId,
@@ -160,8 +161,8 @@ pub enum UserActionKind {
         /// The mode.
         mode: ApprovalMode,
     },
-    /// Has another model of the same provider answer: at rest alone. Answered by the event `model_changed`, or by a notice that
-    /// says why not.
+    /// Changes the model, within the same provider: only at rest. Answered by the event `model_changed`, or
+    /// by a notice with the reason.
     SetModel {
         /// The model's name.
         model: String,
@@ -171,10 +172,11 @@ pub enum UserActionKind {
         /// The id of the grant.
         id: GrantId,
     },
-    /// Has the conversation summarised, and goes on with the summary: at rest at once, else before the next request.
+    /// Summarises the conversation, and continues with the summary: at rest at once, else before the next
+    /// request.
     Compact,
-    /// Begins an empty conversation in the same session: at rest. Answered by the event `context_compacted`, or by a notice that says why
-    /// not.
+    /// Starts an empty conversation in the same session: at rest. Answered by the event `context_compacted`,
+    /// or by a notice with the reason.
     Clear,
     /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
     /// reads the command and its output with the next message.
@@ -186,8 +188,8 @@ pub enum UserActionKind {
     ListFiles,
     /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
     FindBranch,
-    /// Takes files, the conversation or both back to a message: at rest alone. Answered by a preview where no digest is given, or not that of
-    /// what would be done now; else by the event `rewound`, or by a notice that says why not.
+    /// Takes files, the conversation or both back to a message: only at rest. Answered by a preview if the
+    /// digest is absent or outdated; else by the event `rewound`, or by a notice with the reason.
     Rewind {
         /// The rewind.
         target: RewindTarget,
@@ -239,7 +241,7 @@ macro_rules! op {
                     digest: Option<String>,
                 },
             )*
-            /// Puts other bytes into the place of a plan that waits for its approval.
+            /// Replaces the bytes of a plan that waits for its approval.
             EditPlan {
                 /// The request.
                 id: ApprovalId,
@@ -258,7 +260,7 @@ macro_rules! op {
                 /// The bytes.
                 markdown: String,
             },
-            /// Has the other changes of the same reply shown together with one that waits.
+            /// Adds the other changes of the same reply to one that waits.
             AskTogether {
                 /// The request.
                 id: ApprovalId,

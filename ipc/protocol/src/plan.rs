@@ -93,16 +93,16 @@ pub enum OnFailure {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum StepStatus {
-    /// Nothing was done for it yet.
+    /// The step was not started.
     #[default]
     Pending,
-    /// It is being done.
+    /// The step is running.
     InProgress,
-    /// It is done.
+    /// The step succeeded.
     Completed,
-    /// It could not be done.
+    /// The step failed.
     Failed,
-    /// It was left out.
+    /// The step was left out.
     Skipped,
 }
 

@@ -121,7 +121,7 @@ impl fmt::Display for NetworkState {
     }
 }
 
-/// Addresses that the network alone does not lead to: a service that listens there trusts whoever reaches it.
+/// Addresses that need a right besides the network: a service that listens there trusts its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_excessive_bools, reason = "each place is a right of its own")]

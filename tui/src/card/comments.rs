@@ -81,7 +81,7 @@ impl Comments {
         }
     }
 
-    /// Begins to write the comment on the chosen step, or goes on with it.
+    /// Begins or continues the comment on the chosen step.
     pub(crate) const fn write(&mut self) {
         self.is_writing = true;
     }
@@ -105,7 +105,8 @@ impl Comments {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
 
-    /// All comments in one message: `On step 2 (Fix the parser): use a fuzzer`; none if there is no comment.
+    /// Joins all comments into one message: `On step 2 (Fix the parser): use a fuzzer`; `None` without
+    /// comments.
     pub(crate) fn message(&self) -> Option<String> {
         let lines = self.written().map(|(number, comment, text)| match number {
             0 => format!("On the plan: {text}"),

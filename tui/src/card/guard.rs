@@ -21,7 +21,8 @@ impl Guard {
         self.drawn.get_or_insert(at);
     }
 
-    /// A key was read at a moment; says whether it counts. One that does not makes the others wait.
+    /// Handles a key read at a moment; returns true if it counts. A key that does not count delays the
+    /// others.
     pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);

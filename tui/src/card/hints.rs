@@ -15,7 +15,7 @@ const WIDE: u16 = 50;
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub text: String,
-    /// The bytes at the beginning that stand out.
+    /// Number of emphasised bytes at the beginning.
     pub strong: usize,
 }
 

@@ -38,7 +38,7 @@ use crate::text::SafeText;
 /// From here on a request shows the time that is left.
 pub(crate) const LAST_MINUTE: Duration = Duration::from_mins(1);
 
-/// An approval: those of two agents may have the same number.
+/// Id of an approval; the agent belongs to it, since two agents may have the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub agent: AgentId,
@@ -64,9 +64,9 @@ pub(crate) struct Card {
     /// True if it has the whole screen.
     pub whole: bool,
     deadline: UiTime,
-    /// For saying no: any frame that names the request will do.
+    /// Guard of a denial: any frame that names the request is enough.
     deny: Guard,
-    /// For saying yes: a frame that shows it.
+    /// Guard of an approval: the frame must show the request.
     approve: Guard,
     /// True if the last frame showed it, and not only that it exists.
     in_sight: bool,
@@ -92,7 +92,7 @@ pub(crate) enum Stage {
 /// Reason that an approval does not count yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotYet {
-    /// It is not on the screen, or was not for long enough.
+    /// It was not on the screen for long enough.
     Unseen,
     Unread,
     /// The person has changed its plan, and has not saved that.
@@ -237,8 +237,8 @@ impl Card {
         }
     }
 
-    /// A frame is on the terminal that names it; `whole` if it shows it, `to_end` if the last row of that revision of the
-    /// sheet is among what it shows. Says whether that changes what can be done.
+    /// A frame that names it is on the terminal; `whole` if it shows it, `to_end` if it includes the last row
+    /// of that revision of the sheet. Returns true if that changes the possible answers.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;
@@ -308,7 +308,7 @@ impl Card {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
 
-    /// Nothing of it counts as seen any more.
+    /// Resets everything that was seen.
     pub(crate) fn forget_screen(&mut self) {
         self.deny = Guard::default();
         self.approve = Guard::default();

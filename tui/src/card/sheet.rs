@@ -17,7 +17,7 @@ impl CardPage {
         Self { block, revision, ..Self::default() }
     }
 
-    /// Puts another block into the place of this one, which nobody has seen either; the place on it stays.
+    /// Replaces the block, which nobody has seen yet; the position on it stays.
     pub(crate) fn renew(&mut self, block: Block, revision: u64) {
         *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
     }

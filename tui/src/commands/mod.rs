@@ -79,7 +79,7 @@ impl KeyMode {
     }
 }
 
-/// Something that the user can tell the terminal UI to do.
+/// Command of the terminal UI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the table says what each does")]
 pub enum Command {

@@ -11,7 +11,8 @@ const AROUND: usize = 3;
 const MOST: usize = 1 << 20;
 
 impl Diff {
-    /// The change from one text to another; its lines have numbers where that of the first of both is known.
+    /// Returns the change from one text to another; its lines have numbers if the number of their first line
+    /// is known.
     pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Self {
         let mut diff = Self::default();
         let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());

@@ -16,7 +16,7 @@ pub(super) struct Code {
 }
 
 impl Diff {
-    /// In a language, which its lines will be read as.
+    /// Sets the language in which its lines are read.
     #[must_use]
     pub(crate) fn in_language(mut self, language: &str) -> Self {
         self.code.language = (!language.is_empty()).then(|| language.to_owned());
@@ -45,7 +45,7 @@ impl Diff {
         Unread { language, readers: self.code.readers.take(), lines: lines.collect() }
     }
 
-    /// Takes in the kinds of text in these lines; says whether anything looks otherwise.
+    /// Takes in the kinds of text in these lines; returns true if anything looks different.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         if self.code.awaited != Some(read.number) {
             return false;

@@ -6,10 +6,10 @@ use super::{Diff, DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
-/// From this width on, before and after stand side by side.
+/// Width from which before and after are shown side by side.
 pub(super) const WIDE: usize = 140;
 
-/// In fewer columns they do not, however wide the screen is.
+/// Fewer columns never show them side by side, on any screen.
 const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
@@ -69,7 +69,7 @@ impl Diff {
         }
     }
 
-    /// Lines that stand side by side.
+    /// Returns the lines to show side by side.
     fn pairs(&self) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines.as_slice();
@@ -109,7 +109,7 @@ impl<'a> LaidDiff<'a> {
         Self { line, rows, number, columns, digits }
     }
 
-    /// Puts one of its rows: the first begins with the number and the sign.
+    /// Appends one of its rows: the first begins with the number and the sign.
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };

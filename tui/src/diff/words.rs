@@ -16,7 +16,7 @@ const LEAST: f32 = 0.4;
 const MOST: usize = 1 << 22;
 
 impl Diff {
-    /// Compares the words of lines that are removed with those of the lines that follow in their place.
+    /// Compares the words of removed lines with those of the lines that replace them.
     pub(super) fn compare_words(&mut self) {
         let (mut at, mut compared) = (0, 0);
         while at < self.lines.len() {
@@ -56,7 +56,7 @@ impl Diff {
     }
 }
 
-/// The bytes of words that stand side by side.
+/// Returns the bytes of neighbouring words.
 fn bytes(words: &[Range<usize>], of: Range<usize>) -> Option<Range<usize>> {
     let words = words.get(of)?;
     Some(words.first()?.start..words.last()?.end)

@@ -7,7 +7,7 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::OPTIONS;
 
-/// The most that are kept of a reply: whoever writes more means no links.
+/// Maximum number of definitions of a reply: a text with more contains no real links.
 const MOST: usize = 1000;
 
 /// The definitions before a place in a text.

@@ -63,7 +63,7 @@ pub(super) fn defined(piece: &Piece) -> Definitions {
     definitions
 }
 
-/// The blocks of the top level; between them stand empty lines, and definitions of addresses.
+/// Returns the blocks of the top level; empty lines and definitions of addresses separate them.
 fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut depth = 0_usize;
@@ -88,7 +88,7 @@ struct Render {
     inline: Option<Inline>,
     code: Option<RenderedCode>,
     table: Option<Table>,
-    /// True if the text is that of a cell.
+    /// True for the text of a cell.
     is_cell: bool,
     /// True if the next paragraph is set apart from the text above it.
     gap: bool,
@@ -129,7 +129,7 @@ impl Render {
         }
     }
 
-    /// Takes the beginning of a block in; says whether it was one.
+    /// Handles the beginning of a block; returns true if the tag is one.
     fn starts(&mut self, tag: &Tag<'_>) -> bool {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.begin(Modifier::empty()),
@@ -174,7 +174,7 @@ impl Render {
         true
     }
 
-    /// Takes the end of a block in; says whether it was one.
+    /// Handles the end of a block; returns true if the tag is one.
     fn ends(&mut self, tag: TagEnd) -> bool {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => {

@@ -53,7 +53,6 @@ struct BlockStart {
 }
 
 impl Source {
-    /// Goes on with what comes next.
     pub(crate) fn push(&mut self, text: &str) {
         self.all.push_str(text);
     }
@@ -94,7 +93,8 @@ impl Source {
         }
     }
 
-    /// Finishes the first block, if it is over; says whether it is. Only that one: the block after it is read from its start.
+    /// Finishes the first block, if it is complete, and returns true if it did. Only that one: the block
+    /// after it is read from its start.
     fn finish(&mut self, finished: &mut Vec<Piece>) -> bool {
         let windows = [WINDOW / 32, WINDOW / 8, WINDOW].map(|most| self.window(most));
         let next = windows.iter().filter(|window| **window > 0).find_map(|window| {
@@ -205,7 +205,7 @@ fn line_start(text: &str, at: usize) -> usize {
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// The lines with which the block at the end of a text goes on in another piece: the fence of code that is open, the
+/// Returns the lines that continue the last block of a text in another piece: the fence of open code, the
 /// header of a table.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();

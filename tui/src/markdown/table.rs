@@ -19,7 +19,7 @@ pub(crate) struct Table {
     pub header: Vec<Styled>,
     /// Without the empty cells at the ends of rows.
     pub rows: Vec<Vec<Styled>>,
-    /// True if the header shows: it does not where the table goes on.
+    /// True if the header shows: a continued table has none.
     pub has_header: bool,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct AgentView {
     pub turn: Turn,
     /// The calls that have not ended, and the blocks that show them.
     pub calls: BTreeMap<CallId, Call>,
-    /// The blocks that the reply that is being received goes on in.
+    /// Blocks of the reply that is being received.
     pub reply: Reply,
     /// The text of its last answer, as the model wrote it.
     pub answer: String,
@@ -65,7 +65,7 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    /// The views before the first event: that of the first agent, which is shown.
+    /// Creates the views before the first event: the first agent's view is shown.
     pub(crate) fn new(start: Session) -> Self {
         Self {
             first_id: AgentId::root(),
@@ -117,7 +117,7 @@ impl Agents {
         self.selected = agent;
     }
 
-    /// True if a turn of any agent goes on.
+    /// True if a turn of any agent is running.
     pub(crate) fn any_is_running(&self) -> bool {
         self.each().any(|(_, view)| view.turn.is_running())
     }
@@ -170,7 +170,7 @@ impl Agents {
         all
     }
 
-    /// Shows the view of another agent; says whether it has one.
+    /// Shows the view of another agent; returns true if it has one.
     pub(crate) fn select(&mut self, agent: &AgentId) -> bool {
         let has_view = *agent == AgentId::root() || self.others.contains_key(agent);
         if has_view {

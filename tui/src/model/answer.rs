@@ -29,7 +29,7 @@ impl Model {
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
-    /// Tells something in a line that never becomes a page: it comes by itself, while a person may be typing.
+    /// Shows a line that never becomes a page: it comes unasked, while a person may be typing.
     pub(crate) fn note(&mut self, look: Look, text: &str) {
         let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
@@ -53,7 +53,7 @@ impl Model {
         self.answer.as_ref().map(|answer| answer.until.since(self.now))
     }
 
-    /// Takes away an answer whose time is over; says whether one was.
+    /// Removes an answer whose time is over; returns true if there was one.
     pub(crate) fn end_answer(&mut self) -> bool {
         let is_over = self.answer_left().is_some_and(|left| left.is_zero());
         if is_over {
@@ -62,7 +62,7 @@ impl Model {
         is_over
     }
 
-    /// True while the keys that are used most stand above a prompt that is a question mark.
+    /// True while the usual keys are shown above a prompt that is a question mark.
     pub(crate) fn shows_keys(&self) -> bool {
         self.mode == Mode::Insert
             && self.recall.is_none()

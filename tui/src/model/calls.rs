@@ -28,7 +28,8 @@ pub(crate) struct Call {
     summary: ToolSummary,
     /// The change that the model asked for.
     wanted: Vec<FileDiff>,
-    /// True if its approval was denied: a line tells a person why, and its result tells the model the same.
+    /// True if its approval was denied: a line gives a person the reason, and its result gives it to the
+    /// model.
     pub refused: bool,
     /// True if a person was asked whether to run it again: it has a result, whatever the answer is.
     pub after_denial: bool,
@@ -48,7 +49,7 @@ impl Call {
         self.name == "shell_exec"
     }
 
-    /// A call, and the block that shows it; where that block is added is filled in by whoever adds it.
+    /// Creates a call, and the block that shows it; the caller fills in the position of that block.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
@@ -98,7 +99,7 @@ impl Call {
         }
     }
 
-    /// A result without its last bytes, which tell the model what the cards of its denials tell a person.
+    /// Returns a result without its last bytes, which repeat the cards of its denials for the model.
     pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
         let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
         let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
@@ -136,8 +137,8 @@ impl Call {
         }
     }
 
-    /// The change that it made; where nobody tells, the one that it was asked for. It shows once the call is over: while it
-    /// waits for an approval, the request shows it.
+    /// Returns the change that it made, or the requested one if none was reported. It shows once the call is
+    /// over: while it waits for an approval, the request shows it.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
         (!files.is_empty()).then(|| of_call(files))

@@ -199,7 +199,7 @@ impl Changes {
         self.left_out.insert(call);
     }
 
-    /// All of them, by file or by step; while a turn goes on, the last ones may be missing.
+    /// Returns all of them, by file or by step; during a turn the last ones may be missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()

@@ -34,12 +34,11 @@ impl CodeBlock {
         &self.text
     }
 
-    /// Goes on with words.
     pub(crate) fn push(&mut self, untrusted: &str) {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Goes on with the rest of the other code, where that begins with all of this one; what is read stays.
+    /// Continues as the other code, if that begins with all of this one; the lines that were read stay.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         self.language == other.language && self.text.goes_on_as(&other.text)
     }
@@ -59,7 +58,7 @@ impl CodeBlock {
         Unread { language: self.language.clone(), readers: self.readers.take(), lines }
     }
 
-    /// Takes in the kinds of text in these lines; says whether anything looks otherwise.
+    /// Takes in the kinds of text in these lines; returns true if anything looks different.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         if self.awaited != Some(read.number) {
             return false;

@@ -11,7 +11,8 @@ const MOST: usize = 4 << 20;
 /// A paste of more lines than these is one character, which is drawn as a few words.
 const MOST_LINES: usize = 10;
 
-/// The characters that stand for pastes. Unicode reserves them for uses within a program: no text has a meaning for them.
+/// Placeholders of pastes. Unicode reserves these characters for uses within a program: no text has a meaning
+/// for them.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 /// Text with a caret, which is between two grapheme clusters.
@@ -19,11 +20,11 @@ const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 pub(crate) struct Editor {
     text: String,
     caret: usize,
-    /// The pastes that stand as a character each, the first of [`MARKS`] for the first of them.
+    /// Pastes that a character represents, the first of [`MARKS`] for the first of them.
     pastes: Vec<String>,
 }
 
-/// There is no room for so much text.
+/// The text is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("that is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
@@ -152,7 +153,7 @@ impl Editor {
         self.caret = self.boundary_from(start);
     }
 
-    /// A line up or down, in about the same column; says whether there was one.
+    /// Moves a line up or down, in about the same column; returns true if there was one.
     pub(crate) fn vertical(&mut self, down: bool) -> bool {
         let (start, end) = (self.line_start(self.caret), self.line_end(self.caret));
         let column = self.text[start..self.caret].graphemes(true).count();

@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 
 use crate::text::{Columns, Row, SafeText, Styled, Tone, Wrap, wrap};
 
-/// Rows that are put together for one width, piece by piece.
+/// Rows for one width, added piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     pub text: Styled,

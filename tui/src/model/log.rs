@@ -60,7 +60,7 @@ impl Log {
         self.list();
     }
 
-    /// Lists the events of the chosen one's kind alone, or those of every kind again.
+    /// Switches between the events of the chosen one's kind and those of every kind.
     pub(crate) fn toggle_kind(&mut self) {
         let chosen = self.row().map(|row| row.kind.clone());
         self.kind = if self.kind.is_some() { None } else { chosen };

@@ -164,7 +164,7 @@ pub(crate) enum LineFor {
     Filter,
 }
 
-/// The blocks that the reply that is being received goes on in.
+/// Blocks of the reply that is being received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
     /// The block of the text that is not finished.
@@ -176,7 +176,7 @@ pub(crate) struct Reply {
     /// The moment at which it was read last.
     pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
-    /// All of its blocks so far, those that it goes on in and those before them.
+    /// All of its blocks so far.
     pub blocks: Vec<usize>,
     /// True if some of its text was streamed: then its end adds none.
     pub streamed: bool,
@@ -240,8 +240,8 @@ impl Model {
         &self.agents.first().answer
     }
 
-    /// Shows another agent: its transcript, and its turn. What is typed is for it from then on. Says whether that agent has
-    /// said anything yet.
+    /// Shows another agent: its transcript, and its turn. The next input is for it. Returns true if that
+    /// agent has written anything yet.
     pub fn select(&mut self, agent: &AgentId) -> bool {
         self.agents.select(agent)
     }

@@ -7,7 +7,7 @@ use crate::diff::{Counts, Diff};
 
 /// The change of a file from the first to the last of some steps.
 pub(super) struct Net {
-    /// The lines; none where nothing of its texts is known or they are the same.
+    /// The lines; `None` where its texts are unknown or equal.
     pub(super) diff: Option<Diff>,
     /// Lines outside the diff.
     more: Counts,

@@ -12,7 +12,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// As much of it as a row can hold.
+    /// Returns its beginning, up to the length of a row.
     pub(crate) fn beginning(&self) -> String {
         const ROW: usize = 500;
         let images = self.images.iter().map(|image| format!("{image} "));

@@ -45,7 +45,7 @@ impl Model {
         self.typed_command().is_some_and(|typed| !typed.contains(' ')) && !self.palette_rows().is_empty()
     }
 
-    /// Chooses the row above or below; says whether there is a list to choose from.
+    /// Chooses the row above or below; returns true if there is a list to choose from.
     pub(crate) fn choose(&mut self, down: bool) -> bool {
         let rows = self.palette_rows().len();
         if !self.has_choice() {
@@ -57,7 +57,7 @@ impl Model {
         true
     }
 
-    /// Writes the name of the chosen command; says whether the command needs an argument.
+    /// Writes the name of the chosen command; returns true if the command needs an argument.
     pub(crate) fn complete(&mut self) -> bool {
         let chosen = self.palette_choice().and_then(|at| self.palette_rows().get(at).copied());
         let Some((row, name)) = chosen.and_then(|row| Some((row, name(row)?))) else { return false };

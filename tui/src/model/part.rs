@@ -18,7 +18,7 @@ const MEASURE: usize = 100;
 pub(crate) enum Fold {
     /// All of it, always.
     Never,
-    /// Nothing but a line that says so, unless thinking is unfolded.
+    /// Only a line about it, unless thinking is unfolded.
     Thinking,
     /// The first rows, unless output is unfolded.
     Head(usize),
@@ -38,7 +38,7 @@ pub(crate) struct Part {
     body: Body,
     look: Look,
     fold: Fold,
-    /// The marks before its first row and before the others, where they are not those of its look.
+    /// Marks before its first row and before the others, where they differ from its look's.
     marks: Option<Box<[SafeText; 2]>>,
     laid: RefCell<LaidPart>,
 }
@@ -114,7 +114,7 @@ impl Part {
         Self { fold, ..self }
     }
 
-    /// With these marks before its first row, and before the others.
+    /// Sets the marks before its first row, and before the others.
     #[must_use]
     pub(crate) fn after(self, (first, rest): (String, String)) -> Self {
         let marks = [first, rest].map(|mark| SafeText::line(&mark));
@@ -145,7 +145,7 @@ impl Part {
         self.fold
     }
 
-    /// The marks before a row; those of much that is nested take no more than half of the width.
+    /// Returns the mark before a row; marks of deep nesting take at most half of the width.
     pub(crate) fn mark(&self, row: Row, width: u16) -> SafeStr<'_> {
         let is_first = row.first && (row.start == 0 || self.look.repeats_mark());
         match &self.marks {
@@ -159,7 +159,6 @@ impl Part {
         }
     }
 
-    /// Goes on with what comes next: only the last row is laid again.
     pub(crate) fn push(&mut self, untrusted: &str) {
         match &mut self.body {
             Body::Text(text) => text.push_in(untrusted, Tone::default()),
@@ -169,7 +168,7 @@ impl Part {
         }
     }
 
-    /// Goes on with the rest of the other part's text, where that begins with all of this one's: what is laid stays.
+    /// Continues as the other part's text, if that begins with all of this one's: finished rows stay.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
             && code.becomes(new)
@@ -197,7 +196,7 @@ impl Part {
         }
     }
 
-    /// Takes in lines that have been read; says whether it looks otherwise.
+    /// Takes in lines that have been read; returns true if it looks different.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         match &mut self.body {
             Body::Code(code) => code.has_read(read),

@@ -32,7 +32,7 @@ impl Run {
         Self { text: String::new(), last: at, has_other: false, waits: None, agent, place }
     }
 
-    /// Takes another letter; says whether the run is text by now.
+    /// Adds a letter; returns true if the run is text by now.
     pub(crate) fn add(&mut self, at: UiTime, letter: char, is_other: bool) -> bool {
         self.has_other |= is_other;
         self.text.push(letter);

@@ -20,7 +20,7 @@ enum Position {
     /// At the end, wherever that is.
     #[default]
     Following,
-    /// With this at the top.
+    /// With this row at the top.
     At { block: usize, place: BlockPlace },
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeLine {
     pub agent: AgentId,
-    /// Columns before the text: agents stand below their parents.
+    /// Columns before the text: agents are indented below their parents.
     pub indent: u16,
     /// The first line about the agent names it.
     pub names: bool,
@@ -39,7 +39,8 @@ pub(crate) struct TreeLine {
 }
 
 impl AgentView {
-    /// A sub-agent begins: its access is less than that of the session's first agent, which its view began with.
+    /// A sub-agent starts: its access is less than that of the session's first agent, from which its view was
+    /// copied.
     pub(crate) fn started(
         &mut self,
         now: UiTime,
@@ -94,7 +95,7 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Returns the agents of the list: all of them, or those of the current turn.
+    /// Returns the agents of the list: all, or the current turn's.
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
         let is_wanted = |view: &AgentView| all || !view.is_past();
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();

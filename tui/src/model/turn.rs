@@ -17,7 +17,7 @@ pub(crate) struct Turn {
     pub below: Account,
     /// True if the user asked for its end.
     pub interrupted: bool,
-    /// The line that tells of the attempts that failed: the next one replaces it.
+    /// The line about failed attempts: the next one replaces it.
     pub retry: Option<usize>,
 }
 

@@ -123,7 +123,8 @@ impl Draft {
         self.go_to(self.at.step + 1);
     }
 
-    /// Adds a command, behind the condition that is chosen or as the step's last; says whether there is a step for it.
+    /// Adds a command, after the chosen condition or as the step's last; returns true if there is a step for
+    /// it.
     pub(crate) fn add_condition(&mut self) -> bool {
         let Some(step) = self.at.step.checked_sub(1).filter(|at| *at < self.plan.steps.len()) else {
             return false;
@@ -174,7 +175,7 @@ impl Draft {
         };
     }
 
-    /// Takes the last change back; says whether there was one.
+    /// Reverts the last change; returns true if there was one.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((plan, at)) = self.before.pop() else { return false };
         (self.plan, self.at) = (plan, at);
@@ -196,8 +197,8 @@ impl Draft {
         }
     }
 
-    /// Gives the chosen field another text, without space around it; says whether it can have that: a title needs one. A condition
-    /// without text is deleted.
+    /// Replaces the text of the chosen field, without space around it; returns true if the field accepts it:
+    /// a title needs one. An empty condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of a first line means something there.

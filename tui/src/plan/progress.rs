@@ -30,7 +30,7 @@ pub(crate) struct Progress {
     pub title: String,
     pub markdown: String,
     pub path: String,
-    /// The texts that its agent and the person gave it, and those of the plans before it that the agent revised.
+    /// Texts by its agent and the person, and those of the plans before it that the agent revised.
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: StepState,
@@ -48,7 +48,7 @@ enum StepState {
 }
 
 impl Plans {
-    /// A plan was written: it replaces one of the same agent that nobody approved.
+    /// A plan was written: it replaces an unapproved one of the same agent.
     pub(crate) fn created(&mut self, planner: &AgentId, created: &PlanCreated) {
         let mut versions = self.versions(planner);
         if versions.len() >= MOST {
@@ -170,7 +170,7 @@ impl Progress {
         self.state == StepState::Proposed && self.planner.as_ref() == Some(planner)
     }
 
-    /// True while a step runs: its time goes on.
+    /// True while a step runs: its clock is ticking.
     pub(crate) fn runs(&self) -> bool {
         self.steps.values().any(Step::runs)
     }

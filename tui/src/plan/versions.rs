@@ -9,7 +9,7 @@ use crate::diff::Diff;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// The digits of a digest that tell versions apart.
+/// Number of a digest's digits that distinguish versions.
 const DIGITS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

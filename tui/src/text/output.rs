@@ -28,18 +28,18 @@ struct State {
 
 /// A sequence at the beginning of a text.
 enum Sequence {
-    /// It sets colours or emphasis, and ends here.
+    /// A complete sequence that sets colours or emphasis.
     Style(usize),
-    /// It says nothing to somebody who reads on, and ends here: erasing to the end of a line, hiding the cursor.
+    /// A complete sequence without meaning for a later reader: erasing to the end of a line, hiding the
+    /// cursor.
     Idle(usize),
-    /// It goes on with what comes next.
+    /// An incomplete sequence.
     Open,
-    /// It is another one, and shows.
+    /// Any other sequence, which is shown.
     Other,
 }
 
 impl Output {
-    /// All of an output.
     pub fn new(untrusted: &str) -> Self {
         let mut output = Self::default();
         output.push(untrusted);
@@ -51,7 +51,6 @@ impl Output {
         &self.text
     }
 
-    /// Goes on with what comes next.
     pub fn push(&mut self, untrusted: &str) {
         let text = [&std::mem::take(&mut self.held), untrusted].concat();
         let mut rest = text.as_str();
@@ -83,7 +82,7 @@ impl Output {
         self.show(rest);
     }
 
-    /// Nothing comes any more: what has begun shows.
+    /// Ends the output: an incomplete sequence is shown.
     pub fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
         if held.starts_with('\x1b') {

@@ -134,7 +134,7 @@ impl SafeText {
         SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
     }
 
-    /// Goes on with what comes next, which may continue the last character.
+    /// Appends a text, which may continue the last character.
     pub fn push(&mut self, untrusted: &str) {
         let mut tail = std::mem::take(&mut self.tail);
         if tail.raw.is_empty() {
@@ -146,7 +146,7 @@ impl SafeText {
         self.push_clusters(&tail.raw);
     }
 
-    /// Goes on with text that is safe already.
+    /// Appends text that is safe already.
     pub fn append(&mut self, safe: SafeStr<'_>) {
         self.forget_tail();
         let start = self.text.len();
@@ -162,7 +162,7 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Nothing comes any more: the last character is whole, and no room is kept for others.
+    /// Ends the text: the last character is whole, and spare memory is freed.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
@@ -330,7 +330,7 @@ impl<'a> SafeStr<'a> {
     }
 }
 
-/// Words that stand in the source of this program.
+/// Words of this program's source.
 impl From<&'static str> for SafeStr<'static> {
     fn from(text: &'static str) -> Self {
         Self { text, escapes: &[], base: 0 }

@@ -15,7 +15,7 @@ pub struct Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Styled {
     text: SafeText,
-    /// In order, none over another.
+    /// In order, without overlaps.
     spans: Vec<Span>,
 }
 
@@ -30,7 +30,7 @@ impl Styled {
         &self.text
     }
 
-    /// Goes on with text in a tone. A mark joins no character of another tone.
+    /// Appends text in a tone. A mark joins no character of another tone.
     pub fn push_in(&mut self, untrusted: &str, tone: Tone) {
         let before = self.text.len();
         let last = self.spans.last().filter(|span| span.range.end == before).map(|span| span.tone);
@@ -46,21 +46,21 @@ impl Styled {
         self.add(before.min(after)..after, tone);
     }
 
-    /// Goes on with text that is safe already.
+    /// Appends text that is safe already.
     pub fn append(&mut self, safe: SafeStr<'_>, tone: Tone) {
         let start = self.text.len();
         self.text.append(safe);
         self.add(start..self.text.len(), tone);
     }
 
-    /// Goes on with another text.
     pub fn append_all(&mut self, other: &Self, range: Range<usize>) {
         for (range, tone) in other.pieces(range) {
             self.append(other.text.slice(range), tone);
         }
     }
 
-    /// Goes on with the rest of a text that begins with all of this one, and has the same tones there; says whether it does.
+    /// Appends the rest of a text that begins with all of this one, in the same tones; returns true if it
+    /// does.
     pub fn goes_on_as(&mut self, longer: &Self) -> bool {
         let len = self.text.len();
         if !longer.text.as_str().starts_with(self.text.as_str()) {
@@ -84,7 +84,7 @@ impl Styled {
         }
     }
 
-    /// Nothing comes any more: the last character is whole, and no room is kept for others.
+    /// Ends the text: the last character is whole, and spare memory is freed.
     pub fn finish(&mut self) {
         self.text.finish();
         self.spans.shrink_to_fit();

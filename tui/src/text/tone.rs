@@ -70,7 +70,7 @@ impl Tone {
         Self { ink, ground: Ground::None, emphasis: Modifier::empty() }
     }
 
-    /// The same on an area.
+    /// Returns the same tone on an area.
     #[must_use]
     pub const fn on(self, ground: Ground) -> Self {
         Self { ground, ..self }

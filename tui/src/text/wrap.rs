@@ -38,8 +38,8 @@ impl Columns {
     }
 }
 
-/// Puts the rows of `text` from the byte `from` on, where a row begins, at the end of `rows`. There is always a last row,
-/// which may be empty.
+/// Appends the rows of `text` from the byte `from` on, where a row begins, to `rows`. A last row always
+/// exists; it may be empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut start = from;

@@ -12,7 +12,7 @@ use crate::message::Action;
 use crate::model::{Areas, Editor, Mode, Model};
 use crate::moment::UiTime;
 
-/// A key that the request before the person takes; says whether anything changed.
+/// Handles a key for the request on the screen; returns true if anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Action>) -> bool {
     let Some(card) = model.cards.front() else { return false };
     if card.editor().is_some() {

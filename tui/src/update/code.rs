@@ -40,7 +40,7 @@ fn first<'a>(
     parts.find_map(|(at, part)| Some((at, part.begin_reading(number)?)))
 }
 
-/// Takes in lines that have been read; says whether anything that shows changed.
+/// Takes in lines that have been read; returns true if anything visible changed.
 pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
     model.reads_code = false;
     let part = match &read.place {

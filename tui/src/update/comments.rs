@@ -25,7 +25,7 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Puts the comments on the plan before the edit to its steps, and says so of those that have none any more.
+/// Adds the comments to the plan before the edit of its steps, and reports those whose step is gone.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };
@@ -72,7 +72,7 @@ pub(super) fn end_writing(model: &mut Model) {
     lay(model);
 }
 
-/// All comments are one denial.
+/// Sends all comments as one denial.
 fn send(model: &mut Model, actions: &mut Vec<Action>) -> bool {
     let Some(message) = comments(model).and_then(|comments| comments.message()) else { return false };
     answer(model, ReviewDecision::Denied { message: Some(message) }, actions);

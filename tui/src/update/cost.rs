@@ -5,7 +5,7 @@ use protocol::event::{Account, TokenUsage};
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Shows the account of all agents together, and below it that of each, where there are several.
+/// Shows the account of all agents together, and below it each agent's, where there are several.
 pub(super) fn show(model: &mut Model) {
     let line = |name: &str, account: &Account| {
         Part::new(SafeText::line(&format!("{name:<14}{}", told(account))), Look::Fact)

@@ -3,7 +3,7 @@
 use crate::commands::Command;
 use crate::model::{Editor, Motion};
 
-/// Edits; says whether the command was one that does.
+/// Edits; returns true if the command is an edit.
 pub(super) fn edit(editor: &mut Editor, command: Command) -> bool {
     use Motion::{Left, LineEnd, LineStart, Right, WordLeft, WordRight};
     match command {

@@ -18,7 +18,7 @@ pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     }
 }
 
-/// Tells an effect where the person looks; of an agent that is not shown in its own transcript.
+/// Reports an effect in the visible transcript; of a hidden agent, in that agent's own.
 pub(super) fn tell(model: &mut Model, agent: &AgentId, effect: Option<String>) {
     match effect {
         Some(text) if model.agents.shown_id() == agent => model.note(Look::Notice, &text),

@@ -19,7 +19,7 @@ use crate::moment::UiTime;
 /// The longest time between two keys that belong together.
 const TWICE: Duration = Duration::from_secs(3);
 
-/// A key; says whether anything changed.
+/// Handles a key; returns true if anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     one(model, at, (event, true), actions)
 }
@@ -44,7 +44,7 @@ fn one(model: &mut Model, at: UiTime, (event, alone): (KeyEvent, bool), actions:
     here(model, at, (key, alone), actions)
 }
 
-/// True if the key goes on with what is being written at the prompt.
+/// True if the key continues the text at the prompt.
 fn is_writing(model: &Model, at: UiTime) -> bool {
     let goes_on = model.wrote_at.is_some_and(|wrote| at.since(wrote) <= GAP);
     goes_on && model.mode == Mode::Insert && !model.prompt.is_empty()
@@ -89,7 +89,7 @@ const fn key_mode(model: &Model) -> KeyMode {
     }
 }
 
-/// The keys that do the same whatever shows, and decide nothing: those of INSERT.
+/// Keys with the same meaning everywhere, which decide nothing: those of INSERT.
 fn anywhere(model: &Model, key: Key) -> Option<Action> {
     match model.start.keymap.command(KeyMode::Insert, key)? {
         Command::Suspend => Some(Action::Suspend),
@@ -98,7 +98,7 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
     }
 }
 
-/// A key that came with others: whoever pastes, or types ahead, answers nothing.
+/// Handles a key that came with others: a paste, or typing ahead, answers nothing.
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
@@ -117,7 +117,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
     one(model, at, (event, false), actions)
 }
 
-/// A key of NORMAL that does nothing says so: a person who types a message there sees why no text appears.
+/// Reports a key of NORMAL without a meaning: a person who types a message there sees why no text appears.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }
@@ -397,7 +397,7 @@ pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }
 
-/// Another Ctrl-C no longer ends the session, and the remark on that goes; says whether it was time for that.
+/// Cancels the pending second Ctrl-C and its remark, if the time for it is over; returns true if it did.
 pub(super) fn stay(model: &mut Model) -> bool {
     let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
     if is_over {

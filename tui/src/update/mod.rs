@@ -45,7 +45,7 @@ use crate::view::Shown;
 
 const NOTCH: isize = 3;
 
-/// Changes the model by one message that came at a moment, and says what is to be done outside.
+/// Applies one message that came at a moment, and returns the actions for the caller.
 pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     model.now = model.now.max(at);
     let mut actions = Vec::new();
@@ -202,7 +202,7 @@ fn core_gone(model: &mut Model) -> bool {
     true
 }
 
-/// Tells the core something about the agent that is shown.
+/// Sends an action about the shown agent to the core.
 fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
     actions.push(Action::User(model.agents.shown_id().clone(), kind));
 }

@@ -3,7 +3,7 @@
 use crate::commands::Command;
 use crate::model::Model;
 
-/// Carries out a key of the search; says whether it was one.
+/// Executes a key of the search; returns true if it is one.
 pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     if !model.is_recalling() {
         return false;

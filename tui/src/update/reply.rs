@@ -12,7 +12,6 @@ const PACE: Duration = Duration::from_millis(16);
 /// The most bytes that wait to be read.
 const MOST: usize = 64 << 10;
 
-/// Goes on with what comes next.
 pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
     view.reply.source.push(delta);
     view.reply.waits = true;

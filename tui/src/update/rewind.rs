@@ -135,7 +135,7 @@ pub(super) fn refused(model: &mut Model) {
     }
 }
 
-/// It was carried out: what was taken back is no longer shown.
+/// Applies a rewind: the reverted part is no longer shown.
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
     model.rewind.can_undo = target.to.is_some();

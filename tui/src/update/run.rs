@@ -15,13 +15,13 @@ use crate::moment::UiTime;
 /// The reach of a letter's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// It moves the reader: repeated, it is no text.
+    /// It moves the reader: a repetition is no text.
     Motion,
-    /// It opens a line in which the letters that follow stand.
+    /// It opens a line for the letters that follow.
     Line,
-    /// It changes what shows, and can be undone.
+    /// It changes the view, and can be undone.
     View,
-    /// It changes something else: it waits until no letter follows.
+    /// It has other effects: it waits until no letter follows.
     Beyond,
     Nothing,
 }
@@ -102,7 +102,7 @@ fn reach(command: Option<Command>) -> Reach {
     }
 }
 
-/// Ends a run that no letter can follow any more; says whether there was one.
+/// Ends a run that no letter can continue any more; returns true if there was one.
 pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) -> bool {
     let is_over = model.run.as_ref().is_some_and(|run| run.is_over(now));
     if is_over {

@@ -50,7 +50,7 @@ pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> boo
     true
 }
 
-/// Changes the plan; says whether the command is one that does.
+/// Changes the plan; returns true if the command does so.
 fn change(steps: &mut Steps, command: Command) -> bool {
     match command {
         Command::ShiftUp => steps.draft.shift(false),
@@ -73,7 +73,7 @@ pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     lay(model);
 }
 
-/// Another line of the field, or the line above or below; says whether the key was for that.
+/// Adds a line to the field, or moves to the line above or below; returns true if the key is for that.
 pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     let Some(steps) = steps(model).filter(|steps| steps.takes_lines()) else { return false };
     let Some(editor) = steps.editor_mut() else { return false };
@@ -126,7 +126,7 @@ pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     choose(compared, command, (revision, size))
 }
 
-/// Chooses another version, or scrolls; says whether the command is one that does.
+/// Chooses another version, or scrolls; returns true if the command does so.
 pub(super) fn choose(compared: &mut Compared, command: Command, (revision, size): (u64, (u16, u16))) -> bool {
     match command {
         Command::OlderVersion => compared.choose(true, -1, revision),

@@ -97,7 +97,7 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
     send_to(model, &AgentId::root(), (at, Outgoing { text, ..Outgoing::default() }), actions);
 }
 
-/// Tells that a request failed: one line, in which the next attempt replaces the one before.
+/// Reports a failed request in one line, which the next attempt replaces.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     if let Some(part) = view.turn.retry.and_then(|at| view.transcript.block_mut(at)?.parts.first_mut()) {
         part.replace(SafeText::prose(&in_commands(text)), look);

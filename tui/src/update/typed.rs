@@ -52,7 +52,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     }
 }
 
-/// Says whether the argument was one.
+/// Executes the command; returns true if its argument is valid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
@@ -162,7 +162,7 @@ fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
-/// A path has quotes where a hint had to put it into some.
+/// Unquotes a path: a hint may have had to quote it.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
     let path = quoted.unwrap_or(path).into();
@@ -173,7 +173,8 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     tell(model, actions, UserActionKind::SetRights { change });
 }
 
-/// Tells the person that a right of a sub-agent is taken from every agent of the session. True if it is the shown agent's own.
+/// Informs the person that a right of a sub-agent is withdrawn from every agent of the session. True if it is
+/// the shown agent's own.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {

@@ -14,7 +14,7 @@ const KIND: u16 = 12;
 
 const DATA: u16 = 36;
 
-/// Draws the view; its last row tells the keys.
+/// Draws the view; its last row lists the keys.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let key = |command| model.start.keymap.hint(KeyMode::Log, command);
     let [close, down, up] = [Command::CloseLog, Command::LineDown, Command::LineUp].map(key);

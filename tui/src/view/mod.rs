@@ -97,7 +97,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     shown
 }
 
-/// Draws the rows that show; says whether they are code that has not been read.
+/// Draws the visible rows; returns true if they contain code that has not been read.
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {

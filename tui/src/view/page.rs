@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Part, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// Draws the page; its last row tells the keys. Says whether it has code that has not been read.
+/// Draws the page; its last row lists the keys. Returns true if it contains code that has not been read.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let sheet = &model.page;
     let height = plan_rows(pane.height());

@@ -63,7 +63,7 @@ impl Pairs {
 const BLACK: Color = Color::Rgb(0, 0, 0);
 const WHITE: Color = Color::Rgb(255, 255, 255);
 
-/// Colours, and those of the sixteen that come near.
+/// A pair of colours, exact and as the nearest of the sixteen.
 const fn pair(exact: (Color, Color), sixteen: (Color, Color)) -> Pair {
     Pair { exact, sixteen }
 }

@@ -69,7 +69,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Makes a row stand out, whatever is in it.
+    /// Emphasises a row, whatever its content.
     pub(super) fn stress(&mut self, y: u16) {
         for x in self.area.left()..self.area.right() {
             if let Some(cell) = self.buffer.cell_mut((x, self.area.y + y)).filter(|_| y < self.area.height) {

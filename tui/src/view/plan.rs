@@ -13,7 +13,7 @@ use crate::text::{Clusters, SafeText};
 /// Column of the texts: the border precedes it.
 const TEXT: u16 = 2;
 
-/// Draws the view; its last row tells the keys.
+/// Draws the view; its last row lists the keys.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let sheet = model.versions.as_ref().map_or(&model.plan_sheet, |compared| &compared.sheet);
     let rows = plan_rows(pane.height());

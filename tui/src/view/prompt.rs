@@ -115,7 +115,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     caret.filter(|_| writes)
 }
 
-/// An editor behind a mark, in so many rows of a pane; says where the caret is on the screen.
+/// Draws an editor after a mark, in so many rows of a pane; returns the caret's position on the screen.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
     (x, y, rows): (u16, u16, u16),

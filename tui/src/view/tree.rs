@@ -8,7 +8,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Mode, Model, TreeLine};
 use crate::text::{Clusters, SafeText};
 
-/// The column where the texts of the first level begin: before them stand the border and the mark.
+/// Column of the texts of the first level: the border and the mark precede it.
 const TEXT: u16 = 4;
 
 /// Draws the list: the agents of this turn, or all of them while the list has the keys.

@@ -42,7 +42,7 @@ pub struct AgentRightsApprovalParams {
     pub write: Vec<WirePath>,
     /// The network that the parent asks for.
     pub network: Network,
-    /// All rights that the sub-agent would have besides its own private temp directory.
+    /// All rights of the sub-agent, without its own private temp directory.
     pub rights: Rights,
     /// The part of the rights that is beyond the parent's standing rights.
     pub grant: Grant,

@@ -23,7 +23,7 @@ pub enum ReviewDecision {
         /// Scope of the approval.
         scope: SessionScope,
     },
-    /// No; the agent goes on.
+    /// No; the agent continues.
     Denied {
         /// A word to the model.
         message: Option<String>,

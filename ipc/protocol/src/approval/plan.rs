@@ -29,8 +29,8 @@ pub struct PlanApprovalParams {
     /// The steps that an execution before has finished, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All rights that execution would have besides a private temp directory. Every acceptance command runs under them without
-    /// another question.
+    /// All rights of the execution, without a private temp directory. Every acceptance command runs under
+    /// them without another question.
     pub rights: Rights,
     /// The write root among them that is the project's package caches, which lie outside the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct PlanApprovalParams {
     /// The places that the plan asks for and that are to be created: the rights are on their directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
-    /// The rights that are beyond those of the agent that asks.
+    /// The part of the rights that is beyond those of the agent that asks.
     pub grant: Grant,
     /// True if the plan asks for the network, which is off in this session: execution will not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

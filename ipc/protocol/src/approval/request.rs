@@ -52,7 +52,7 @@ pub struct ApplyPatchApprovalParams {
     /// The calls whose changes are part of it besides: one answer decides on all, and none for the session fits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<CallId>,
-    /// The number of further changes of the same reply that could be shown together with it.
+    /// Number of further changes of the same reply that could be shown together with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
 }

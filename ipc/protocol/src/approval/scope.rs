@@ -15,9 +15,9 @@ use crate::event::Recorded;
 pub enum ApprovalMode {
     /// Somebody is asked; the project is read-only until then.
     Ask,
-    /// It is denied; the project is writable.
+    /// The call is denied; the project is writable.
     Auto,
-    /// It is denied; the project is read-only.
+    /// The call is denied; the project is read-only.
     Deny,
 }
 
@@ -59,7 +59,7 @@ pub enum SessionScope {
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.
     CommandPrefix(Vec<String>),
-    /// The same for parts of the compound command that was asked for: each of these is the beginning of one.
+    /// Parts of the compound command that was asked for: each of these is the beginning of one.
     CommandPrefixes(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum Activity {
-    /// It makes a plan, and changes nothing.
+    /// The agent makes a plan, and changes nothing.
     Plan,
-    /// It carries out a task.
+    /// The agent executes a task.
     Execute,
 }
 

@@ -68,8 +68,8 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that it changed, in order: those of its file tools, and those that were seen to change where it may write while no other
-    /// agent wrote there, but for what git ignores. At most a thousand.
+    /// Files that it changed, in order: by its file tools, or by an observed change where it may write while
+    /// no other agent wrote there. Files that git ignores are left out. At most a thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that it may have changed other files too.
@@ -105,7 +105,7 @@ pub enum SubAgentStatus {
     Done,
     /// It ended its turn after a denial, and nothing succeeded since.
     Denied,
-    /// It did not get on, or its model refused.
+    /// It made no progress, or its model refused.
     GaveUp,
     /// Its steps, or the session's tokens, money or time, are spent.
     Budget,
@@ -113,7 +113,7 @@ pub enum SubAgentStatus {
     Interrupted,
     /// The provider failed.
     Provider,
-    /// It never started, or broke off through a fault of ours.
+    /// It never started, or ended through a fault of Bailiwick.
     Crashed,
 }
 
@@ -199,7 +199,7 @@ impl fmt::Display for SubAgentStatus {
     }
 }
 
-/// One line for people: `call 3 waits: 1.2 writes the same files`.
+/// Displays one line for people: `call 3 waits: 1.2 writes the same files`.
 impl fmt::Display for WriteTurnAwaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holders: Vec<_> = self.holders.iter().map(AgentId::as_str).collect();
@@ -211,7 +211,7 @@ impl fmt::Display for WriteTurnAwaited {
     }
 }
 
-/// One line for people: `call 3 goes on after 2.5 s`.
+/// Displays one line for people: `call 3 goes on after 2.5 s`.
 impl fmt::Display for WriteTurnTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited = Duration::from_millis(self.waited_ms).as_secs_f64();

@@ -9,21 +9,21 @@ use ipc::path::WirePath;
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ToolKind {
-    /// It reads files or directories.
+    /// The call reads files or directories.
     Read,
-    /// It changes files.
+    /// The call changes files.
     Edit,
-    /// It removes files.
+    /// The call removes files.
     Delete,
-    /// It moves files.
+    /// The call moves files.
     Move,
-    /// It searches.
+    /// The call searches.
     Search,
-    /// It executes a command.
+    /// The call executes a command.
     Execute,
-    /// It plans, or has another agent work.
+    /// The call plans, or starts another agent.
     Think,
-    /// It fetches something from outside.
+    /// The call fetches something from outside.
     Fetch,
     /// Anything else.
     #[default]

@@ -69,7 +69,7 @@ pub enum PlaceChange {
     /// Something that is not a file came in the place of one.
     #[serde(alias = "not a file")]
     NotAFile,
-    /// It leads git elsewhere, or to a program, when an operation goes on.
+    /// It leads git elsewhere, or to a program, when an operation is continued.
     #[serde(alias = "leads git elsewhere, or to a program, when it goes on")]
     LeadsElsewhere,
     /// Git does not accept the configuration.

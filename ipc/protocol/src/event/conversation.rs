@@ -30,7 +30,7 @@ pub struct SessionStarted {
     pub base_url: Option<String>,
     /// The standing rights.
     pub rights: Recorded<RightsSummary>,
-    /// True if the session goes on that an earlier run began.
+    /// True if the session was started by an earlier run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
 }
@@ -42,8 +42,8 @@ pub struct ModelChanged {
     pub from: String,
     /// The model of the next requests.
     pub to: String,
-    /// True if a new context goes on with what was said, called and answered: thinking, signatures and blocks of the
-    /// provider's own tools stay behind.
+    /// True if a new context continues with the messages, calls and results: thinking, signatures and blocks
+    /// of the provider's own tools are dropped.
     pub new_context: bool,
     /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,8 @@ pub struct AssistantMessage {
     pub stop_reason: String,
     /// The tokens of the reply.
     pub usage: TokenUsage,
-    /// True if the tokens are our estimate, in whole or in part: nobody counts those of a reply that was interrupted.
+    /// True if the tokens are our estimate, in whole or in part: no provider counts those of an interrupted
+    /// reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// The cost, where the model's prices are known.

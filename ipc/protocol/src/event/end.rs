@@ -45,7 +45,7 @@ pub enum EndReason {
     Terminated,
     /// The session's terminal is gone.
     HungUp,
-    /// There is no worker for it; no model was asked.
+    /// The machine has no worker for it; no model was asked.
     NoSandbox,
     /// Bailiwick itself failed.
     #[serde(rename = "internal_error")]
@@ -166,7 +166,7 @@ pub enum WorkerEnd {
         /// The error.
         error: String,
     },
-    /// Nothing reads from it any more.
+    /// Its reader ended.
     ReaderGone,
 }
 

@@ -22,7 +22,7 @@ words! {
         Api = "api_error",
         /// The key is not accepted.
         Authentication = "authentication_error",
-        /// There is no money left, or no account.
+        /// The account has no money, or does not exist.
         Billing = "billing_error",
         /// The request was cancelled.
         Cancelled = "cancelled",
@@ -36,7 +36,7 @@ words! {
         InvalidRequest = "invalid_request_error",
         /// The response does not follow the API.
         InvalidResponse = "invalid_response",
-        /// There is no such model or address.
+        /// The model or the address does not exist.
         NotFound = "not_found_error",
         /// The server has too much to do.
         Overloaded = "overloaded_error",
@@ -48,7 +48,7 @@ words! {
         RequestTooLarge = "request_too_large",
         /// The server gave up.
         ServerTimeout = "timeout_error",
-        /// Nothing came in time.
+        /// The time ran out without a reply.
         Timeout = "timeout",
         /// The reply broke off.
         TruncatedStream = "truncated_stream",

@@ -24,7 +24,7 @@ use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum EventKind {
-    /// The session began, or goes on in another run.
+    /// The session started, or continues in another run.
     SessionStarted(SessionStarted),
     /// The system prompt and the tools of the agent are these from now on.
     PromptFixed(PromptFixed),
@@ -100,7 +100,8 @@ pub enum EventKind {
         status: ToolCallStatus,
         /// The result as the model receives it.
         content: String,
-        /// The number of bytes at the end of `content` that say what the `denied` events of this call say, and the rights.
+        /// Number of bytes at the end of `content` that repeat the `denied` events of this call, and the
+        /// rights.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         explanation_bytes: Option<u64>,
         /// Duration in milliseconds.
@@ -180,7 +181,7 @@ pub enum EventKind {
     SubAgentResult(SubAgentResult),
     /// A call waits for another agent's turn at writing to end.
     WriteTurnAwaited(WriteTurnAwaited),
-    /// A call that waited for other agents goes on.
+    /// A call that waited for other agents continues.
     WriteTurnTaken(WriteTurnTaken),
     /// A plan was written to its file.
     PlanCreated(Box<PlanCreated>),
@@ -199,7 +200,7 @@ pub enum EventKind {
         /// The places.
         places: Vec<RestoredPlace>,
     },
-    /// Files changed between two looks at the project, whoever changed them.
+    /// Files changed between two looks at the project, by any program.
     FilesChanged(FilesChanged),
     /// Files, the conversation or both were taken back to a message of the user's.
     Rewound(Rewound),
@@ -232,13 +233,13 @@ impl PartialEq for EventKind {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ToolCallStatus {
-    /// It did what it was to do.
+    /// The call succeeded.
     Completed,
-    /// It failed.
+    /// The call failed.
     Failed,
-    /// It was beyond the rights.
+    /// The call was beyond the rights.
     Denied,
-    /// It was interrupted: by the user, a time-out, or the end of its worker.
+    /// The call was interrupted: by the user, a time-out, or the end of its worker.
     Interrupted,
 }
 

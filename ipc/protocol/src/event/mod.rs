@@ -69,7 +69,7 @@ pub struct SessionEvent {
     pub session: ConversationId,
     /// The agent that it concerns.
     pub agent: AgentId,
-    /// That agent's parent.
+    /// Parent of the agent.
     pub parent_agent: Option<AgentId>,
     /// The observer.
     pub observed_by: ObservedBy,

@@ -11,7 +11,7 @@ words! {
         ApprovalsWithdrawn = "approvals_withdrawn",
         /// The model wrote a tool call as text: it was not run.
         CallAsText = "call_as_text",
-        /// The session goes on as a copy of another one, whose events stand before this.
+        /// The session continues as a copy of another one, whose events come before this.
         Copied = "copied",
         /// The change set is incomplete or missing.
         ChangeSet = "change_set",
@@ -43,25 +43,25 @@ words! {
         NoAgent = "no_agent",
         /// The project's instructions were not read.
         NoInstructions = "no_instructions",
-        /// Nothing is approved under this number.
+        /// No approval has this number.
         NoSuchGrant = "no_such_grant",
         /// A plan is unreadable, or asks for rights that cannot be given.
         PlanNotRead = "plan_not_read",
-        /// Nothing can be taken back, or not so.
+        /// A rewind is impossible, or not in this form.
         RewindRefused = "rewind_refused",
-        /// The session goes on that an earlier run began.
+        /// The session continues an earlier run.
         Resumed = "resumed",
-        /// The provider does not take back a part of the conversation: it goes on without.
+        /// The provider rejects a part of the conversation, which continues without it.
         PartLeftOut = "part_left_out",
         /// No planner was started.
         PlanRefused = "plan_refused",
-        /// There is no worker.
+        /// The agent has no worker.
         NoWorker = "no_worker",
         /// The conversation was not cleared.
         NotCleared = "not_cleared",
         /// An approval for the session was not added.
         NotAdded = "not_added",
-        /// There is no conversation to summarise, or its summary would be longer.
+        /// The conversation is empty, or its summary would be longer.
         NothingToCompact = "nothing_to_compact",
         /// The rights may not be changed so.
         RightsRefused = "rights_refused",

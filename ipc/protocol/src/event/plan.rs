@@ -37,7 +37,7 @@ pub enum PlanAuthor {
     Planner,
     /// A person, who edited it.
     Person,
-    /// An earlier session, or whoever wrote the plan's file.
+    /// An earlier session, or the author of the plan's file.
     Earlier,
 }
 
@@ -123,7 +123,8 @@ pub struct AcceptanceOutcome {
 }
 
 impl AcceptanceOutcome {
-    /// One line that is the same whenever the command ends so: `passed: cargo test · exit status 0`.
+    /// Returns one line that is the same whenever the command ends in the same way: `passed: cargo test ·
+    /// exit status 0`.
     pub fn without_time(&self) -> String {
         let word = if self.passed { "passed" } else { "failed" };
         format!("{word}: {} · {}", self.command, self.ended)

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use ipc::id::EventId;
 
-/// The system prompt and the tools of an agent's requests from here on. A session that goes on sends the same bytes.
+/// The system prompt and the tools of an agent's next requests. A continued session sends the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PromptFixed {
     /// The system prompt. Absent where an earlier event has it.
@@ -49,7 +49,7 @@ impl PartialEq for RecordedTool {
 
 impl Eq for RecordedTool {}
 
-/// The cause of a new context of a session that goes on.
+/// The cause of a new context in a continued session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]

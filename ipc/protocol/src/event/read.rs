@@ -161,7 +161,7 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// The same for a field that may be absent, or `null`.
+/// Sets a field that may be absent, or `null`.
 fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     place: &mut Option<T>,
     name: &'static str,

@@ -53,7 +53,7 @@ pub struct RewindPreview {
     /// The files that it is about, where it is not about all: who confirms repeats them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<WirePath>,
-    /// The files that become as they were, and the change of each: one that is put back is `added`.
+    /// The restored files, and the change of each: one that reappears is `added`.
     pub files: Vec<ChangedFile>,
     /// The files that differ, and stay as they are.
     pub left: Vec<LeftFile>,

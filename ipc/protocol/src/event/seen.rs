@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeKind, FileDiff};
 
-/// The changes between two looks at the project, without those that the diffs of calls tell.
+/// The changes between two looks at the project, without those in the diffs of calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FilesChanged {
     /// The files, in order.
@@ -47,7 +47,8 @@ pub struct SeenChange {
     /// The lines that went.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
-    /// The texts before and after; absent where the content is no text, the same, or too long. Those of a link are its targets.
+    /// The texts before and after; absent where the content is no text, unchanged, or too long. A link's text
+    /// is its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<FileDiff>,
 }

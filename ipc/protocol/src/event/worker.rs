@@ -51,7 +51,7 @@ pub struct OneShot {
     pub effect_digest: String,
 }
 
-/// A call; earlier versions wrote that of a rewind as call 0.
+/// The id of a call; earlier versions wrote a rewind's as call 0.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }

@@ -74,7 +74,7 @@ pub enum AgentState {
     Approval,
     /// A call that may write waits for another agent.
     WriteTurn,
-    /// It is a sub-agent, and has ended.
+    /// The agent is a sub-agent, and has ended.
     Over,
 }
 

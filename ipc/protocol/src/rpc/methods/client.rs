@@ -71,15 +71,16 @@ requests! {
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
     /// Changes the handling of calls that the standing rights do not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
-    /// Has another model of the same provider answer: at rest alone.
+    /// Changes the model, within the same provider: only at rest.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
     /// Gives the agent one more right for the rest of the conversation: a new worker, in the middle of a turn too.
     Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
-    /// Takes a right back from an agent, whoever gave it.
+    /// Withdraws a right from an agent, by whomever it was granted.
     Withdraw(GrantParams) -> Accepted, WITHDRAW_METHOD = "withdraw";
     /// Takes back what was approved for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
-    /// Has the conversation summarised and goes on with the summary: at rest at once, else before the next request.
+    /// Summarises the conversation and continues with the summary: at rest at once, else before the next
+    /// request.
     Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
     /// Reads the logged events of an open conversation again, in pages.
     History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
@@ -91,7 +92,7 @@ requests! {
     StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
     /// Starts an agent that makes a plan, in parallel to the first, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
-    /// Puts another text into the place of a plan that waits for its approval.
+    /// Replaces the text of a plan that waits for its approval.
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
@@ -186,11 +187,11 @@ pub struct NewConversationParams {
     /// the plan when it is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// The session that goes on, by its id or the beginning of it: what was said in it so far comes as events first. A new one begins if
-    /// absent.
+    /// The session to continue, by its id or the beginning of it: its history comes as events first. A new
+    /// one starts if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// True if that session stays as it is, and a copy of it goes on as a new one.
+    /// True if that session stays unchanged, and a copy of it continues as a new one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
     /// The network; off if absent.

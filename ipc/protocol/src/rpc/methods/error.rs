@@ -41,7 +41,7 @@ pub enum ErrorWord {
     InvalidRequest,
     /// No request has this method.
     MethodNotFound,
-    /// The parameters are not those of the method.
+    /// The parameters do not match the method.
     InvalidParams,
     /// Bailiwick itself failed.
     InternalError,
@@ -49,7 +49,7 @@ pub enum ErrorWord {
     NotInitialised,
     /// `initialize` came already.
     AlreadyInitialised,
-    /// There is no such conversation, or it is over.
+    /// The conversation is unknown, or over.
     NoSuchConversation,
     /// The project cannot be confined, or does not exist.
     ProjectRefused,
@@ -57,7 +57,7 @@ pub enum ErrorWord {
     OptionRefused,
     /// This machine does not confine what it has to.
     SandboxUnavailable,
-    /// There is no usable API key.
+    /// No usable API key exists.
     NoKey,
     /// The provider's address is not usable.
     ProviderRefused,

@@ -17,7 +17,7 @@ pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
 /// Prefix of the kind in a method of the typed form.
 const TYPED: &str = "event/";
 
-/// The one table of typed notifications: each method's string, and what it tells.
+/// The one table of typed notifications: each method's string, and its content.
 macro_rules! notifications {
     ($($kind:pat => $constant:ident = $method:literal;)*) => {
         $(
@@ -107,14 +107,14 @@ pub enum Notification {
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum Passing {
-    /// The model's reply goes on. Void if `model_failed` follows before `assistant_message`.
+    /// The model's reply continues. Void if `model_failed` follows before `assistant_message`.
     TextDelta {
         /// The agent.
         agent: AgentId,
         /// The piece.
         text: String,
     },
-    /// The model's visible thinking goes on.
+    /// The model's visible thinking continues.
     ThinkingDelta {
         /// The agent.
         agent: AgentId,
@@ -137,7 +137,7 @@ pub enum Passing {
         /// Number of bytes of text.
         bytes: u64,
     },
-    /// An approval is no longer waited for, whoever answered it.
+    /// An approval no longer waits, whoever answered it.
     ApprovalClosed {
         /// The agent that asked.
         agent: AgentId,
@@ -189,7 +189,7 @@ pub struct Logged {
     pub time_ms: u64,
     /// The agent that it concerns.
     pub agent: AgentId,
-    /// That agent's parent.
+    /// Parent of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<AgentId>,
     /// The observer.

@@ -38,7 +38,7 @@ pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     format!("ignored a response to {id}, which is not waited for{decided}")
 }
 
-/// Reads one value, and says where it is not what it should be.
+/// Reads one value; the error has the position of a mismatch.
 pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;

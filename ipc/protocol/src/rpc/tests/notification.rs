@@ -189,7 +189,7 @@ fn agents() -> Vec<Sample> {
     ]
 }
 
-/// Nothing is missing in these lists, and each method is the name of its kind.
+/// The lists are complete, and each method is the name of its kind.
 #[test]
 fn the_method_is_the_kinds_own_name() {
     let mut seen = BTreeSet::new();

@@ -305,7 +305,7 @@ fn object(
     Ok(())
 }
 
-/// Checks that the rule has every member.
+/// Checks that every member is in the rule.
 pub(super) fn known(
     found: &RelayMembers<'_>,
     members: &[Member],
