@@ -19,7 +19,7 @@ pub(crate) enum PictureError {
         path: PathBuf,
         source: io::Error,
     },
-    /// It is a directory, a device, a fifo.
+    /// It is a directory, a device or a fifo.
     #[error("`{}` is no regular file", .0.display())]
     NotAFile(PathBuf),
     /// It is no picture for a model.

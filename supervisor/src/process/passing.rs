@@ -30,7 +30,7 @@ impl<W: Write> PassedLines<W> {
         self.columns.is_some()
     }
 
-    /// A line that stays. With standard error gone nobody reads it, and standard output goes on.
+    /// Writes a line that stays. Without standard error the line is lost, and standard output continues.
     pub(crate) fn line(&mut self, text: &str) {
         self.clear();
         let _ = writeln!(self.out, "{text}");

@@ -42,7 +42,8 @@ const ENDING: &[i32] = &[
     libc::SIGXCPU,
 ];
 
-/// Signals whose default ends a process, and that say here that a write failed: the error of the write says so too.
+/// Signals that would end the process, and that report a failed write here: the error of the write reports it
+/// too.
 const WITHOUT_EFFECT: &[i32] = &[libc::SIGPIPE, libc::SIGXFSZ];
 
 /// The signals of [`ENDING`], and those for real-time use.
@@ -55,7 +56,7 @@ fn hangup() -> impl Iterator<Item = i32> {
     (!is_ignored(signal::Signal::SIGHUP)).then_some(libc::SIGHUP).into_iter()
 }
 
-/// Several signals that mean the same.
+/// Several signals with one meaning.
 #[derive(Debug)]
 struct AnyOf(Vec<(i32, Signal)>);
 
@@ -118,7 +119,7 @@ impl Endings {
         AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
     }
 
-    /// The same for what lives on a terminal: a hang-up ends it whatever was ignored.
+    /// The signals for a program on a terminal: a hang-up ends it even if it was ignored.
     pub(crate) fn on_a_terminal() -> io::Result<Self> {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }

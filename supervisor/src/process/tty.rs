@@ -23,8 +23,8 @@ pub(crate) fn stop_job() -> nix::Result<()> {
     with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?
 }
 
-/// Writes everything, or tells how much is left and why. The descriptor may be shared with others, who may have made it
-/// non-blocking.
+/// Writes everything, or returns the number of remaining bytes and the error. The descriptor may be shared
+/// with others, who may have made it non-blocking.
 pub(crate) fn write_all(sink: &mut (impl Write + AsFd), mut piece: &[u8]) -> Result<(), (usize, io::Error)> {
     while !piece.is_empty() {
         match sink.write(piece) {

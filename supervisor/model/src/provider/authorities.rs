@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// The largest file that is read: that of all the world's authorities has a quarter of a megabyte.
+/// Maximum size of a file that is read: the file of all public authorities has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]

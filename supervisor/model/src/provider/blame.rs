@@ -49,7 +49,7 @@ impl SentMessages {
         Self { lead, texts: texts.iter().map(|text| (text.json.clone(), text.source)).collect() }
     }
 
-    /// The same error, with the part of the conversation that it names.
+    /// Adds the part of the conversation that the error names.
     pub(crate) fn blamed(&self, error: ProviderError) -> ProviderError {
         let is_refusal = matches!(error.status, Some(400 | 422)) && !error.is_context_overflow();
         let blames = if is_refusal { self.blames(&error.message) } else { None };

@@ -9,7 +9,7 @@ use super::failure::{kind_of, one_line};
 use super::fault::ReplyFault;
 use super::retry_after::wait_in_words;
 
-/// The error that a server tells within a stream, in any shape that a body of an error has.
+/// Returns the error that a server sends within a stream, in any shape of an error body.
 pub(crate) fn broken_off(data: &str) -> ProviderError {
     let fault = ReplyFault::parse(data.as_bytes());
     let status = fault.meant_status();

@@ -55,7 +55,7 @@ fn base_url_hint(fault: &str) -> &'static str {
     }
 }
 
-/// The scheme of an address that is a socket of this machine: that of `bailiwick relay`.
+/// The scheme of an address that is a socket of this machine, as of `bailiwick relay`.
 const SOCKET: &str = "unix";
 
 /// The longest path of a socket (unix(7)).

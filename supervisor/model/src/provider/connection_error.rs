@@ -10,7 +10,7 @@ use super::proxy::Proxy;
 use super::tls_fault::TlsFault;
 use super::{ProviderError, connection};
 
-/// A failed connection as an error that says where it failed, and on which host.
+/// Describes a failed connection by its stage and its host.
 pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderError {
     let host = host(&way.base);
     if error.is_timeout() {

@@ -45,7 +45,7 @@ async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<Dec
     items.collect().await
 }
 
-/// The same body with LF for every line end: the places between events are then plain to see.
+/// Replaces every line end by LF: the places between events are then easy to see.
 fn with_lf(body: &[u8]) -> Bytes {
     let crlf = |(index, byte): (usize, &u8)| match byte {
         b'\n' if index > 0 && body[index - 1] == b'\r' => None,

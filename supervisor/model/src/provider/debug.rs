@@ -12,14 +12,14 @@ use super::reply::{Context, HttpReply};
 use super::responses::Responses;
 use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
-/// Sends the body of a request as it is, but for `stream`, which is made true, and returns
-/// `{"ok":true,"message":{…}}` in the shape of the Messages API, whoever the provider is, or
+/// Sends the body of a request unchanged, except that `stream` becomes true. Returns
+/// `{"ok":true,"message":{…}}` in the shape of the Messages API, for any provider, or
 /// `{"ok":false,"error":{"type":…,"message":…}}`. One attempt.
 pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) -> Value {
     answer(attempt(kind, connection, request).await)
 }
 
-/// The same for the body of a reply that was recorded.
+/// Decodes the body of a recorded reply in the same way.
 pub async fn decode(kind: ProviderKind, body: Bytes) -> Value {
     let body = futures_util::stream::iter([Ok(body)]);
     answer(message(HttpReply::new(body, kind.decoder(), Context::of(kind))).await)

@@ -120,7 +120,7 @@ impl ReplyFault {
             .or_else(|| names_message(&said).then_some(400))
     }
 
-    /// E2: whether the same request may go well another time.
+    /// E2: true if the same request may succeed later.
     pub(crate) fn may_retry(&self, status: Option<u16>) -> bool {
         match status {
             Some(408 | 409) => true,
@@ -193,7 +193,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A number that is a status of HTTP, or the same as text.
+/// Returns a number that is a status of HTTP, also as text.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

@@ -13,11 +13,12 @@ use super::proxy::{Proxy, ProxyError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// For the reply to begin, from the beginning of the attempt: a long prompt takes its time, on a small machine minutes.
+    /// Time until the reply begins, from the start of the attempt: a long prompt takes minutes on a small
+    /// machine.
     pub first_byte: Duration,
-    /// For the next byte to come; pings come every 15 seconds or so.
+    /// Time until the next byte; pings come about every 15 seconds.
     pub idle: Duration,
-    /// For the next delta or block to come: pings and comments do not count.
+    /// Time until the next delta or block: pings and comments do not count.
     pub progress: Duration,
 }
 
@@ -68,7 +69,7 @@ impl Http {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
 
-    /// The same, through this proxy.
+    /// Returns a client that uses this proxy.
     pub(crate) fn through(
         base: &Url,
         timeouts: Timeouts,
@@ -105,7 +106,7 @@ impl Http {
     }
 }
 
-/// The notice of a system like that of many containers.
+/// The notice of a system without authorities, as in many containers.
 const NO_AUTHORITIES: &str =
     "no certificate authorities on this system: the ones that come with bailiwick are used";
 

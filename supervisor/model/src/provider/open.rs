@@ -27,7 +27,7 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// Opens a provider; the version is that of the Messages API, and the others have none. Nothing is sent yet.
+/// Opens a provider, without sending anything. Only the Messages API has a version.
 pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {

@@ -33,7 +33,7 @@ pub struct Passage {
 #[derive(Debug)]
 pub struct Unanswered {
     pub error: ProviderError,
-    /// True if the server may have it, and answers all the same.
+    /// True if the server may have received it.
     pub may_have_arrived: bool,
 }
 
@@ -96,7 +96,7 @@ impl Passage {
         self.key.secret()
     }
 
-    /// A text without the key, and without those of other ways.
+    /// Returns a text without the key, and without those of other ways.
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }

@@ -20,7 +20,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The error of an answer that belongs to another API than the expected one: asked again, the server answers the same.
+    /// Returns the error of an answer that belongs to another API than the expected one: a retry would not
+    /// help.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
@@ -28,7 +29,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// The same of a whole reply, which may also belong to no API at all.
+    /// Does so for a whole reply, which may also belong to no API at all.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
@@ -67,12 +68,12 @@ impl Peer {
     }
 }
 
-/// The API that an event or a whole reply belongs to, where its members tell. An error belongs to any.
+/// Returns the API of an event or a whole reply, where its members show it. An error belongs to any.
 fn api_of(data: &str) -> Option<ProviderKind> {
     serde_json::from_str::<Members<'_>>(data.trim_start_matches('\u{feff}')).ok()?.api()
 }
 
-/// The members that tell one API from another. Servers agree on names, not on types.
+/// The members that distinguish the APIs. Servers agree on names, not on types.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, rename = "type")]

@@ -31,13 +31,13 @@ impl ReplayProvider {
         Self::with_errors(replies.into_iter().map(|reply| Ok(reply.into())))
     }
 
-    /// The same, where some requests fail.
+    /// Replays these replies, some of which are errors.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
         let state = ReplayedState { replies: replies.into_iter().collect(), requests: Vec::new() };
         Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
-    /// The same, in chunks of `size` bytes as a network might deliver them.
+    /// Delivers chunks of `size` bytes as a network might.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
         Self { chunk: Some(size), ..self }

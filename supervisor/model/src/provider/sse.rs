@@ -119,7 +119,7 @@ struct SseLines {
     partial: BytesMut,
     /// The last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// No line was handed over yet: a byte-order mark may stand before the first one.
+    /// No line was returned yet: a byte-order mark may precede the first one.
     first: bool,
     /// Bytes of the event that has no end yet.
     event: usize,

@@ -51,7 +51,7 @@ impl Mismatch {
 }
 
 impl RecordingComparison {
-    /// Compares a request with a recorded one; none, where they ask the same.
+    /// Compares a request with a recorded one; `None` if they are equal.
     pub fn check(&self, recorded: &Recorded, now: &RecordedRequest) -> Option<Mismatch> {
         let fault = head(recorded, now).or_else(|| self.body(&recorded.request, &now.body))?;
         Some(Mismatch { number: recorded.number, fault })

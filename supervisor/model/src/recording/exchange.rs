@@ -21,7 +21,7 @@ pub struct ExchangeHead<'a> {
     pub headers: &'a HeaderMap,
 }
 
-/// One exchange that goes on. Dropped, it is over: whoever drops it before its end has left.
+/// A running exchange. Dropped before its end, it records that the client left.
 #[derive(Debug)]
 pub struct Exchange {
     recorder: Recorder,

@@ -9,7 +9,7 @@ const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version",
 const OF_RESPONSES: [&str; 6] =
     ["content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
 
-/// The headers of a request that have to be the same when it is made again.
+/// Headers of a request that must be equal in a repetition.
 pub(super) const COMPARED: [&str; 2] = ["anthropic-beta", "anthropic-version"];
 
 pub(super) fn of_request(headers: &HeaderMap) -> Vec<(String, String)> {

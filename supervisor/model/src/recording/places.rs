@@ -22,8 +22,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Puts a placeholder wherever a text names one of the places, a directory that a call has for itself, or how long
-    /// something took.
+    /// Replaces, in every text, the places, a call's own directories, and durations by placeholders.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));

@@ -158,7 +158,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
     parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
 }
 
-/// All of a regular file; a fifo would wait for a writer.
+/// Reads a regular file whole; a fifo would wait for a writer.
 fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

@@ -11,7 +11,7 @@ use crate::provider::ProviderKind;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Says whether trying again makes sense (WIRE E2).
+/// Reports whether a retry makes sense (WIRE E2).
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 #[derive(Clone, Debug)]

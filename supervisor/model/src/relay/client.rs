@@ -10,7 +10,7 @@ use super::ledger::Limits;
 
 const LONGEST: usize = 40;
 
-/// The name of a client, which is that of its directory as well.
+/// The name of a client, and of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientName(String);
 
@@ -53,9 +53,9 @@ pub struct ClientSettings {
 
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// A socket, whose directory is made for it. Whoever reaches it is the client.
+    /// A socket, with a directory of its own. Any process that can reach it is the client.
     Socket(SocketSettings),
-    /// An address on this machine. Whoever has the token is the client.
+    /// An address on this machine. Any process that has the token is the client.
     Loopback {
         /// The address; port 0 is one that the system chooses.
         address: SocketAddr,

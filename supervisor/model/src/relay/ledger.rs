@@ -53,7 +53,8 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Money that is kept for a request. Whoever drops it pays the estimate: a client that hangs up, a reply that breaks off.
+/// Money that is reserved for a request. Dropping it charges the estimate: a client that hangs up, a reply
+/// that breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,

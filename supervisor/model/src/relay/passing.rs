@@ -64,7 +64,8 @@ impl RelayPassing {
         self.end("broken");
     }
 
-    /// Settles, and writes the request down. What the provider said of the whole reply counts, whoever hung up then.
+    /// Settles, and logs the request. The provider's usage for the whole reply counts, even if the client
+    /// hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();

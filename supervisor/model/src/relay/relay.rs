@@ -32,7 +32,7 @@ pub struct Settings {
     /// The longest reply, in tokens.
     pub max_reply: u64,
     pub log: PathBuf,
-    /// Tells a person that the log cannot be written any longer.
+    /// Warns a person that the log cannot be written any longer.
     pub complain: fn(&str),
 }
 
@@ -42,7 +42,7 @@ pub const MAX_REPLY: u64 = 32_000;
 /// A relay could not begin, or not serve a client.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// There is no log.
+    /// The log cannot be opened.
     #[error("cannot write the relay's log in {path}: {source}")]
     Log {
         /// The directory.

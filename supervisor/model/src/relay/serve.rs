@@ -230,7 +230,7 @@ fn admit(
     }
 }
 
-/// True if a request brings the token, compared in a time that tells nothing of it.
+/// True if a request has the token, compared in constant time.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));

@@ -30,7 +30,7 @@ pub enum PlaceError {
         path: PathBuf,
         source: io::Error,
     },
-    /// The directory is somebody else's, who could put another socket there.
+    /// The directory belongs to another user, who could replace the socket.
     #[error(
         "cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes"
     )]
@@ -197,7 +197,7 @@ fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     Ok(StdListener::from(socket))
 }
 
-/// The socket by itself, without following a link that was put into its place.
+/// Opens the socket itself, without following a link that may have replaced it.
 fn held(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }

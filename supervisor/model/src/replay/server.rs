@@ -45,7 +45,7 @@ impl ReplayServer {
         Self::start_checked(script, Box::new(|_, _| None))
     }
 
-    /// The same, where each request is looked at before it is answered.
+    /// Starts a server that checks each request before its answer.
     pub fn start_checked(script: Script, check: Check) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;

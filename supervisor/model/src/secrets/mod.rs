@@ -74,7 +74,7 @@ pub enum KeyError {
         file: PathBuf,
         source: io::Error,
     },
-    /// There is nothing where the key should be.
+    /// The key is empty.
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
     Empty {
         /// The key's variable or file.

@@ -7,7 +7,7 @@
 use memchr::memchr2;
 use secrecy::{ExposeSecret, SecretString};
 
-/// Stands for each byte of the key: lengths stay as they were.
+/// Replaces each byte of the key, so that lengths stay unchanged.
 const MASK: u8 = b'*';
 
 /// The least length of a key that is masked: what servers take that want none is a word (`ollama`, `not-needed`).
@@ -50,7 +50,6 @@ impl Redactor {
         text
     }
 
-    /// The same for a piece of text.
     pub fn push_str(&mut self, piece: &str) -> String {
         into_text(self.push(piece.as_bytes()))
     }

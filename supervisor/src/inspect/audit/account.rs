@@ -15,7 +15,7 @@ use crate::process::exit::Exit;
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
     pub log: WirePath,
-    /// True if every line is there, as it was written. No chain can tell that nothing follows on the last line.
+    /// True if every line is there, as it was written. No chain can prove that the last line is the end.
     pub intact: bool,
     /// True if the last line is cut off, as a writer leaves it that was killed.
     pub cut_off: bool,

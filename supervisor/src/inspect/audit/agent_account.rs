@@ -42,7 +42,6 @@ pub(super) struct AgentAccount {
     /// Its own tokens and their price.
     #[serde(flatten)]
     pub own: Spend,
-    /// The same with everything below it.
     pub with_sub_agents: Spend,
     /// Its end in one word; absent where the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use crate::journal::session::Tree;
 #[derive(Debug)]
 pub(super) struct EventsByAgent<'a> {
     began_ms: u64,
-    /// The events of an agent and those that tell how it began and ended, in the order of the log.
+    /// The events of an agent, and those of its start and end, in the order of the log.
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
     with_sub_agents: HashMap<&'a AgentId, Account>,
@@ -59,7 +59,8 @@ impl<'a> EventsByAgent<'a> {
         self.began_ms
     }
 
-    /// The events of an agent and those that tell how it began and ended: its parent's, or the session's ends at the top level.
+    /// Returns the events of an agent, and those of its start and end: its parent's, or the session's ends at
+    /// the top level.
     pub(super) fn about(&self, agent: &AgentId) -> &[&'a SessionEvent] {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }
@@ -77,13 +78,12 @@ impl<'a> EventsByAgent<'a> {
         self.accounts.get(agent).copied().unwrap_or_default()
     }
 
-    /// The same with everything below it.
     pub(super) fn account_with_sub_agents(&self, agent: &AgentId) -> Account {
         self.with_sub_agents.get(agent).copied().unwrap_or_default()
     }
 }
 
-/// The sub-agent whose beginning or end an event tells.
+/// Returns the sub-agent that an event starts or ends.
 fn named(event: &SessionEvent) -> Option<&AgentId> {
     match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some(&spawned.agent),

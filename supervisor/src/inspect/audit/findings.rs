@@ -39,7 +39,7 @@ pub(super) enum Rule {
     Started,
     /// Each sub-agent ends with one result.
     OneResult,
-    /// Nothing of a sub-agent follows on its result.
+    /// No event of a sub-agent follows its result.
     EndsWithResult,
 }
 

@@ -72,7 +72,7 @@ fn inside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries(place).into_iter().take(NEIGHBOURS)
 }
 
-/// In the order of their names, so that two audits try the same.
+/// Sorts by name, so that two audits try the same.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();

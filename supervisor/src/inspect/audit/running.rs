@@ -77,7 +77,7 @@ impl RunningAgent {
     }
 }
 
-/// Each agent by itself: two that are tried at the same time would hold up each other.
+/// One agent at a time: two at the same time would delay each other.
 async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<FoundAgent> {
     let mut found = Vec::new();
     for live in lives {

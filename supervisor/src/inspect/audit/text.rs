@@ -37,7 +37,7 @@ impl Display for AuditAccount {
     }
 }
 
-/// Lines that stand as far right as their agent's level in the tree.
+/// Lines that are indented by their agent's level in the tree.
 struct Indented<'a, 'f>(&'a mut Formatter<'f>, usize);
 
 impl Indented<'_, '_> {

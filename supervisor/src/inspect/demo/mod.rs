@@ -83,7 +83,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// In the terminal UI the person sees the steps, answers, and may leave before the end.
+/// Runs in the terminal UI: the person sees the steps, answers, and may leave before the end.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);

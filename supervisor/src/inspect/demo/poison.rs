@@ -174,7 +174,8 @@ impl Targets {
         format!("{} debug attempt {attempt}", quoted(&self.helper.to_string_lossy()))
     }
 
-    /// An attack on the supervisor alone: in a PID namespace its number can be that of a process of the agent's own.
+    /// An attack on the supervisor alone: in a PID namespace its number can belong to one of the agent's own
+    /// processes.
     fn on_supervisor(&self, title: &'static str, command: &str) -> Attack {
         let Self { pid, process, .. } = self;
         let other = format!("-e /proc/{pid} && $(</proc/{pid}/comm) != {}", quoted(process));

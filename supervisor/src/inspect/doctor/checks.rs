@@ -121,7 +121,7 @@ pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     }
 }
 
-/// The user's settings, and those of the project that we are in.
+/// Checks the user's settings, and those of the project of the working directory.
 pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     match Sources::read(&setup.directories, Path::new(".")) {
         Ok(sources) => match sources.question() {

@@ -11,7 +11,7 @@ const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
-    /// There may be none of this kind.
+    /// The limit of this kind of namespace is zero.
     NoneOf(&'static str),
     /// Only root may make user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian's and others'.
     RootOnly,

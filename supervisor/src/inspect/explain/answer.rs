@@ -48,7 +48,7 @@ pub(crate) struct ExplainAnswer {
 pub(crate) enum TriedAct {
     /// The act succeeded.
     Done,
-    /// It was refused, and not by plain permissions.
+    /// It was denied, and not by plain permissions.
     Refused {
         /// The name of the error.
         error: String,
@@ -58,7 +58,7 @@ pub(crate) enum TriedAct {
         /// The name of the error.
         error: String,
     },
-    /// There is nothing to try it on, or it failed for a reason of its own.
+    /// The target is missing, or the act failed for a reason of its own.
     Failed {
         /// The name of the error.
         error: String,
@@ -68,12 +68,12 @@ pub(crate) enum TriedAct {
 }
 
 impl ExplainAnswer {
-    /// It may be done.
+    /// Returns the answer for a permitted act.
     pub(super) fn allowed(because: impl Into<String>, origin: Option<String>) -> Self {
         Self { origin, ..Self::new(ExplainVerdict::Allowed, because) }
     }
 
-    /// It may not be done, or not yet.
+    /// Returns the answer for an act that is denied, or needs an approval.
     pub(super) fn new(verdict: ExplainVerdict, because: impl Into<String>) -> Self {
         Self {
             verdict,
@@ -86,7 +86,7 @@ impl ExplainAnswer {
         }
     }
 
-    /// It may not be done, as the gate says.
+    /// Returns the answer for an act that the gate denies.
     pub(super) fn denied(denial: &Denial, because: impl Into<String>, origin: Option<String>) -> Self {
         let (layer, grant) = (Some(denial.layer), denial.grant.clone());
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }

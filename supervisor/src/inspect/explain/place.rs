@@ -44,7 +44,8 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// The standing rights, as a worker of this tier sees them: of the caches it has those of its own level.
+    /// Returns the standing rights, as a worker of this tier sees them: with the caches of its own level
+    /// only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

@@ -34,7 +34,8 @@ impl Judge<'_> {
         ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
-    /// Without mounts not everything is held that is in the full tier; a start says so, and so do we.
+    /// Without mounts the sandbox does not enforce everything that the full tier does; a start reports it,
+    /// and so does this.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));

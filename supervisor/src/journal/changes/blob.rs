@@ -95,7 +95,7 @@ impl Blob {
         })
     }
 
-    /// Hands over piece after piece until `each` gives false; tells whether it never did.
+    /// Passes piece after piece until `each` returns false; returns true if it never did.
     fn pieces(&self, mut each: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<bool> {
         let mut reader = self.reader();
         let mut buffer = vec![0; PIECE];

@@ -49,7 +49,7 @@ impl Base {
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
-    /// A base without contents, which tells only of stamps.
+    /// A base without contents: it has stamps only.
     pub fn of_stamps(snapshot: Snapshot) -> Self {
         Self { snapshot, settled_before_ns: 0 }
     }
@@ -90,8 +90,8 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// True if nothing tells the two apart, and the stamp is old enough for that to mean something. Of a content that was not taken
-    /// there will never be more than its stamp.
+    /// True if both look equal, and the stamp is old enough to prove it. A content that was not recorded has
+    /// only its stamp.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
         is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
@@ -120,7 +120,8 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// True if both have the same type, mode and size, or target. A manifest does not know which contents cannot be taken.
+/// True if both have the same type, mode and size, or target. A manifest does not record which contents are
+/// unavailable.
 fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     match (old, now) {
         (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),

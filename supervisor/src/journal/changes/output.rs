@@ -61,14 +61,14 @@ pub enum PatchFileError {
         path: PathBuf,
         source: io::Error,
     },
-    /// It is nothing that a patch is written to.
+    /// A patch cannot be written to this kind of file.
     #[error("cannot write the patch to {path}: it is {kind}; name a regular file", path = path.display())]
     Kind {
         /// The path, as the user gave it.
         path: PathBuf,
         kind: &'static str,
     },
-    /// It could not be written; a regular file is left empty, not half written.
+    /// It could not be written; a regular file is left empty, never half written.
     #[error("cannot write the patch to {path}: {source}", path = path.display())]
     Write {
         /// The path, as the user gave it.
@@ -98,7 +98,8 @@ impl PatchFile {
         }
     }
 
-    /// For this project: `git apply` takes names from the top of the repository that it is called in.
+    /// Makes paths relative to the repository: `git apply` takes names from the top of the repository that it
+    /// runs in.
     #[must_use]
     pub fn of_project(self, project: &Path) -> Self {
         Self { base: place_in_repository(project), ..self }

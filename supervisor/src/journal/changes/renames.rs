@@ -77,7 +77,7 @@ struct Candidates {
     all: Vec<Option<(ProjectPath, State)>>,
     /// By their last components.
     by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,
-    /// All before this one are taken.
+    /// All candidates before this index are taken.
     first: usize,
 }
 

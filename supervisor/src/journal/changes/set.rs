@@ -39,7 +39,7 @@ pub enum Delta {
         old: State,
         new: State,
     },
-    /// It is new and has the very content of a path that is gone.
+    /// A new path with exactly the content of a removed path.
     Renamed {
         /// The path that is gone.
         from: ProjectPath,

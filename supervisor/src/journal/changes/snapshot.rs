@@ -38,7 +38,7 @@ pub enum IntakeError {
     /// A path cannot belong to the project.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The same path came twice.
+    /// The same path arrived twice.
     #[error("{0} came twice in one snapshot")]
     Duplicate(ProjectPath),
     /// A file or link is said to lie within another file or link.
@@ -71,7 +71,7 @@ pub enum IntakeError {
     /// A piece of another kind of call came.
     #[error("a command's output came within a snapshot")]
     Foreign,
-    /// There are more entries, names or contents than are taken.
+    /// The entries, names or contents exceed the limits.
     #[error("the snapshot exceeds its limit of {limit} {of}")]
     TooLarge {
         /// The limit.

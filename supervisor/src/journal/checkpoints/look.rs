@@ -10,9 +10,9 @@ use crate::journal::changes::ProjectPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// Nothing was written since these messages of the user's.
+    /// No file was written since these messages of the user's.
     Messages(Vec<EventId>),
-    /// A call of a turn is over, and the turn goes on.
+    /// A call of a turn is over, and the turn continues.
     Call,
     End,
     /// Files are about to be taken back, or the user is shown which ones.
@@ -45,7 +45,7 @@ pub struct KeptContent {
     pub(super) at: u64,
 }
 
-/// The state of a file, with the file system's evidence that it is the same later.
+/// The state of a file, with the file system's evidence of later equality.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenFile {
     pub(super) kept: Kept,

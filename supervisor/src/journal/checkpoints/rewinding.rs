@@ -48,11 +48,11 @@ pub struct Restore {
 /// The reason why a file is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is not as the last turn left it, or changed between two turns: somebody else's work.
+    /// It differs from the end of the last turn, or changed between two turns: the work of another program.
     Foreign,
-    /// It is too large, or could not be read: its content was not kept.
+    /// Its content was not kept: it was too large, or unreadable.
     NotKept,
-    /// It was there before, and was not seen: it was ignored then.
+    /// It existed before, but was ignored then.
     Ignored,
     /// The host acts on it.
     Protected,
@@ -134,7 +134,7 @@ impl Checkpoints {
         rewinding
     }
 
-    /// True if a file that says what is ignored is not as it was then.
+    /// True if a file with ignore rules has changed since then.
     fn rules_changed(&self, then: &States) -> bool {
         let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
         let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());
@@ -144,7 +144,7 @@ impl Checkpoints {
             .any(|path| state(then, path) != state(&self.now, path))
     }
 
-    /// The paths that somebody else than the agents, or a rewind, changed after a look.
+    /// Returns the paths that a program other than the agents, or a rewind, changed after a look.
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
         let later = self.looks.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {

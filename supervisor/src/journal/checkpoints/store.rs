@@ -198,7 +198,7 @@ impl Checkpoints {
         Ok(differences)
     }
 
-    /// Notes the end of a turn in which nothing was written: whatever changes behind it is somebody else's.
+    /// Records the end of a turn without writes: any later change is not the agents'.
     pub fn rest(&mut self) -> io::Result<()> {
         self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
     }
@@ -277,8 +277,8 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     Ok(directory(state).join(session))
 }
 
-/// Removes the looks of sessions that no longer have a log, and then the oldest until no more than `most` bytes are left; those of `keep` and of
-/// sessions that another process has open stay.
+/// Removes the looks of sessions without a log, and then the oldest until at most `most` bytes are left; it
+/// never removes those of `keep` and of sessions that another process has open.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
     let entries = match fs::read_dir(directory(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

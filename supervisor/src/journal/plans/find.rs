@@ -9,7 +9,8 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// The most bytes that are read of a plan's file: more than a plan may have, so that the error can tell how many there are.
+/// Maximum bytes that are read of a plan's file: more than a plan may have, so that the error can report the
+/// size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// Maximum bytes of a record; a longer one is not ours.
@@ -36,7 +37,7 @@ pub(crate) enum FindError {
         .0.display()
     )]
     None(PathBuf),
-    /// None has this name.
+    /// No plan has this name.
     #[error("no plan {0:?}\n  hint: bailiwick plan list --all lists them")]
     Unknown(String),
     /// Several names begin so.
@@ -51,7 +52,7 @@ pub(crate) enum FindError {
 }
 
 impl KeptPlan {
-    /// The fate of the bytes that stand in the file now.
+    /// Returns the fate of the file's present bytes.
     pub(crate) fn fate(&self) -> PlanFate {
         let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
         of_these.map_or(PlanFate::Proposed, |record| record.fate)

@@ -22,7 +22,7 @@ pub(crate) struct PlanRecord {
     /// The number of the steps that its last execution completed or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u32>,
-    /// The session that executed it last, from the start of the execution on: its log tells how far that came.
+    /// The session that executed it last, from the start of the execution on: its log has the progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ConversationId>,
     /// The end of its last execution, where that is not the plan's own: `crashed: CAUSE`.
@@ -72,19 +72,19 @@ impl PlanRecord {
         Self { project, session, digest, fate, since, done, execution, ended, to_create }
     }
 
-    /// The same plan, which is to create these places.
+    /// Sets the places that the plan is to create.
     #[must_use]
     pub(crate) fn creating(self, to_create: Vec<PlaceToCreate>) -> Self {
         Self { to_create, ..self }
     }
 
-    /// The same plan with this fate from now on.
+    /// Sets the fate from now on.
     #[must_use]
     pub(crate) fn now(self, fate: PlanFate, digest: String) -> Self {
         Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
     }
 
-    /// The same plan, which may be executed. An execution that began before keeps its place.
+    /// Permits execution. An execution that began before keeps its place.
     #[must_use]
     pub(crate) fn approved(self) -> Self {
         match self.fate {
@@ -96,20 +96,20 @@ impl PlanRecord {
         }
     }
 
-    /// The same plan, whose execution begins in this session, behind so many steps.
+    /// Starts the execution in this session, after so many steps.
     #[must_use]
     pub(crate) fn begun(self, session: ConversationId, finished: u32) -> Self {
         let (fate, since) = (PlanFate::Unfinished, Timestamp::now());
         Self { fate, since, done: Some(finished), execution: Some(session), ended: None, ..self }
     }
 
-    /// The same plan, whose execution did not come to its end, for this cause.
+    /// Ends the execution early, for this cause.
     #[must_use]
     pub(crate) fn broke_off(self, cause: String) -> Self {
         Self { fate: PlanFate::Unfinished, since: Timestamp::now(), ended: Some(cause), ..self }
     }
 
-    /// The same plan, whose execution has come so far.
+    /// Sets the progress of the execution.
     #[must_use]
     pub(crate) fn came(self, fate: PlanFate, done: u32) -> Self {
         Self { fate, since: Timestamp::now(), done: Some(done), ..self }

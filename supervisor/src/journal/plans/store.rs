@@ -54,7 +54,7 @@ impl Store {
         Err(at(&self.place)(ErrorKind::AlreadyExists.into()))
     }
 
-    /// Puts another text into the file of a plan, all of it or nothing.
+    /// Replaces the text of a plan's file, atomically.
     pub(crate) fn replace(&self, path: &Path, text: &str) -> Result<(), StoreError> {
         self.put(path, text.as_bytes())
     }

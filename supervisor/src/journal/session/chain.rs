@@ -71,7 +71,7 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     Some((copy, own))
 }
 
-/// The digests that a line carries, by their place: nothing inside a string can stand there, since the line ends with them.
+/// The digests of a line, by position: no string can imitate them, since the line ends with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
     /// Digest of the line before.

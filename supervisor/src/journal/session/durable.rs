@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The state of a log's file between whoever appends to it and whoever brings it to the disk.
+/// The state of a log's file, shared by the one that appends and the one that syncs.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
     appended: AtomicU64,

@@ -21,7 +21,7 @@ pub enum LogError {
         path: PathBuf,
         source: io::Error,
     },
-    /// The directory of the logs belongs to somebody else.
+    /// The directory of the logs belongs to another user.
     #[error("the session directory {path} belongs to user {owner}, not to user {user}")]
     Owner {
         /// The directory.
@@ -41,7 +41,7 @@ pub enum LogError {
     Held {
         /// The log.
         path: PathBuf,
-        /// The process, where the kernel tells it.
+        /// The process, where the kernel reports it.
         holder: Option<u32>,
     },
     /// The log is not whole: a session does not go on from what may not have happened.
@@ -155,7 +155,7 @@ pub enum Fault {
         line: usize,
         bytes: u64,
     },
-    /// There are more faults than are listed.
+    /// More faults exist than are listed.
     #[error("{count} more lines have faults")]
     More {
         /// The number of those that are not listed.

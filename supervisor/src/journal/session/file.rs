@@ -141,7 +141,7 @@ impl LineFile {
         Ok(())
     }
 
-    /// Another handle of the same file.
+    /// Returns another handle of the same file.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -178,8 +178,9 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
 /// The most looks at the kernel's list of locks.
 const LOOKS: usize = 64;
 
-/// The process that holds a lock on the file with this number, as the kernel tells it. It gives the list a page at a time and goes on at a
-/// position: a list that locks before that one went from in between lacks another one (fs/locks.c, `locks_start`).
+/// Returns the process that holds a lock on the file with this number, as the kernel reports it. The kernel
+/// returns the list a page at a time and continues at a position: a list from which earlier locks were
+/// removed in between lacks another one (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
     (0..LOOKS).find_map(|_| listed_holder(inode))
 }

@@ -67,7 +67,8 @@ fn stem(log: &Path) -> &str {
     log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-/// Every log; the one that was written to last is the last. Names are UUIDs of version 7: those of one moment sort by their beginning.
+/// Returns every log, the latest last. Names are UUIDs of version 7: those of one moment sort by their
+/// beginning.
 pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     let entries = match fs::read_dir(sessions) {

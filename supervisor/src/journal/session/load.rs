@@ -29,7 +29,8 @@ pub fn load(path: &Path) -> Result<Loaded, LogError> {
     load_as(path, &mut |_, _| (), |event| event)
 }
 
-/// Reads a log and keeps of each event what is wanted of it. `watch` gets the bytes so far and those of the file.
+/// Reads a log and keeps the wanted part of each event. `watch` receives the bytes so far and those of the
+/// file.
 pub(crate) fn load_as(
     path: &Path,
     watch: &mut dyn FnMut(u64, u64),

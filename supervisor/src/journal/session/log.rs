@@ -88,7 +88,8 @@ impl SessionLog {
         })
     }
 
-    /// Opens the log of a session that goes on, for this process alone. `watch` gets the bytes that were read and those that there are.
+    /// Opens the log of a continued session, for this process alone. `watch` receives the bytes so far and
+    /// the total.
     pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
         Self::reopen_within(path, Sizes::default(), watch)
     }
@@ -135,7 +136,7 @@ impl SessionLog {
         &self.session
     }
 
-    /// The same log, which holds this secret nowhere.
+    /// Masks this secret in every line.
     #[must_use]
     pub fn without(self, secret: Option<SecretString>) -> Self {
         Self { redactor: Redactor::new(secret), ..self }
@@ -188,8 +189,8 @@ impl SessionLog {
         Ok(event)
     }
 
-    /// The same log, which keeps lines in memory while its disk is full: whoever appends looks at [`SessionLog::is_full`] before anything is
-    /// done that the events tell of.
+    /// Keeps lines in memory while the disk is full: the caller checks [`SessionLog::is_full`] before any act
+    /// that the events report.
     #[must_use]
     pub fn holding_lines(mut self) -> Self {
         self.held.wanted = true;
@@ -252,14 +253,14 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// The same log, which finds the disk full so many times when it is brought there.
+    /// Simulates a full disk for so many syncs.
     #[cfg(test)]
     pub(crate) fn unsynced_for(self, calls: u64) -> Self {
         self.file.durable().pretend(calls);
         self
     }
 
-    /// The same log, whose disk is full at this event for so many attempts.
+    /// Simulates a full disk at this event for so many attempts.
     #[cfg(test)]
     pub(crate) fn full_at(mut self, id: EventId, attempts: u32) -> Self {
         self.held.pretended.insert(id, attempts);

@@ -20,7 +20,7 @@ impl Log {
         Self { _state: state, log }
     }
 
-    /// The same with one more event of an agent.
+    /// Appends an event of an agent.
     pub(crate) fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
         self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind).unwrap();

@@ -80,7 +80,7 @@ pub(super) struct Read {
     pub heads: Vec<(AgentId, EventId)>,
 }
 
-/// Reads a log for a session that goes on, or, if a rewind is given, for one that is taken back by it.
+/// Reads a log for a session that continues, or, with a rewind, for one that is taken back by it.
 pub(super) fn read(
     log: &File,
     sizes: Sizes,
@@ -217,7 +217,7 @@ struct NeededLine {
     is_about_the_model: bool,
     /// True of the first agent's.
     is_said: bool,
-    /// True of a summary, from which the conversation goes on.
+    /// True of a summary, from which the conversation continues.
     begins: bool,
 }
 

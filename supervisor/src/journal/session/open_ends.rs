@@ -75,8 +75,8 @@ pub(crate) fn closing(
     all.into_iter().map(|(_, event)| event).collect()
 }
 
-/// Files that writes of this session may have left that were cut off: those of calls that ended with their process, and of one-shots whose
-/// end nobody wrote down.
+/// Returns files that unfinished writes of this session may have left: of calls that ended with their
+/// process, and of one-shots without a recorded end.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
     let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();

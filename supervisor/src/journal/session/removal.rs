@@ -15,12 +15,13 @@ use super::file::open_directory;
 /// The outcome for a log that was to be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// It is gone; or it could be, where nothing is to be done.
+    /// It is deleted; in a rehearsal, it could be.
     Removed,
     Held,
 }
 
-/// Deletes a log. The lock is held while its name goes, so that no process goes on with a log that is nowhere; `is_rehearsal` leaves it there.
+/// Deletes a log. The lock is held while its name is removed, so that no process continues a log without a
+/// name; `is_rehearsal` only checks.
 pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError> {
     let directory = open_directory(log.parent().unwrap_or(Path::new(".")))?;
     let name = log.file_name().unwrap_or_default();

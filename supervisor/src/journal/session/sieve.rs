@@ -24,7 +24,7 @@ pub(super) struct Sieve {
     executors: BTreeSet<AgentId>,
     /// The events with the highest numbers of the first agent.
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
-    /// True if no call was made since the last message or rewind: the next one tells that there was one.
+    /// True if no call was made since the last message or rewind: the next call proves that one was.
     waits_for_call: bool,
     first_calls: BTreeSet<EventId>,
     has_reply: bool,
@@ -161,7 +161,7 @@ impl Sieve {
         if is_executor { self.keep(thin(event)) } else { self.pass(event) }
     }
 
-    /// Notes the numbers of the first agent: what goes on counts on from the highest.
+    /// Records the numbers of the first agent: a continued session counts on from the highest.
     fn number(&mut self, event: &SessionEvent) {
         if event.agent != AgentId::root() {
             return;

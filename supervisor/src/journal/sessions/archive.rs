@@ -24,7 +24,7 @@ pub(crate) const LARGEST: u64 = 4 << 30;
 
 pub(super) const LONGEST_HEAD: usize = 64 << 10;
 
-/// The highest number of an event: what goes on counts on from it.
+/// The highest number of an event: a continued session counts on from it.
 const HIGHEST: u64 = 1 << 53;
 
 /// The longest name of an agent.
@@ -40,7 +40,7 @@ pub(crate) struct Head {
     pub session: String,
     /// The time, in milliseconds since the epoch.
     exported_ms: u64,
-    /// The redaction; absent where the lines are those of the log, byte for byte.
+    /// The redaction; absent where the lines equal the log's, byte for byte.
     pub redacted: Option<Redacted>,
     /// The number of lines behind this one.
     pub events: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Head {
 pub(crate) struct Redacted {
     patterns: String,
     pub found: BTreeMap<String, u64>,
-    /// True if lines changed, so that their chain is another one than that of the log.
+    /// True if lines changed, so that their chain differs from the log's.
     pub rechained: bool,
 }
 
@@ -126,7 +126,7 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
     Ok((session, whole))
 }
 
-/// The lines of a log as those of an archive.
+/// The lines of a log, chained again for an archive.
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,

@@ -52,7 +52,7 @@ struct Stamp {
     bytes: u64,
     /// Seconds and nanoseconds.
     modified: (i64, i64),
-    /// The same of its last change of any kind, which no program can set.
+    /// Time of its last change of any kind, which no program can set.
     changed: (i64, i64),
 }
 
@@ -101,7 +101,7 @@ impl Index {
         Ok(listed)
     }
 
-    /// Puts a new file, which its owner alone can read, in the place of the index.
+    /// Replaces the index by a new file, which only its owner can read.
     fn write(&self) -> io::Result<()> {
         let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(&self.state)?);
         writeln!(file, "{HEAD}")?;

@@ -27,7 +27,7 @@ pub(crate) struct Summary {
     pub began_ms: u64,
     /// The user's first message, cut.
     pub message: String,
-    /// Its tokens, without those of the session that it is a copy of.
+    /// Its tokens, without those of the session that it copies.
     pub usage: TokenUsage,
     /// The price of them, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

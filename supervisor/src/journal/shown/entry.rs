@@ -25,14 +25,14 @@ pub(crate) struct ShownText {
     pub(super) totals: Vec<String>,
 }
 
-/// One thing that happened. Its texts are those of models, files and commands: each form makes them harmless.
+/// One event. Its texts come from models, files and commands: each form escapes them.
 #[derive(Debug)]
 pub(super) struct ShownEntry {
     /// The level of its agent, by which it is indented.
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,
-    /// One line that says what it is. Each form makes it harmless, and one line.
+    /// One line that describes the entry. Each form escapes it, and keeps it to one line.
     pub title: String,
     pub parts: Vec<ShownPart>,
 }
@@ -59,7 +59,7 @@ pub(super) enum EntryKind {
 #[derive(Debug)]
 pub(super) struct ShownPart {
     pub text: String,
-    /// A name for it, where the entry's title does not say what it is.
+    /// A name for it, unless the entry's title describes it.
     pub label: Option<String>,
     /// True if it shows only on demand.
     pub folded: bool,
@@ -110,7 +110,7 @@ impl ShownEntry {
         Self { level: level.min(DEEPEST), kind, time_ms, title, parts: Vec::new() }
     }
 
-    /// The same with a text, which is left out where it is empty.
+    /// Adds a text, unless it is empty.
     pub(super) fn with(mut self, part: ShownPart) -> Self {
         self.add(part);
         self
@@ -146,12 +146,12 @@ impl ShownPart {
         Self { left_out: left_out(rest), ..Self::whole(kept) }
     }
 
-    /// The same text under a name.
+    /// Sets the name of a text.
     pub(super) fn named(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
-    /// The same text, which shows only on demand.
+    /// Hides a text until it is asked for.
     pub(super) fn folded(self) -> Self {
         Self { folded: true, ..self }
     }

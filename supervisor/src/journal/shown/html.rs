@@ -73,7 +73,7 @@ impl Html {
     }
 }
 
-/// The one way of a text into a page. Quotes are escaped too, so that a text could stand in an attribute.
+/// The only way of a text into a page. Quotes are escaped too, so that a text is safe in an attribute.
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::exact(untrusted);
     let mut escaped = String::with_capacity(safe.len());

@@ -32,7 +32,7 @@ pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// One entry as text, while the session goes on: what is folded is left out.
+/// Returns one entry as text, while the session is running, without folded parts.
 pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     sheet.entry(entry);

@@ -14,7 +14,7 @@ pub(crate) use ipc::text::{harmless, one_line};
 pub(crate) use self::denied::PlainDenial;
 pub(crate) use self::progress::ReadingProgress;
 
-/// Says something to the person at standard error, as ourselves; it may name what somebody else has named.
+/// Writes a message to standard error; it may contain names of others.
 pub(crate) fn say(text: &str) {
     let text = harmless(text);
     if notes::hold(&text) {
@@ -29,7 +29,7 @@ pub(crate) fn complain(error: &impl Display) {
     say(&error.to_string());
 }
 
-/// Says what a person is to know before a session begins.
+/// Prints the notices for a person before a session starts.
 pub(crate) fn tell(notices: &[String]) {
     for notice in notices {
         say(&format!("note: {notice}"));

@@ -32,7 +32,7 @@ pub struct Effective {
     /// The keys of the terminal UI that the user has changed.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// The roles of sub-agents: the user's, then those of a project's that are trusted.
+    /// The roles of sub-agents: the user's, then the trusted ones of the project.
     pub roles: Vec<RoleEntry>,
     /// The user's own instructions, which hold in every project.
     pub instructions: Option<String>,

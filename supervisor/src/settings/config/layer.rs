@@ -107,7 +107,7 @@ impl Layer {
         self
     }
 
-    /// The same, with a key set that is known by name.
+    /// Sets a key that is known by name.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {
         if let (Some(key), Some(value)) = (Key::named(name), value) {
@@ -116,7 +116,7 @@ impl Layer {
         self
     }
 
-    /// The same, but for what it says of one key.
+    /// Removes the setting of one key.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut layer = self.clone();
@@ -124,7 +124,7 @@ impl Layer {
         layer
     }
 
-    /// The same, with a list of single words.
+    /// Sets a list of single words.
     #[must_use]
     pub fn with_list<T: Into<OsString>>(
         self,

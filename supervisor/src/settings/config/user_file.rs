@@ -78,7 +78,7 @@ fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Optio
     super::parse::text(text, path, most).map(Some)
 }
 
-/// Nobody but the user and root may change it, or put another in its place.
+/// Only the user and root may be able to change or replace it.
 fn check(path: &Path, meta: &Metadata) -> Result<(), SettingsError> {
     let path = path.to_owned();
     let owner = meta.uid();

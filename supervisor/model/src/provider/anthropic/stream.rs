@@ -14,7 +14,7 @@ use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, viol
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// Decodes one reply. A clone goes on from the same place.
+/// Decodes one reply. A clone continues from the same place.
 #[derive(Clone, Default)]
 pub struct AnthropicDecoder {
     phase: AnthropicPhase,

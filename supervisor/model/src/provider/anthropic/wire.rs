@@ -21,7 +21,7 @@ pub(super) const EVENTS: [&str; 7] = [
     "error",
 ];
 
-/// The kinds of deltas that this version decodes; that of the message has none.
+/// The kinds of deltas that this version decodes; the message's delta has no kind.
 pub(super) const DELTAS: [&str; 7] = [
     "",
     "text_delta",

@@ -33,7 +33,7 @@ pub fn built_in(model: &str) -> Vec<&'static Entry> {
     matching(ENTRIES.iter(), model)
 }
 
-/// The names that the catalogue has, `*` at the end of those that stand for several.
+/// Returns the names of the catalogue, with `*` at the end of those that are prefixes.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ENTRIES.iter().map(|(pattern, _)| pattern.as_str())
 }

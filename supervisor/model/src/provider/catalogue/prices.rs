@@ -54,7 +54,7 @@ fn price(item: &Item) -> Option<Price> {
     }
 }
 
-/// The prices as they stand in a file.
+/// Formats the prices as in a file.
 pub(super) fn shown(prices: &Prices) -> String {
     let rates = |rates: &Rates| {
         let Rates { input, output, cache_write_5m, cache_write_1h, cache_read } = rates;

@@ -60,7 +60,7 @@ impl Lessons {
     }
 }
 
-/// The rule that a refusal tells about reasoning that was sent, or was not.
+/// Returns the rule that a rejection implies about reasoning that was sent, or was missing.
 fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     let said = error.message.to_lowercase();
     let is_about_it = matches!(error.status, Some(400 | 422)) && said.contains(MEMBER);

@@ -14,12 +14,12 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     serialise_as(message, ReasoningBack::WithCalls)
 }
 
-/// The same without any reasoning.
+/// Serialises the message without reasoning.
 pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// The same with reasoning in each message of the model.
+/// Serialises the message, with reasoning in each message of the model.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }

@@ -33,7 +33,7 @@ pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<protocol::
     usage::parse(usage)
 }
 
-/// The form of chat completions that a server takes, as far as its address tells.
+/// The form of chat completions that a server accepts, as far as its address shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
     pub path: &'static str,

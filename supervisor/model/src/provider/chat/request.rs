@@ -8,8 +8,8 @@ use super::config::{ChatServer, ReplyLimit};
 use crate::provider::messages::MessageText;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
-/// The JSON of a request. What is not asked for is left to the model's defaults. What stays the same in a conversation comes
-/// first and in the same bytes, so that a server finds its cache again.
+/// The JSON of a request. Unset options keep the model's defaults. The unchanging part of a conversation
+/// comes first and in the same bytes, so that a server finds its cache again.
 pub(super) fn body(
     request: &ModelRequest,
     texts: &[MessageText],

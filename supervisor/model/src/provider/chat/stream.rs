@@ -200,7 +200,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The same reasoning may come in two members, and as details: what the user reads comes from the first that has it.
+    /// The same reasoning may come in two members, and as details: the user reads the first that has it.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members

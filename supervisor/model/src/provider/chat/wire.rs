@@ -24,7 +24,7 @@ pub(super) struct Chunk<'a> {
     /// Present in errors without `error` (Mistral, older vLLM).
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
-    /// The same, of servers made with `FastAPI`.
+    /// Error of servers made with `FastAPI`.
     #[serde(borrow)]
     pub(super) detail: Option<&'a RawValue>,
 }

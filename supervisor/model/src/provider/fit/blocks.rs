@@ -142,7 +142,7 @@ fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<Ra
     RawValue::from_string(block.to_json().ok()?).ok()
 }
 
-/// A name that is too long is that of no tool.
+/// Shortens a name that is too long: no tool has it.
 fn fitting_name(name: &str) -> String {
     let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
     name.chars().take(LONGEST_NAME).collect()

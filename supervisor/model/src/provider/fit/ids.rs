@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// The longest id of the Messages API (that of its gateways; the API itself names none).
+/// Maximum length of an id in the Messages API (its gateways' limit; the API itself has none).
 const LONGEST_WORD: usize = 64;
 
 /// The length of an id where Mistral's models are asked: "must be a-z, A-Z, 0-9, with a length of 9".

@@ -8,7 +8,7 @@ use super::wire::ResponsesApiError;
 use crate::provider::ProviderError;
 use crate::provider::failure::{kind_of, one_line};
 
-/// Errors after which the same request may go well.
+/// Errors after which the same request may succeed.
 const PASSING: [&str; 8] = [
     "server_error",
     "api_error",

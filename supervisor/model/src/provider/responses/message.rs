@@ -143,7 +143,7 @@ struct ReasoningItem {
 }
 
 impl ReasoningItem {
-    /// Without its content it is no more than a reference to what the server did not keep.
+    /// Without its content it is only a reference to an item that the server did not keep.
     fn says_something(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|content| !content.is_empty());
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())

@@ -35,7 +35,7 @@ const MOST_MEMBERS: usize = 64;
 /// The most tokens that a picture comes to, however small its file is.
 const OF_PICTURE: u64 = 6_000;
 
-/// The tokens that providers add to a prompt by themselves, at most: what tells a model of its tools.
+/// Maximum number of tokens that providers add to a prompt by themselves, to describe its tools to the model.
 const ADDED: u64 = 2_000;
 
 /// Parts of the names of models that look things up by themselves, whatever a request says.
@@ -168,7 +168,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Puts a member in, in place of the one that is there, or before the conversation.
+    /// Sets a member, in place of a present one, or before the conversation.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {

@@ -16,7 +16,7 @@ use super::{Refused, RelayMembers};
 /// The most characters of a client's word in an error.
 const SHOWN: usize = 60;
 
-/// The values that may stand in a place.
+/// The permitted values of a place.
 #[derive(Debug)]
 pub(super) enum RelayRule {
     Text,

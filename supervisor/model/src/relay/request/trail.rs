@@ -36,7 +36,7 @@ pub(in crate::relay) struct Trail {
 #[derive(Debug, Default)]
 pub(in crate::relay) struct CountedPrompts {
     prompts: Mutex<VecDeque<PromptTrail>>,
-    /// Keyed, so that no client can make two conversations look the same.
+    /// Keyed, so that no client can make two conversations look equal.
     keys: RandomState,
 }
 

@@ -149,7 +149,7 @@ impl<'a> KnownRights<'a> {
     }
 }
 
-/// A sub-agent's rights beyond those of the sub-agent that started it and its own grant.
+/// Returns a sub-agent's rights beyond those of the sub-agent that started it and its own grant.
 fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
     let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
     let rights = rights_of(child);

@@ -20,7 +20,8 @@ struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     /// The rights of each agent's worker just now.
     now: BTreeMap<&'a AgentId, Rights>,
-    /// The most that each sub-agent may ever have: at first its parent's rights and its grant, then those of its first worker.
+    /// Maximum rights of each sub-agent: at first its parent's rights and its grant, then those of its first
+    /// worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
@@ -59,8 +60,8 @@ impl<'a> KnownWorker<'a> {
     }
 }
 
-/// Rights as far as they can be given: the private temp directory is an agent's own, the private caches those of its level of
-/// rights, and nobody gives either.
+/// Returns the rights that can be passed on, without the private temp directory and the private caches: each
+/// agent, and each level of rights, has its own.
 fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
     let write = summary.write.iter().filter_map(|root| match root {
         NamedRoot::Temp | NamedRoot::Caches => None,

@@ -29,7 +29,7 @@ pub(super) struct AttackRow {
 pub(super) enum AttackEnd {
     /// This layer denied it.
     Blocked(String),
-    /// It happened, and this was put back when its command was over.
+    /// The act succeeded, and this was restored at the end of its command.
     Undone(String),
 }
 

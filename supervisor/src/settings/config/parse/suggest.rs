@@ -9,8 +9,8 @@ const LIKE: f64 = 0.8;
 /// The longest name that is compared: no key is as long.
 const LONGEST: usize = 40;
 
-/// The key or table that was probably meant by `name` in the table whose keys begin with `prefix`: the same name in another
-/// table, or one of this table that is spelt much like it; at the top also one of any table.
+/// Returns the key or table probably meant by `name` in the table whose keys begin with `prefix`: the same
+/// name in another table, or a similar one in this table; at the top also in any table.
 pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;

@@ -119,7 +119,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// All of them together: a key may move from one command to another.
+    /// Checks all of them together: a key may move from one command to another.
     fn check_keys(&mut self) {
         let all: Vec<_> = self.layer.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
         if let Err(error) = Keymap::new(&all) {

@@ -173,7 +173,7 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
     }
 }
 
-/// Puts a value at a place; `[+]` is behind the last element.
+/// Sets a value at a place; `[+]` is behind the last element.
 fn put(body: &mut Value, place: &str, value: Value) {
     let steps: Vec<_> = place.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
     let (last, steps) = steps.split_last().expect("a place");
