@@ -45,24 +45,18 @@ impl Sent<'_> {
         })?;
         let json = self.values("content-type").all(|value| value.starts_with("application/json"));
         need(json && self.values("content-type").count() == 1, || {
-            "content-type: application/json is required".to_owned()
+            "content-type: JSON is required".to_owned()
         })?;
-        need(self.values("user-agent").any(|value| !is_blank(value)), || {
-            "user-agent: header is required".to_owned()
-        })?;
+        need(self.values("user-agent").any(|value| !is_blank(value)), || "user-agent: required".to_owned())?;
         let [own, bearer] = ["x-api-key", "authorization"].map(|name| self.values(name).count());
-        need(own + bearer <= 1 && (is_messages || own == 0), || {
-            "the key stands in one of x-api-key and authorization".to_owned()
-        })?;
+        need(own + bearer <= 1 && (is_messages || own == 0), || "the key stands in two headers".to_owned())?;
         if !is_messages {
             let strange = self.headers.iter().find(|(name, _)| name.starts_with("anthropic-"));
             return strange.map_or(Ok(()), |(name, _)| Err(format!("{name}: unknown header")));
         }
         need(self.version().is_some(), || "anthropic-version: header is required".to_owned())?;
-        let betas = self.values("anthropic-beta").flat_map(|value| value.split(','));
-        need(betas.into_iter().all(|beta| is_word(beta.trim(), 128)), || {
-            "Unexpected value(s) for the `anthropic-beta` header".to_owned()
-        })
+        let mut betas = self.values("anthropic-beta").flat_map(|value| value.split(','));
+        need(betas.all(|beta| is_word(beta.trim(), 128)), || "anthropic-beta: unexpected value".to_owned())
     }
 
     fn version(&self) -> Option<&str> {
@@ -71,7 +65,7 @@ impl Sent<'_> {
         version.filter(|_| versions.next().is_none())
     }
 
-    /// What depends on the version of the Messages API and on beta features.
+    /// What depends on the version and on beta features.
     fn of_version(&self, path: &str, body: &Value) -> Checked {
         if !is_of_messages(path) {
             return Ok(());
@@ -93,7 +87,7 @@ impl Sent<'_> {
     }
 }
 
-/// R2.
+/// The longest body that is taken (R2).
 const MAX_BODY: usize = 32_000_000;
 
 /// The version that takes no sampling parameters.
@@ -141,6 +135,8 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
 /// R9, R12 and their like in the other dialects: the model, the length of the reply, streaming.
 fn of_options(path: &str, body: &Value) -> Checked {
     need(!is_blank(word(body, "model")), || "model: Field required".to_owned())?;
+    let conversation = [&body["messages"], &body["input"]].map(list).concat();
+    need(!conversation.is_empty(), || "messages, input: at least one message is required".to_owned())?;
     let counts = path.ends_with("/count_tokens");
     let limits: &[&str] = match path {
         _ if is_of_messages(path) => &["max_tokens"],
@@ -158,10 +154,11 @@ fn of_options(path: &str, body: &Value) -> Checked {
     let streams = body["stream"] == true;
     need(streams || limit < 32_000, || "Streaming is required for long replies".to_owned())?;
     need(streams || body["stream_options"].is_null(), || "stream_options: only with stream".to_owned())?;
+    let known = &["none", "minimal", "low", "medium", "high", "xhigh"][..];
     let efforts = [
         (&body["output_config"]["effort"], &["low", "medium", "high", "xhigh", "max"][..]),
-        (&body["reasoning_effort"], &["none", "minimal", "low", "medium", "high", "xhigh"]),
-        (&body["reasoning"]["effort"], &["none", "minimal", "low", "medium", "high", "xhigh"]),
+        (&body["reasoning_effort"], known),
+        (&body["reasoning"]["effort"], known),
     ];
     for (effort, known) in efforts {
         need(effort.is_null() || effort.as_str().is_some_and(|effort| known.contains(&effort)), || {
@@ -292,7 +289,6 @@ fn is_word(text: &str, longest: usize) -> bool {
 }
 
 fn of_messages(messages: &[Value]) -> Checked {
-    need(!messages.is_empty(), || "messages: at least one message is required".to_owned())?;
     need(messages[0]["role"] == "user", || "messages: first message must use the \"user\" role".to_owned())?;
     let mut ids = BTreeSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -397,7 +393,6 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
 
 /// The roles that chat templates let stand in a row: results of one reply, and nothing else.
 fn of_chat(messages: &[Value]) -> Checked {
-    need(!messages.is_empty(), || "messages: empty array".to_owned())?;
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();
     let mut before = "";
@@ -456,7 +451,6 @@ fn says_something(message: &Value) -> bool {
 }
 
 fn of_responses(items: &[Value]) -> Checked {
-    need(!items.is_empty(), || "Missing required parameter: 'input'".to_owned())?;
     let mut open = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for (n, item) in items.iter().enumerate() {
