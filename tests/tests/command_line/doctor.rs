@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use ipc::confinement::Tier;
-use model::replay::{ReplayServer, Reply};
+use model::replay::{ReplayServer, Reply, Script};
 use nix::errno::Errno;
 use serde_json::Value;
 use tests::replies::serve;
@@ -150,7 +150,8 @@ fn host(server: &ReplayServer) -> String {
 fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
     let world = World::new(User::Myself);
     for status in [200, 401, 404] {
-        let server = serve([Reply::error(status, "x", "y")]);
+        // It is asked whether it is there, and not for a reply: no rule of a request holds.
+        let server = ReplayServer::start(Script::new().push(Reply::error(status, "x", "y"))).unwrap();
         let (state, found, _) = ask(&world, &server.base_url());
         let expected = format!("{} answers ({status} without a key)", host(&server));
         assert_eq!((state.as_str(), found), ("ok", expected));
