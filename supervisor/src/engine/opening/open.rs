@@ -106,12 +106,7 @@ pub(crate) fn open(
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
     let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
     let (worker, modes) = first_worker(&setup, &boundary, standing.rights.clone())?;
-    let (plan_files, plan_records) = PlanFiles::shared(
-        &setup,
-        &conversation,
-        (options.plan.earlier.as_ref(), plan.as_ref()),
-        options.agents.depth,
-    );
+    let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, &options, plan.as_ref());
     let (live, live_socket) = live(&setup.directories, &conversation);
     let sub_agents = SubAgents {
         setup: Arc::clone(&setup),

@@ -19,6 +19,7 @@ use protocol::event::{
 use protocol::plan::{PlaceToCreate, StepStatus};
 
 use super::cut_off_plan::CutOffPlan;
+use super::options::SessionOptions;
 use super::plan::EarlierPlan;
 use super::root_fault::{RootFault, places_as_approved, places_to_create};
 use crate::engine::driver::{PlanRecords, ToolServer};
@@ -57,8 +58,8 @@ impl PlanFiles {
     pub(super) fn shared(
         setup: &ProjectSandbox,
         session: &ConversationId,
-        (earlier, goes_on): (Option<&EarlierPlan>, Option<&CutOffPlan>),
-        depth: u32,
+        options: &SessionOptions,
+        goes_on: Option<&CutOffPlan>,
     ) -> (Arc<dyn ToolServer>, Arc<dyn PlanRecords>) {
         let store = Store::at(&setup.directories);
         let kept = goes_on.and_then(|plan| kept(&store, plan));
@@ -68,7 +69,7 @@ impl PlanFiles {
             to_create: kept.record.map(|record| record.to_create).unwrap_or_default(),
             finished: Vec::new(),
         });
-        let plan = goes_on.or_else(|| earlier.cloned());
+        let plan = goes_on.or_else(|| options.plan.earlier.clone());
         let mut known =
             KnownPlan { approved: plan.as_ref().map(|plan| plan.digest.clone()), ..KnownPlan::default() };
         if let Some(EarlierPlan { digest, path, to_create, .. }) = plan {
@@ -79,7 +80,7 @@ impl PlanFiles {
             store,
             project: setup.policy.project.clone(),
             session: session.clone(),
-            depth,
+            depth: options.agents.depth,
             known: Arc::new(Mutex::new(known)),
         });
         (Arc::clone(&shared) as _, shared)
