@@ -214,7 +214,7 @@ fn a_summary_that_fails_is_tried_again_and_a_bad_key_leaves_the_context_as_it_wa
     log requested 3.2 by Supervisor
     start 4 with 5 messages
     log failed authentication_error retry=None by Supervisor
-    finish provider_error text="I look." steps=2 tokens=14150 message=Some("it failed (authentication_error)")
+    finish provider_error text="I look." steps=2 tokens=14150 message=Some("it failed (authentication_error) [provider-failed]")
     "#);
     assert_eq!(compactions(&script).len(), 0);
     script.user("again");
@@ -242,7 +242,7 @@ fn r12_a_prompt_that_the_provider_finds_too_long_is_left_once() {
     script.failed(4, overflow);
     assert_snapshot!(script.lines(), @r#"
     log failed invalid_request_error retry=None by Supervisor
-    finish context_full text="" steps=2 tokens=230 message=Some("400: prompt is too long: 1000001 tokens > 1000000 maximum\n  hint: give a smaller task, or choose a model with a larger window")
+    finish context_full text="" steps=2 tokens=230 message=Some("400: prompt is too long: 1000001 tokens > 1000000 maximum [context-too-long]\n  hint: give a smaller task, or choose a model with a larger window")
     "#);
 }
 
@@ -354,7 +354,7 @@ fn nothing_is_summarised_that_is_shorter_than_its_summary() {
 fn a_message_that_no_context_could_hold_is_not_sent() {
     let mut script = small();
     script.user(&"word ".repeat(10_000));
-    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6192; put it into a file of the project and name the file")"#);
+    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6192; put it into a file of the project and name the file [context-too-long]")"#);
     script.user("short").user(&"word ".repeat(10_000));
     let lines = script.lines();
     assert!(

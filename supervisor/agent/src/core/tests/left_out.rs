@@ -50,7 +50,7 @@ fn z3_a_second_refusal_ends_the_turn_and_not_the_session() {
     log requested 1.2 by Supervisor
     start 4 with 5 messages
     log failed invalid_request_error retry=None by Supervisor
-    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (invalid_request_error)")
+    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (invalid_request_error) [provider-failed]")
     "#);
     script.user("three").failed(5, refused(LeftOut::Message(1))).reply(6, &[text("3")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"

@@ -139,7 +139,7 @@ fn retries_are_exhausted() {
     log requested 1.3 by Supervisor
     start 3 with 1 messages
     log failed overloaded_error retry=None by Supervisor
-    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); given up after 3 attempts")
+    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); given up after 3 attempts [provider-failed]")
     "#);
     // The next turn joins the message that got no answer.
     script.user("still there?");
@@ -155,7 +155,7 @@ fn bad_key_is_not_tried_again() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     log failed authentication_error retry=None by Supervisor
-    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (authentication_error)")
+    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (authentication_error) [provider-failed]")
     "#);
 }
 
