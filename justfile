@@ -78,7 +78,8 @@ install PREFIX: small
 
 # Measurements beside their floors, of what is installed.
 bench NAME="": (install "target/installed")
-    target/installed/bin/bailiwick bench {{NAME}}
+    cargo build --profile dist -p bench
+    target/dist/bailiwick-bench --program target/installed/bin/bailiwick {{NAME}}
 
 # Three real projects, repaired through the release binary.
 real-projects:

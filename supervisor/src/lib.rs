@@ -6,10 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
 pub mod command;
 pub mod engine;
-mod front;
+pub mod front;
 pub mod inspect;
 pub mod journal;
 pub mod process;

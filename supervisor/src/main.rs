@@ -15,7 +15,6 @@
 //! bailiwick explain [-C DIR] [--mode ask|auto|deny] [--net off|on] … PATH|HOST:PORT|COMMAND
 //! bailiwick audit [--json] [ID] | --probe [--verbose] [-C DIR] [--mode ask|auto|deny] [--net off|on] …
 //! bailiwick demo [--tui | --attack [--net off|on] [--write PATH] …] [--keep DIR]
-//! bailiwick bench [NAME] [--json]
 //! bailiwick debug stream --base-url URL --request FILE
 //! ```
 //!

@@ -3,5 +3,5 @@
 pub mod driver;
 pub(crate) mod inside;
 pub(crate) mod live;
-pub(crate) mod opening;
-pub(crate) mod place;
+pub mod opening;
+pub mod place;

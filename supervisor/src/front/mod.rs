@@ -4,4 +4,4 @@ pub(crate) mod batch;
 pub(crate) mod exec;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
-pub(crate) mod terminal_ui;
+pub mod terminal_ui;

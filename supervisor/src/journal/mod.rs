@@ -5,5 +5,5 @@ pub mod checkpoints;
 pub(crate) mod pictures;
 pub(crate) mod plans;
 pub mod session;
-pub(crate) mod sessions;
+pub mod sessions;
 pub(crate) mod shown;

@@ -1,4 +1,4 @@
-//! The other commands, as a user starts them: `doctor`, `debug stream` and `bench`.
+//! The other commands, as a user starts them: `doctor` and `debug stream`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,7 +7,6 @@ use std::process::Command;
 
 use ipc::confinement::Tier;
 use model::replay::{ReplayServer, Reply, sse};
-use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use tests::programs::copy_program;
 use tests::replies::{done, model_of, serve};
@@ -174,29 +173,4 @@ fn debug_stream_prints_an_error_and_ends_with_six() {
     let error = &answer["error"];
     assert_eq!((&error["type"], &error["status"]), (&json!("overloaded_error"), &json!(529)));
     assert_eq!(server.requests().len(), 1, "one attempt");
-}
-
-#[test]
-fn a_bench_prints_its_ratios_as_json() {
-    if !geteuid().is_root() {
-        skip!("the memory of processes that are not dumpable");
-    }
-    let world = World::new(User::Myself);
-    let run = Finished::of(&mut world.bailiwick(["bench", "idle-worker", "--json"])).expect(0);
-    let reports: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
-    let [report] = reports.try_into().unwrap();
-    assert_eq!(report["name"], "idle-worker");
-    let ratios = report["ratios"].as_array().unwrap();
-    assert!(!ratios.is_empty());
-    for ratio in ratios {
-        assert!(ratio["value"].as_f64().unwrap() > 0.0 && ratio["target"].as_f64().unwrap() > 0.0, "{ratio}");
-    }
-}
-
-#[test]
-fn a_bench_of_no_such_name_lists_those_that_there_are() {
-    let world = World::new(User::Myself);
-    let run = Finished::of(&mut world.bailiwick(["bench", "nosuch"])).expect(2);
-    assert_eq!(run.stdout, "");
-    assert!(run.stderr.contains("idle-worker"), "{}", run.stderr);
 }

@@ -149,6 +149,7 @@ const OF_THE_MODEL: &[&str] = &["reqwest", "hyper", "hyper-util", "rustls", "web
 /// The crates of ours.
 const CRATES: &[&str] = &[
     "agent",
+    "bench",
     "boundary",
     "complaint",
     "gate",
@@ -322,7 +323,7 @@ fn only_the_monitor_starts_processes() {
         });
     }
     offenders.sort();
-    // A worker executes itself as a reaper. The benchmarks start the floors that they measure against; the demo starts the session that it attacks, and git for
+    // A worker executes itself as a reaper. The demo starts the session that it attacks, and git for
     // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input.
     // A batch starts this very program, as `exec` and as `sandbox`.
     assert_eq!(
@@ -330,12 +331,6 @@ fn only_the_monitor_starts_processes() {
         [
             "sandbox-exec/src/command/start.rs",
             "supervisor/boundary/src/monitor/child.rs",
-            "supervisor/src/bench/calls.rs",
-            "supervisor/src/bench/connect.rs",
-            "supervisor/src/bench/processes.rs",
-            "supervisor/src/bench/requests.rs",
-            "supervisor/src/bench/tax.rs",
-            "supervisor/src/bench/tui_process.rs",
             "supervisor/src/front/batch/command.rs",
             "supervisor/src/inspect/demo/attack/session.rs",
             "supervisor/src/inspect/demo/project.rs",

@@ -185,9 +185,13 @@ enum Request {
 impl Programs {
     /// The programs beside the running one.
     pub fn beside_current_exe() -> io::Result<Self> {
-        let here = std::env::current_exe()?;
-        let directory = here.parent().unwrap_or(Path::new("/"));
-        Ok(Self { sandbox_exec: directory.join("sandbox-exec"), worker: directory.join("bailiwick-worker") })
+        Ok(Self::beside(&std::env::current_exe()?))
+    }
+
+    /// The programs beside this one.
+    pub fn beside(program: &Path) -> Self {
+        let directory = program.parent().unwrap_or(Path::new("/"));
+        Self { sandbox_exec: directory.join("sandbox-exec"), worker: directory.join("bailiwick-worker") }
     }
 }
 

@@ -16,20 +16,17 @@ mod transfer;
 use std::io::{self, Write};
 use std::path::Path;
 
-use boundary::monitor::TempError;
-use gate::modes::ApprovalMode;
 use ipc::confinement::Bounds;
 use model::secrets::{TakenKeys, harden_process, take_keys};
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
 use self::ended::until_ended;
-use crate::engine::place::{Caches, ConfinementOptions, Mode, ProjectSandbox, SetupError};
+use crate::engine::place::{ConfinementOptions, PrivateProject};
 use crate::inspect::doctor::{Diagnosis, PromisesPage};
 use crate::process::directories::Directories;
 use crate::process::messages::complain;
-use crate::process::scratch::private_directory;
-use crate::settings::args::{BenchArgs, Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
+use crate::settings::args::{Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::settings::config::{Layer, Sources};
 
 use crate::engine::opening;
@@ -120,7 +117,6 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Completions(args) => generated::completions(args.shell),
         Command::Debug(DebugCommand::Man { pages }) => generated::man(&pages),
         Command::Debug(DebugCommand::Attempt(attempt)) => debug::attempt(&attempt),
-        Command::Bench(args) => bench(&args),
     }
 }
 
@@ -160,7 +156,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
             return error.exit();
         }
     };
-    let setup = place.as_ref().map(|place| &place.setup);
+    let setup = place.as_ref().map(|place| &place.sandbox);
     if args.promises {
         let page = match setup {
             Ok(setup) => PromisesPage::make(setup).await,
@@ -185,50 +181,4 @@ fn shown(report: &impl Serialize, json: bool, print: impl FnOnce() -> io::Result
         print()
     };
     printed(done, if usable { Exit::Done } else { Exit::NoSandbox })
-}
-
-fn bench(args: &BenchArgs) -> Exit {
-    if args.inside {
-        return match crate::bench::connect_inside() {
-            Ok(()) => Exit::Done,
-            Err(error) => {
-                complain(&error);
-                Exit::Internal
-            }
-        };
-    }
-    let place = match PrivateProject::new(ConfinementOptions::default()) {
-        Ok(place) => place,
-        Err(error) => {
-            complain(&error);
-            return error.exit();
-        }
-    };
-    match crate::bench::run(&place.setup, args.name.as_deref(), args.json) {
-        Ok(()) => Exit::Done,
-        Err(error) => {
-            complain(&error);
-            if crate::bench::is_known(args.name.as_deref()) { Exit::Internal } else { Exit::Usage }
-        }
-    }
-}
-
-/// An empty project of our own, for what needs one and is about none; removed with this value.
-struct PrivateProject {
-    setup: ProjectSandbox,
-    _directory: tempfile::TempDir,
-}
-
-impl PrivateProject {
-    fn new(wanted: ConfinementOptions) -> Result<Self, SetupError> {
-        let wanted = ConfinementOptions { caches: Caches::EndWithIt, ..wanted };
-        let directory = private_directory("bailiwick-");
-        let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
-        // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
-        // its neighbours in the system's temporary directory, which may be thousands.
-        let directories = Directories::of_process()?;
-        let setup =
-            ProjectSandbox::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
-        Ok(Self { setup, _directory: directory })
-    }
 }

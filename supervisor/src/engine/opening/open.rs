@@ -419,11 +419,7 @@ fn rewinder(
 }
 
 /// Looks at the project, with a private temp directory of its own.
-pub(crate) fn observer(
-    setup: &ProjectSandbox,
-    boundary: &Arc<dyn Boundary>,
-    temp: &PrivateTemp,
-) -> SnapshotTaker {
+pub fn observer(setup: &ProjectSandbox, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> SnapshotTaker {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);
     SnapshotTaker {

@@ -13,13 +13,16 @@ use super::scope::PlaceScope;
 use crate::process::messages::say;
 
 impl PlaceScope {
-    /// The programs of the system; what runs as another user has to be able to execute them, and to reach the project.
+    /// The programs of the system, beside `program` or the running one; what runs as another user has to be able to execute them,
+    /// and to reach the project.
     pub(super) fn programs(
         &self,
         mode: ApprovalMode,
         identity: Option<Identity>,
+        program: Option<&Path>,
     ) -> Result<Programs, SetupError> {
-        let programs = Programs::beside_current_exe()?;
+        let programs =
+            program.map_or_else(Programs::beside_current_exe, |program| Ok(Programs::beside(program)))?;
         warn_of_writable_programs(&programs, mode, &self.project, &self.write);
         if let Some(identity) = identity {
             check_reachable(&self.project, identity)?;

@@ -30,9 +30,9 @@ use crate::process::messages::say;
 
 /// A session's place: everything about its confinement that flags and machine decide.
 #[derive(Debug)]
-pub(crate) struct ProjectSandbox {
+pub struct ProjectSandbox {
     /// Our own directories.
-    pub directories: Directories,
+    pub(crate) directories: Directories,
     /// The policy.
     pub policy: Policy,
     /// What is watched, where an agent may write in the project, or may come to.
@@ -42,21 +42,21 @@ pub(crate) struct ProjectSandbox {
     /// The environments of agents.
     environments: Environments,
     /// Whether to start although a layer is missing.
-    pub allow_degraded: bool,
+    pub(crate) allow_degraded: bool,
     /// Which tier is wanted.
-    pub tier: TierChoice,
+    pub(crate) tier: TierChoice,
     /// What one worker may use.
     bounds: Bounds,
     /// Whom workers run as, where that is not whoever we are.
-    pub identity: Option<Identity>,
+    pub(crate) identity: Option<Identity>,
     /// The programs of the system.
     pub programs: Programs,
     /// The spawn thread.
-    pub spawner: Spawner,
+    pub(crate) spawner: Spawner,
     /// The devices that the agent has, and no other one.
-    pub devices: Devices,
+    pub(crate) devices: Devices,
     /// The directory of the private temps of all workers.
-    pub temps: Temps,
+    pub(crate) temps: Temps,
     /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,
     /// The directory of the caches of all levels; removed with this value, unless it outlives the session.
@@ -82,7 +82,7 @@ impl ProjectSandbox {
             say(&format!("note: {note}"));
         }
         let scope = PlaceScope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
-        let programs = scope.programs(mode.widest(), identity)?;
+        let programs = scope.programs(mode.widest(), identity, wanted.program.as_deref())?;
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);
         }
@@ -132,7 +132,7 @@ impl ProjectSandbox {
     }
 
     /// The standing rights of the root agent.
-    pub(crate) fn standing(&self) -> StandingRights {
+    pub fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
         let standing =
             StandingRights::new(self.policy.standing(), project.clone(), Some(temp.clone()), *mode);
@@ -173,7 +173,7 @@ impl ProjectSandbox {
     }
 
     /// A confinement of the agent under these rights, in this place.
-    pub(crate) fn confinement(&self, rights: Rights) -> Confinement {
+    pub fn confinement(&self, rights: Rights) -> Confinement {
         let temp = self.policy.temp.clone();
         let confinement = self.environments.at_level(self.confinement_beside(rights, temp), None);
         Confinement { devices: self.devices.places(), ..confinement }
@@ -185,7 +185,7 @@ impl ProjectSandbox {
     }
 
     /// The boundary that starts the session's workers.
-    pub(crate) fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
+    pub fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
         Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
     }
 

@@ -65,6 +65,8 @@ pub(crate) struct ConfinementOptions {
     pub caches: Caches,
     /// The word on what an earlier session left.
     pub leftovers: Leftovers,
+    /// The program beside which the others of the system lie, if it is not the running one.
+    pub program: Option<PathBuf>,
 }
 
 /// A path that somebody named, relative to the project or absolute.
@@ -114,6 +116,7 @@ impl ConfinementOptions {
             tier,
             caches: Caches::default(),
             leftovers: Leftovers::default(),
+            program: None,
         }
     }
 }

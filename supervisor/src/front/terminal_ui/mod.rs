@@ -49,7 +49,7 @@ use crate::process::signals::{Changes, Endings};
 use crate::settings::args::{ActivityArg, ResumeArgs, TuiArgs, of_tui};
 use crate::settings::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 
-pub(crate) use self::painter::{END, Painter};
+pub use self::painter::{END, Painter};
 
 /// The time limit of an answer where nobody has set one: a person comes back to the terminal.
 const A_DAY: Duration = Duration::from_hours(24);

@@ -14,10 +14,10 @@ use super::disputed::Disputed;
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
 /// The end of a frame.
-pub(crate) const END: &[u8] = b"\x1b[?2026l";
+pub const END: &[u8] = b"\x1b[?2026l";
 
 /// Draws into memory. It asks the terminal nothing.
-pub(crate) struct Painter {
+pub struct Painter {
     terminal: Terminal<CrosstermBackend<PaintedPage>>,
     page: PaintedPage,
     disputed: Disputed,
@@ -25,7 +25,7 @@ pub(crate) struct Painter {
 
 impl Painter {
     /// For a window of this size on which nothing stands.
-    pub(crate) fn new(size: Size) -> io::Result<Self> {
+    pub fn new(size: Size) -> io::Result<Self> {
         let page = PaintedPage::default();
         let options = TerminalOptions { viewport: Viewport::Fixed(whole(size)) };
         Ok(Self {
@@ -36,7 +36,7 @@ impl Painter {
     }
 
     /// What makes the last frame this one.
-    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
+    pub fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.page.write_all(BEGIN)?;
         let Self { terminal, page, disputed } = self;
         terminal.draw(|frame| {

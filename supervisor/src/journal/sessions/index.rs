@@ -23,17 +23,17 @@ const LARGEST: u64 = 256 << 20;
 
 /// The records of the logs of a directory.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub struct Index {
     state: PathBuf,
     records: HashMap<String, IndexRecord>,
 }
 
 #[derive(Debug)]
-pub(crate) struct ListedSession {
-    pub log: PathBuf,
-    pub changed: SystemTime,
-    pub bytes: u64,
-    pub summary: Summary,
+pub struct ListedSession {
+    pub(crate) log: PathBuf,
+    pub(crate) changed: SystemTime,
+    pub(crate) bytes: u64,
+    pub(crate) summary: Summary,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,13 +69,13 @@ impl Stamp {
 
 impl Index {
     /// Reads the index of a state directory; an empty one if it is missing or unusable.
-    pub(crate) fn open(state: &Path) -> Self {
+    pub fn open(state: &Path) -> Self {
         let records = read(&state.join(NAME)).unwrap_or_default();
         Self { state: state.to_owned(), records }
     }
 
     /// Every session, the one that was written to last at the end. Only logs that changed since the last time are read.
-    pub(crate) fn sessions(&mut self) -> io::Result<Vec<ListedSession>> {
+    pub fn sessions(&mut self) -> io::Result<Vec<ListedSession>> {
         let directory = self.state.join("sessions");
         let (mut listed, mut records, mut is_new) = (Vec::new(), HashMap::new(), false);
         for (name, file) in logs(&directory)? {

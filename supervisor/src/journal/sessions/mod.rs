@@ -18,7 +18,7 @@ mod summary;
 
 pub(crate) use self::archive::{ArchiveError, Archived, Head, LARGEST, export};
 pub(crate) use self::delete::{Deleted, Deletion, delete};
-pub(crate) use self::index::{Index, ListedSession};
+pub use self::index::{Index, ListedSession};
 pub(crate) use self::no_log::{IsExport, check_no_export};
 pub(crate) use self::prune::{Keep, Pruned, prune};
 pub(crate) use self::search::Needle;

@@ -116,9 +116,6 @@ pub(crate) enum Command {
     /// Tools for those who work on Bailiwick itself
     #[command(subcommand, hide = true)]
     Debug(DebugCommand),
-    /// Measures ourselves beside the floor, in one run
-    #[command(hide = true)]
-    Bench(BenchArgs),
 }
 
 /// The exit status of `serve`, which has the ends of its conversations in its events.
@@ -258,19 +255,6 @@ pub(crate) struct DebugStreamArgs {
     /// What the server speaks
     #[arg(long, value_enum, default_value_t = ProviderArg::Anthropic)]
     pub provider: ProviderArg,
-}
-
-/// Arguments of `bench`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    /// Only the measurements whose name contains this
-    pub name: Option<String>,
-    /// Prints JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Measures connections in this very process: what `connect` runs confined and unconfined
-    #[arg(long, hide = true)]
-    pub inside: bool,
 }
 
 #[cfg(test)]

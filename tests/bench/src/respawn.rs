@@ -9,12 +9,12 @@ use tokio::sync::mpsc::Receiver;
 
 use super::processes::{REST, Site};
 use super::stats::{BenchReport, BenchSubject, rested};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 200;
 
 /// From the order to end a worker until its successor has answered `Ready`, in both tiers.
-pub(super) fn respawn(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn respawn(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut floor = BenchAgent::start(setup, &runtime, TierChoice::Floor)?;
     let mut full = BenchAgent::start(setup, &runtime, TierChoice::Full)?;
@@ -31,7 +31,7 @@ pub(super) fn respawn(setup: &ProjectSandbox) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// Whatever generation of a worker is alive.
+/// The generation of a worker that is alive.
 struct BenchAgent<'a> {
     site: Site<'a>,
     runtime: &'a Runtime,
@@ -39,7 +39,7 @@ struct BenchAgent<'a> {
 }
 
 impl<'a> BenchAgent<'a> {
-    fn start(setup: &'a ProjectSandbox, runtime: &'a Runtime, tier: TierChoice) -> Result<Self, BenchError> {
+    fn start(setup: &'a BenchSetup, runtime: &'a Runtime, tier: TierChoice) -> Result<Self, BenchError> {
         let site = Site::new(setup, tier)?;
         let alive = runtime.block_on(site.start())?;
         Ok(Self { site, runtime, alive })

@@ -21,7 +21,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::stats::{BenchReport, Measurement, cpu_time, interleaved};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 const RUNS: usize = 200;
 const TOKENS: usize = 20_000;
@@ -82,7 +82,7 @@ impl ServedRelay {
 }
 
 /// A request → the first byte of its reply, on a new connection each.
-pub(super) fn first_byte(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn first_byte(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let script = (0..=2 * RUNS + 2).fold(Script::new(), |script, _| script.reply(words(1)));
     let server = ReplayServer::start(script)?;
     let relay = ServedRelay::start(&server)?;
@@ -113,7 +113,7 @@ pub(super) fn first_byte(_: &ProjectSandbox) -> Result<BenchReport, BenchError> 
 }
 
 /// CPU time of the relay for each token that it passes on.
-pub(super) fn token(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn token(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..STREAMS {
         let server = ReplayServer::start(Script::new().reply(words(TOKENS)))?;

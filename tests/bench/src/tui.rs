@@ -10,12 +10,12 @@ use protocol::approval::ApprovalMode;
 use protocol::event::Activity;
 use protocol::frontend::{UiEvent, UiEventKind};
 use ratatui::layout::Size;
+use supervisor::front::terminal_ui::Painter;
 use tui::keymap::Keymap;
 use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Start, ThemeName, UiTime};
 
 use super::stats::{BenchReport, Measurement, cpu_time};
-use super::{BenchError, ProjectSandbox};
-use crate::front::terminal_ui::Painter;
+use super::{BenchError, BenchSetup};
 
 /// The lines of the transcript.
 pub(super) const LINES: usize = 100_000;
@@ -30,7 +30,7 @@ const SIZE: Size = Size::new(200, 50);
 
 /// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes for the
 /// terminal. Deltas come as several models send them: some before each frame.
-pub(super) fn streaming_frame(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn streaming_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;
     for _ in 0..LINES {
@@ -72,8 +72,8 @@ fn tell(model: &mut Model, millis: u64, text: &str) {
     tui::update(model, UiTime::from_millis(millis), Msg::Core(event));
 }
 
-fn model(setup: &ProjectSandbox) -> Result<Model, BenchError> {
-    let standing = setup.standing();
+fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
+    let standing = setup.sandbox().standing();
     Ok(Model::new(Start {
         history: Vec::new(),
         project: standing.project.clone(),

@@ -7,7 +7,7 @@ use model::replay::{ReplayServer, Script, sse};
 use nix::sys::resource::UsageWho;
 
 use super::stats::{BenchReport, Measurement, cpu_time, interleaved, timed};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 const RUNS: usize = 20;
 const STEPS: usize = 200;
@@ -15,7 +15,7 @@ const TOKENS: u32 = 20_000;
 const FAST_TOKENS: usize = 10_000;
 
 /// Process start → first model request, whole.
-pub(super) fn first_request(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
         let server = ReplayServer::start(Script::new().reply(last_words()))?;
@@ -34,7 +34,7 @@ pub(super) fn first_request(setup: &ProjectSandbox) -> Result<BenchReport, Bench
 }
 
 /// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
-pub(super) fn step_gap(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(
         (0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()),
     )?;
@@ -58,7 +58,7 @@ pub(super) fn step_gap(setup: &ProjectSandbox) -> Result<BenchReport, BenchError
 }
 
 /// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
-pub(super) fn streamed_token(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn streamed_token(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(TOKENS as usize);
     let mut samples = Vec::new();
     for _ in 0..10 {
@@ -76,7 +76,7 @@ pub(super) fn streamed_token(setup: &ProjectSandbox) -> Result<BenchReport, Benc
 }
 
 /// A reply of 10,000 tokens that comes as fast as it is taken, whole: from the start of the process to its end.
-pub(super) fn fast_stream(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn fast_stream(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(FAST_TOKENS);
     let once = |reply: &str| {
         let server = ReplayServer::start(Script::new().reply(reply.to_owned()))?;
@@ -100,7 +100,7 @@ fn words(count: usize) -> String {
     sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
 
-fn cpu(setup: &ProjectSandbox, reply: String) -> Result<Duration, BenchError> {
+fn cpu(setup: &BenchSetup, reply: String) -> Result<Duration, BenchError> {
     let server = ReplayServer::start(Script::new().reply(reply))?;
     let before = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
     exec(setup, &server)?;
@@ -117,21 +117,21 @@ pub(super) fn command(step: usize) -> String {
 }
 
 /// `bailiwick exec` with a model that the server plays.
-pub(super) fn command_line(setup: &ProjectSandbox, server: &ReplayServer) -> Result<Command, BenchError> {
-    let mut command = Command::new(std::env::current_exe()?);
+pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Result<Command, BenchError> {
+    let mut command = Command::new(setup.program());
     command
         .args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "-C"])
-        .arg(setup.policy.project.as_path())
+        .arg(setup.sandbox().policy.project.as_path())
         .arg("measure")
         .env("ANTHROPIC_API_KEY", "bench")
-        .env("BAILIWICK_HOME", setup.temp.path().join("home"))
+        .env("BAILIWICK_HOME", setup.sandbox().temp.path().join("home"))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     Ok(command)
 }
 
 /// Runs `bailiwick exec` to its end.
-pub(super) fn exec(setup: &ProjectSandbox, server: &ReplayServer) -> Result<(), BenchError> {
+pub(super) fn exec(setup: &BenchSetup, server: &ReplayServer) -> Result<(), BenchError> {
     finish(command_line(setup, server)?)
 }
 

@@ -7,16 +7,15 @@ use ipc::confinement::TierChoice;
 
 use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, ProjectSandbox, memory};
+use super::{BenchError, BenchSetup, memory};
 
-/// How many workers.
 const FLEET: usize = 200;
 
-/// The same as for a single idle worker.
+/// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
 const REST: Duration = Duration::from_millis(600);
 
 /// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
-pub(super) fn fleet(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn fleet(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let began = Instant::now();

@@ -4,22 +4,21 @@ use std::time::Instant;
 
 use ipc::id::AgentId;
 use protocol::event::{EventKind, ObservedBy};
+use supervisor::journal::session::{SessionLog, load};
 
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, ProjectSandbox};
-use crate::journal::session::{SessionLog, load};
+use super::{BenchError, BenchSetup};
 
-/// How many lines.
 const LINES: usize = 100_000;
 
 /// The bytes that a tool told, in each.
 const CONTENT: usize = 200;
 
-/// How often it is read.
+/// Times that it is read.
 const ROUNDS: usize = 10;
 
 /// An append, and the load of a log of 100,000 lines with its chain verified.
-pub(super) fn session_log(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn session_log(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &"bench".into())?;
     let agent = AgentId::root();

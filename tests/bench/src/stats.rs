@@ -12,11 +12,8 @@ use super::BenchError;
 /// One measurement with its floors.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct BenchReport {
-    /// What was measured.
     pub rows: Vec<Measurement>,
-    /// How it compares.
     pub ratios: Vec<Ratio>,
-    /// What a reader has to know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -24,7 +21,6 @@ pub(crate) struct BenchReport {
 /// The samples of one subject.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measurement {
-    /// What was measured.
     pub subject: &'static str,
     /// Of how many samples.
     pub samples: usize,
@@ -39,11 +35,10 @@ pub(crate) struct Measurement {
 /// A figure with its target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Ratio {
-    /// What it compares.
     pub what: String,
     /// The figure.
     pub value: f64,
-    /// What it should not exceed.
+    /// The most that it should be.
     pub target: f64,
 }
 
@@ -73,7 +68,7 @@ impl BenchReport {
         }
     }
 
-    /// The same between their medians.
+    /// Adds a target that is a factor between the medians of two rows.
     pub(crate) fn factor_of_medians(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}, medians", ours.subject, floor.subject);
@@ -99,7 +94,7 @@ pub(super) fn interleaved(
     rested(rounds, Duration::ZERO, subjects)
 }
 
-/// The same with a rest before each, in which what the one before left behind comes to its end.
+/// Runs them with a rest before each, in which the remains of the subject before come to their end.
 pub(super) fn rested(
     rounds: usize,
     rest: Duration,

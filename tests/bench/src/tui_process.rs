@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use model::replay::{ReplayServer, Script, sse};
 use nix::pty::{OpenptyResult, Winsize, openpty};
+use supervisor::front::terminal_ui::END;
 
 use super::stats::{BenchReport, Measurement};
 use super::tui::{LINE, LINES};
-use super::{BenchError, ProjectSandbox, memory};
-use crate::front::terminal_ui::END;
+use super::{BenchError, BenchSetup, memory};
 
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// How long nothing happens, after as long for what has begun to end.
+/// Time in which nothing happens, after the same time in which everything that has begun can end.
 const REST: Duration = Duration::from_secs(3);
 
 /// Process start → the first frame is on the terminal, whole.
-pub(super) fn first_frame(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn first_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(Script::new())?;
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
@@ -41,8 +41,8 @@ pub(super) fn first_frame(setup: &ProjectSandbox) -> Result<BenchReport, BenchEr
     Ok(report)
 }
 
-/// What the UI does when nothing happens, and what a reply of 100,000 lines leaves in its memory.
-pub(super) fn idle(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+/// Wake-ups of the UI when nothing happens, and its memory after a reply of 100,000 lines.
+pub(super) fn idle(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let words = format!("{}\n", LINE.replace(' ', "_")).repeat(LINES) + "the_end";
     let reply = sse::message(&[sse::Block::text(words)], "end_turn", sse::Usage::default());
     let server = ReplayServer::start(Script::new().reply(reply))?;
@@ -77,15 +77,15 @@ struct BenchUi {
 }
 
 impl BenchUi {
-    fn start(setup: &ProjectSandbox, server: &ReplayServer) -> Result<Self, BenchError> {
+    fn start(setup: &BenchSetup, server: &ReplayServer) -> Result<Self, BenchError> {
         let OpenptyResult { master, slave } = openpty(&SIZE, None)?;
         let stream = || slave.try_clone().map(Stdio::from);
-        let child = Command::new(std::env::current_exe()?)
+        let child = Command::new(setup.program())
             .args(["--base-url", &server.base_url(), "-C"])
-            .arg(setup.policy.project.as_path())
+            .arg(setup.sandbox().policy.project.as_path())
             .env("ANTHROPIC_API_KEY", "bench")
             .env("TERM", "xterm-256color")
-            .env("BAILIWICK_HOME", setup.temp.path().join("home"))
+            .env("BAILIWICK_HOME", setup.sandbox().temp.path().join("home"))
             .stdin(stream()?)
             .stdout(stream()?)
             .stderr(stream()?)
@@ -105,12 +105,12 @@ impl BenchUi {
                 self.seen.clear();
                 return Ok(());
             }
-            // What is wanted may be cut by what was read.
+            // The end of a read may cut the wanted bytes.
             self.seen.drain(..self.seen.len().saturating_sub(wanted.len()));
         }
     }
 
-    /// How often its threads were woken while nothing happened: voluntary context switches, `proc_pid_status(5)`.
+    /// Wake-ups of its threads while nothing happened: voluntary context switches, `proc_pid_status(5)`.
     fn wake_ups_at_rest(&self) -> Result<f64, BenchError> {
         thread::sleep(REST);
         let before = self.switches()?;

@@ -1,20 +1,20 @@
-//! How the programs that are measured were linked: a static one starts without a loader.
+//! Linkage of the programs that are measured: a static one starts without a loader.
 
 use std::fs;
 use std::path::Path;
 
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 /// `PT_INTERP` of `elf(5)`: the program header that names the loader.
 const INTERPRETER: u32 = 3;
 
 /// A sentence about both programs of ours that a start executes.
-pub(super) fn note(setup: &ProjectSandbox) -> Result<String, BenchError> {
+pub(super) fn note(setup: &BenchSetup) -> Result<String, BenchError> {
     let linked = |program: &Path| {
         let loaded = has_interpreter(&fs::read(program)?).ok_or("no ELF file of 64 bits")?;
         Ok::<_, BenchError>(if loaded { "dynamic" } else { "static" })
     };
-    let programs = &setup.programs;
+    let programs = &setup.sandbox().programs;
     Ok(format!(
         "sandbox-exec is {}, the worker {}",
         linked(&programs.sandbox_exec)?,
@@ -22,7 +22,7 @@ pub(super) fn note(setup: &ProjectSandbox) -> Result<String, BenchError> {
     ))
 }
 
-/// Whether an ELF file of this machine's byte order names a loader; nothing where it is none.
+/// True if an ELF file of this machine's byte order names a loader; none for other files.
 fn has_interpreter(file: &[u8]) -> Option<bool> {
     if !file.starts_with(b"\x7fELF\x02") {
         return None;

@@ -9,15 +9,15 @@ use ipc::id::{AgentId, ConversationId, EventId};
 use protocol::event::{AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 use serde_json::json;
 use serde_json::value::RawValue;
+use supervisor::engine::driver::Rewinder;
+use supervisor::engine::opening::observer;
+use supervisor::journal::checkpoints::At;
+use supervisor::journal::session::SessionLog;
+use supervisor::journal::sessions::Index;
 
 use super::large_log::event_kind;
 use super::stats::{BenchReport, Measurement, timed};
-use super::{BenchError, ProjectSandbox};
-use crate::engine::driver::Rewinder;
-use crate::engine::opening::observer;
-use crate::journal::checkpoints::At;
-use crate::journal::session::SessionLog;
-use crate::journal::sessions::Index;
+use super::{BenchError, BenchSetup};
 
 /// The bytes of a message, and the number of messages and of replies: 10 MB.
 const MESSAGE: usize = 5000;
@@ -33,7 +33,7 @@ const PER_DIRECTORY: usize = 200;
 const ROUNDS: usize = 10;
 
 /// The log of a session that goes on: read, verified, and its conversation put in order.
-pub(super) fn resume(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let path = long_session(state.path())?;
     let mut taken = Vec::with_capacity(ROUNDS);
@@ -77,7 +77,7 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
 }
 
 /// The list of 10,000 sessions, by the index and without one.
-pub(super) fn listed(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn listed(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let started = json!({
@@ -105,8 +105,8 @@ pub(super) fn listed(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
 }
 
 /// The look at a project of 20,000 files between two turns, of which one changed.
-pub(super) fn looks(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
-    let files = setup.policy.project.as_path().join("many-files");
+pub(super) fn looks(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    let files = setup.sandbox().policy.project.as_path().join("many-files");
     let taken = look_at(setup, &files);
     // Other measurements have the same project.
     fs::remove_dir_all(&files)?;
@@ -123,7 +123,7 @@ pub(super) fn looks(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-fn look_at(setup: &ProjectSandbox, files: &Path) -> Result<(Duration, Vec<Duration>), BenchError> {
+fn look_at(setup: &BenchSetup, files: &Path) -> Result<(Duration, Vec<Duration>), BenchError> {
     for number in 0..FILES {
         let directory = files.join((number / PER_DIRECTORY).to_string());
         fs::create_dir_all(&directory)?;
@@ -131,9 +131,9 @@ fn look_at(setup: &ProjectSandbox, files: &Path) -> Result<(Duration, Vec<Durati
     }
     let (runtime, state) =
         (tokio::runtime::Builder::new_current_thread().enable_all().build()?, tempfile::tempdir()?);
-    let temp = setup.another_temp()?;
-    let boundary = setup.boundary(None);
-    let observer = observer(setup, &boundary, &temp);
+    let sandbox = setup.sandbox();
+    // No agent has the private temp here: the observer takes it.
+    let observer = observer(sandbox, &sandbox.boundary(None), &sandbox.temp);
     let rewinder = Rewinder::new(observer, state.path().to_owned(), ConversationId::from("bench"));
     let mut number = 0;
     let mut look = || {

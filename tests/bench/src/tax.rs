@@ -1,4 +1,4 @@
-//! What confinement costs a command while it runs: a build and a walk, beside the same ones unconfined.
+//! Cost of confinement for a command while it runs: a build and a walk, beside the same ones unconfined.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use ipc::tool::{Access, ToolCall};
 
 use super::calls::{Warm, command};
 use super::stats::{BenchReport, BenchSubject, interleaved, timed};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 const BUILDS: usize = 20;
 const WALKS: usize = 40;
@@ -22,9 +22,9 @@ const IN_ONE: usize = 50;
 const MODULES: usize = 60;
 
 /// `cargo check` of a small crate that changed, and `git status` of 20,000 files.
-pub(super) fn tax(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn tax(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut report = BenchReport::default();
-    let project = setup.policy.project.as_path();
+    let project = setup.sandbox().policy.project.as_path();
     if let Err(why) = small_crate(&project.join("crate")) {
         report.notes.push(format!("no cargo check: {why}"));
     } else {
@@ -45,7 +45,7 @@ const NAMES: [[&str; 3]; 2] = [
 ];
 
 fn measure(
-    setup: &ProjectSandbox,
+    setup: &BenchSetup,
     report: &mut BenchReport,
     rounds: usize,
     text: &str,
@@ -55,7 +55,7 @@ fn measure(
     let call: ToolCall = command(text, Access::Standing);
     let mut floor = Warm::start(setup, TierChoice::Floor)?;
     let mut full = Warm::start(setup, TierChoice::Full)?;
-    let project = setup.policy.project.as_path();
+    let project = setup.sandbox().policy.project.as_path();
     let mut subjects: Vec<BenchSubject<'_>> = vec![
         (names[0], Box::new(|| bare(project, text))),
         (names[1], Box::new(|| floor.call(&call))),

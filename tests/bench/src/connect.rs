@@ -1,6 +1,6 @@
-//! What the mediation of sockets costs: connections to a server inside, beside the same ones unconfined.
+//! Cost of the mediation of sockets: connections to a server inside, beside the same ones unconfined.
 //!
-//! The same program measures itself in both places: `bailiwick bench connect --inside` prints what it took.
+//! This program measures itself in both places: `bailiwick-bench connect --inside` prints its samples.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::UsageWho;
 
 use super::stats::{BenchReport, Measurement, cpu_time, timed};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
-/// How many connections of a kind a process makes.
+/// Connections of each kind that a process makes.
 const ROUNDS: usize = 2000;
 
-/// How many times the places take turns.
+/// Turns of each place.
 const TURNS: usize = 5;
 
-/// How much goes over one connection, how much of it at once, and how often a process measures it.
+/// Bytes that go over one connection, bytes of one write, and the connections that a process measures.
 const STREAM: usize = 256 << 20;
 const PIECE: usize = 64 << 10;
 const STREAMS: usize = 6;
 
-/// What is measured in each of [`PLACES`].
+/// Measurements in each of [`PLACES`].
 const MEASURED: [[&str; 3]; 6] = [
     [
         "connect to a unix socket, unconfined",
@@ -46,11 +46,11 @@ const MEASURED: [[&str; 3]; 6] = [
     ],
 ];
 
-/// Where it does: unconfined first.
+/// Places in which a process measures itself: unconfined first.
 const PLACES: [&str; 3] = ["unconfined", "full", "floor"];
 
-/// What each takes at most: beyond unconfined, in microseconds, or as a factor of it. How soon two threads pass a stream on depends on
-/// where they happen to run, so that the best of one place say nothing about the other.
+/// Most that each takes: beyond unconfined, in microseconds, or as a factor of it. Two threads pass a stream on as fast as the cores
+/// on which they happen to run allow, so that the best of one place say nothing about the other.
 const TARGETS: [Target; 6] = [
     Target::Beyond(40.0),
     Target::None,
@@ -66,12 +66,12 @@ enum Target {
     None,
 }
 
-/// What a process measures of itself, in the order of [`MEASURED`], in microseconds.
+/// A process's samples of itself, in the order of [`MEASURED`], in microseconds.
 type Samples = [Vec<f64>; 6];
 
 /// connect(2) to a unix socket and to loopback, accept(2) of what waits there, and an established connection, unconfined and in
 /// each tier.
-pub(super) fn connect(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn connect(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples: [Samples; 3] = Default::default();
     for _ in 0..TURNS {
         for (place, samples) in PLACES.into_iter().zip(&mut samples) {
@@ -101,21 +101,24 @@ pub(super) fn connect(setup: &ProjectSandbox) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-const INSIDE: [&str; 3] = ["bench", "connect", "--inside"];
+const INSIDE: [&str; 2] = ["connect", "--inside"];
 
 /// This program, measuring itself in a place.
-fn process(setup: &ProjectSandbox, place: &str) -> Result<Command, BenchError> {
+fn process(setup: &BenchSetup, place: &str) -> Result<Command, BenchError> {
     let me = std::env::current_exe()?;
-    let project = setup.policy.project.as_path();
-    let mut command = Command::new(&me);
-    if place != PLACES[0] {
-        command.args(["sandbox", "--tier", place, "-C"]).arg(project).arg("--").arg(&me);
+    let project = setup.sandbox().policy.project.as_path();
+    let mut command;
+    if place == PLACES[0] {
+        command = Command::new(me);
+    } else {
+        command = Command::new(setup.program());
+        command.args(["sandbox", "--tier", place, "-C"]).arg(project).arg("--").arg(me);
     }
     command.current_dir(project).args(INSIDE);
     Ok(command)
 }
 
-/// What a measuring process prints.
+/// Output of a measuring process.
 fn measured(command: &mut Command) -> Result<Samples, BenchError> {
     let output = command.stdin(Stdio::null()).output()?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -125,8 +128,6 @@ fn measured(command: &mut Command) -> Result<Samples, BenchError> {
 
 /// Measures connections in this very process and prints [`Samples`].
 pub(crate) fn inside() -> Result<(), BenchError> {
-    // This program hides itself from others, and the broker connects nobody whose memory it cannot read.
-    nix::sys::prctl::set_dumpable(true)?;
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("s");
     let unix = UnixListener::bind(&path)?;
@@ -162,7 +163,7 @@ fn times<C: Write, S: Read>(
     Ok(samples)
 }
 
-/// What an act gives, and how long it took.
+/// Result of an act, and its duration.
 fn timed_with<T>(act: impl FnOnce() -> std::io::Result<T>) -> Result<(T, Duration), BenchError> {
     let began = Instant::now();
     let given = act()?;

@@ -1,7 +1,27 @@
-//! Our measurements beside their floors: interleaved in one run, given as ratios, each with its target.
+//! # NAME
+//!
+//! bailiwick-bench — measures bailiwick beside its floors
+//!
+//! # SYNOPSIS
+//!
+//! ```text
+//! bailiwick-bench [NAME] [--json] [--program PATH]
+//! ```
+//!
+//! # DESCRIPTION
+//!
+//! Measurements and their floors are interleaved in one run and given as ratios, each with its target. The program under
+//! measurement is the `bailiwick` beside this one or that of `--program`, with the worker and the sandbox-exec beside it;
+//! parts of the supervisor are measured as the library that this program links.
 //!
 //! Times are wall-clock microseconds unless a row says otherwise. The machine is never quiet, so a row gives the tenth
 //! percentile (what it costs when nothing is in the way) and the median.
+//!
+//! # EXIT STATUS
+//!
+//! 0 the measurements are done · 1 a measurement failed · 2 usage.
+
+#![forbid(unsafe_code)]
 
 mod agents;
 mod approval;
@@ -17,6 +37,7 @@ mod requests;
 mod respawn;
 mod session_log;
 mod sessions;
+mod setup;
 mod stats;
 mod tax;
 mod transcript;
@@ -24,17 +45,37 @@ mod tui;
 mod tui_process;
 
 use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use serde::Serialize;
 
-use crate::engine::place::ProjectSandbox;
-pub(crate) use connect::inside as connect_inside;
-pub(crate) use stats::BenchReport;
+use setup::BenchSetup;
+use stats::BenchReport;
 
-/// Why a measurement could not be made.
+/// Reason for which a measurement could not be made.
 pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
-type Measure = fn(&ProjectSandbox) -> Result<BenchReport, BenchError>;
+type Measure = fn(&BenchSetup) -> Result<BenchReport, BenchError>;
+
+/// Measures bailiwick beside its floors, in one run
+#[derive(Debug, Parser)]
+#[command(name = "bailiwick-bench")]
+struct Cli {
+    /// Only the measurements whose name contains this
+    name: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+    /// The program to measure [default: the `bailiwick` beside this program]
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Measures connections in this process: `connect` executes it confined and unconfined
+    #[arg(long, hide = true)]
+    inside: bool,
+}
 
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
@@ -69,28 +110,44 @@ const ALL: &[(&str, Measure)] = &[
     ("idle-tui", tui_process::idle),
 ];
 
-/// Whether any measurement's name contains `filter`.
-pub(crate) fn is_known(filter: Option<&str>) -> bool {
-    ALL.iter().any(|(name, _)| filter.is_none_or(|filter| name.contains(filter)))
-}
-
-/// Runs the measurements whose name contains `filter`, and prints each as it is done.
-pub(crate) fn run(setup: &ProjectSandbox, filter: Option<&str>, json: bool) -> Result<(), BenchError> {
-    let chosen: Vec<_> =
-        ALL.iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let chosen = chosen(cli.name.as_deref());
     if chosen.is_empty() {
         let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no measurement of that name; there are: {}", names.join(", ")).into());
+        let text = format!("no measurement of that name; there are: {}", names.join(", "));
+        Cli::command().error(ErrorKind::InvalidValue, text).exit();
     }
+    let done = if cli.inside { connect::inside() } else { run(&chosen, &cli) };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody reads a standard error that is gone.
+            let _ = writeln!(std::io::stderr(), "bailiwick-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The measurements whose name contains `filter`.
+fn chosen(filter: Option<&str>) -> Vec<(&'static str, Measure)> {
+    ALL.iter().copied().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect()
+}
+
+/// Runs measurements and prints each when it is done.
+fn run(chosen: &[(&'static str, Measure)], cli: &Cli) -> Result<(), BenchError> {
+    // Workers cost as much as those of a supervisor, which hides itself.
+    supervisor::command::app::harden().map_err(|_| "cannot measure as a supervisor does")?;
+    let setup = BenchSetup::new(cli.program.as_deref())?;
     let mut reports = Vec::new();
     for (name, measure) in chosen {
-        let report = Named { name, report: measure(setup).map_err(|error| format!("{name}: {error}"))? };
-        if !json {
+        let report = Named { name, report: measure(&setup).map_err(|error| format!("{name}: {error}"))? };
+        if !cli.json {
             print(&report)?;
         }
         reports.push(report);
     }
-    if json {
+    if cli.json {
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&reports)?)?;
     }
     Ok(())

@@ -7,10 +7,10 @@ use agent::core::standing;
 use ipc::id::{AgentId, ConversationId};
 use protocol::event::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 use serde_json::{Value, json};
+use supervisor::journal::session::SessionLog;
 
 use super::stats::{BenchReport, Measurement, timed};
-use super::{BenchError, ProjectSandbox};
-use crate::journal::session::SessionLog;
+use super::{BenchError, BenchSetup};
 
 /// The size of the log in MiB: large enough that it is kept in part.
 const MIB: u64 = 64;
@@ -26,7 +26,7 @@ const STEPS: u64 = 8;
 const RESULT: usize = 6000;
 
 /// Opens a large log to go on.
-pub(super) fn resume(_: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
     let state = tempfile::tempdir()?;
     let path = written(state.path(), mib << 20)?;

@@ -14,14 +14,14 @@ use tokio::sync::mpsc::Receiver;
 
 use super::processes::Site;
 use super::stats::{BenchReport, BenchSubject, interleaved, timed};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 2000;
 const COMMAND_ROUNDS: usize = 200;
 
 /// `read_file` of 4 KiB, beside a round trip of 200 bytes over two raw pipes to another process.
-pub(super) fn read_file(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
-    let file = setup.policy.project.as_path().join("four-kib");
+pub(super) fn read_file(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    let file = setup.sandbox().policy.project.as_path().join("four-kib");
     std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
     let call = ToolCall::ReadFile(ReadFile {
         path: file.as_os_str().into(),
@@ -56,7 +56,7 @@ pub(super) fn read_file(setup: &ProjectSandbox) -> Result<BenchReport, BenchErro
 }
 
 /// `shell_exec true` where the standing rights suffice, beside a bare `bash -c true`.
-pub(super) fn shell_exec(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn shell_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (standing, read) = (command("true", Access::Standing), command("true", Access::Read));
     let mut warm = Warm::start(setup, TierChoice::Full)?;
     let mut warm_too = Warm::start(setup, TierChoice::Full)?;
@@ -98,7 +98,7 @@ pub(super) struct Warm<'a> {
 }
 
 impl<'a> Warm<'a> {
-    pub(super) fn start(setup: &'a ProjectSandbox, tier: TierChoice) -> Result<Self, BenchError> {
+    pub(super) fn start(setup: &'a BenchSetup, tier: TierChoice) -> Result<Self, BenchError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let site = Site::new(setup, tier)?;
         let (worker, events) = runtime.block_on(site.start())?;

@@ -1,4 +1,4 @@
-//! What an idle worker keeps in memory.
+//! Memory of an idle worker.
 
 use std::fs;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use ipc::confinement::TierChoice;
 
 use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, ProjectSandbox};
+use super::{BenchError, BenchSetup};
 
 /// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
 const REST: Duration = Duration::from_millis(400);
 
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
-pub(super) fn idle_worker(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn idle_worker(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
     let (mut workers, mut brokers) = (Vec::new(), Vec::new());
@@ -46,7 +46,7 @@ pub(super) fn parent(pid: u32) -> Result<u32, BenchError> {
     Ok(value.ok_or("no PPid in status")?.trim().parse()?)
 }
 
-/// The same of a worker and the processes of ours above it, below their supervisor: its broker, and in the full tier the one outside.
+/// `Pss` of a worker and the processes of ours above it, below their supervisor: its broker, and in the full tier the one outside.
 pub(super) fn family(worker: u32, supervisor: u32) -> Result<f64, BenchError> {
     let mut pid = worker;
     let mut sum = 0.0;

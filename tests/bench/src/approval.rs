@@ -11,14 +11,14 @@ use ipc::rights::Grant;
 use ipc::tool::Access;
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, ObservedBy};
+use supervisor::engine::driver::{Journal, OneShot, Processes, Unlogged};
+use supervisor::journal::session::SessionLog;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use super::processes::{REST, Site};
 use super::stats::{BenchReport, BenchSubject, rested};
-use super::{BenchError, ProjectSandbox};
-use crate::engine::driver::{Journal, OneShot, Processes, Unlogged};
-use crate::journal::session::SessionLog;
+use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 100;
 
@@ -27,13 +27,13 @@ const CLOCK: &str = "echo $EPOCHREALTIME";
 
 /// From an answer until the command's shell runs, in both tiers: a worker is born for it, verified and logged, and the log is
 /// on the disk before the effect is sent.
-pub(super) fn approved_command(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let log = std::cell::RefCell::new(&mut log);
     let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
-    // Who asks has a worker.
+    // The agent that asks has a worker.
     let standing =
         runtime.block_on(async { Ok::<_, BenchError>([floor.start().await?, full.start().await?]) })?;
     let run = |site| approved(setup, &runtime, site, &mut log.borrow_mut());
@@ -53,13 +53,13 @@ pub(super) fn approved_command(setup: &ProjectSandbox) -> Result<BenchReport, Be
 }
 
 fn approved(
-    setup: &ProjectSandbox,
+    setup: &BenchSetup,
     runtime: &Runtime,
     site: &Site<'_>,
     log: &mut SessionLog,
 ) -> Result<Duration, BenchError> {
-    let project = &setup.policy.project;
-    let standing = setup.confinement(setup.policy.standing_in(ApprovalMode::Ask));
+    let project = &setup.sandbox().policy.project;
+    let standing = setup.sandbox().confinement(setup.sandbox().policy.standing_in(ApprovalMode::Ask));
     let grant = Grant { write: vec![project.clone()], ..Grant::default() };
     let effect = Effect::Exec(Exec {
         argv: ["bash", "-c", CLOCK].map(WirePath::from).into(),
@@ -73,7 +73,7 @@ fn approved(
         agent: AgentId::root(),
         generation: Generation(1),
         standing: Confinement { tier: site.tier, ..standing },
-        watch: setup.watch.clone(),
+        watch: setup.sandbox().watch.clone(),
         asked: grant.clone(),
         granted: grant,
         call: CallId(1),
@@ -84,7 +84,7 @@ fn approved(
     let (_never, cancelled) = oneshot::channel();
     let processes = Processes {
         spawner: site.spawner.clone(),
-        programs: setup.programs.clone(),
+        programs: setup.sandbox().programs.clone(),
         leftovers: None,
         places: None,
     };

@@ -11,7 +11,7 @@ use model::replay::{ReplayServer, Script, sse};
 
 use super::stats::{BenchReport, Measurement};
 use super::transcript::{BYTES_SAID, BenchProcess, print};
-use super::{BenchError, ProjectSandbox, memory, requests};
+use super::{BenchError, BenchSetup, memory, requests};
 
 /// Sub-agents of one turn.
 const MANY: usize = 200;
@@ -31,7 +31,7 @@ const REST: Duration = Duration::from_millis(600);
 const TASK: &str = "sub-task ";
 
 /// 200 sub-agents, started in one turn and at work at the same time, with two replies each.
-pub(super) fn many(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = model(MANY, 1, requests::command, || Reply::sse(requests::last_words()))?;
     let began = Instant::now();
     requests::finish(command_line(setup, &server, MANY)?)?;
@@ -50,7 +50,7 @@ pub(super) fn many(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
 }
 
 /// Answer → next request of one sub-agent, alone and beside seven others.
-pub(super) fn steps(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn steps(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let rows = vec![
         Measurement::of_times("answer → next request, one sub-agent", &gaps(setup, 1)?),
         Measurement::of_times("the same, eight at work", &gaps(setup, TOGETHER)?),
@@ -61,7 +61,7 @@ pub(super) fn steps(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-fn gaps(setup: &ProjectSandbox, agents: usize) -> Result<Vec<Duration>, BenchError> {
+fn gaps(setup: &BenchSetup, agents: usize) -> Result<Vec<Duration>, BenchError> {
     let server = model(agents, STEPS, requests::command, || Reply::sse(requests::last_words()))?;
     requests::finish(command_line(setup, &server, agents)?)?;
     let mut received = vec![Vec::new(); agents];
@@ -79,7 +79,7 @@ fn gaps(setup: &ProjectSandbox, agents: usize) -> Result<Vec<Duration>, BenchErr
 }
 
 /// The memory that a sub-agent with 50,000 tokens of context takes in the supervisor, in its worker and in the brokers of that.
-pub(super) fn remembering(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn remembering(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (one, _) = settled(setup, 1)?;
     let (all, families) = settled(setup, REMEMBERING)?;
     let more = u32::try_from(REMEMBERING - 1)?;
@@ -95,7 +95,7 @@ pub(super) fn remembering(setup: &ProjectSandbox) -> Result<BenchReport, BenchEr
 }
 
 /// The supervisor's resident MiB while so many sub-agents wait for their next replies, and the PSS of their workers in KiB.
-fn settled(setup: &ProjectSandbox, agents: usize) -> Result<(f64, Vec<f64>), BenchError> {
+fn settled(setup: &BenchSetup, agents: usize) -> Result<(f64, Vec<f64>), BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let step = move |step| print(step, BYTES_SAID, Some(&words));
     let silence = || Reply::sse(sse::event("ping", &serde_json::json!({}))).then_silence();
@@ -172,15 +172,15 @@ fn delegation(agents: usize) -> String {
 }
 
 /// `bailiwick exec` under settings that let so many sub-agents work at the same time.
-fn command_line(setup: &ProjectSandbox, server: &ReplayServer, agents: usize) -> Result<Command, BenchError> {
+fn command_line(setup: &BenchSetup, server: &ReplayServer, agents: usize) -> Result<Command, BenchError> {
     let mut command = requests::command_line(setup, server)?;
     command.env("BAILIWICK_HOME", settings(setup, agents)?);
     Ok(command)
 }
 
 /// A home of our own with these settings.
-fn settings(setup: &ProjectSandbox, agents: usize) -> Result<PathBuf, BenchError> {
-    let home = setup.temp.path().join(format!("home-of-{agents}"));
+fn settings(setup: &BenchSetup, agents: usize) -> Result<PathBuf, BenchError> {
+    let home = setup.sandbox().temp.path().join(format!("home-of-{agents}"));
     let directory = home.join("config");
     DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
     let file = directory.join("config.toml");

@@ -11,9 +11,10 @@ use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
 use ipc::message::{Hello, ToSupervisor, ToWorker};
 use ipc::pipe::{FrameReader, Outgoing};
+use supervisor::engine::place::ProjectSandbox;
 
 use super::stats::{BenchReport, interleaved, rested, timed};
-use super::{BenchError, ProjectSandbox, linking};
+use super::{BenchError, BenchSetup, linking};
 
 const ROUNDS: usize = 200;
 
@@ -22,8 +23,8 @@ const ROUNDS: usize = 200;
 pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
-pub(super) fn sandbox_exec(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
-    let ours = setup.programs.sandbox_exec.as_os_str();
+pub(super) fn sandbox_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    let ours = setup.sandbox().programs.sandbox_exec.as_os_str();
     let bwrap = bubblewrap();
     let tier = |tier| ["--tier", tier, "--", "/bin/true"].map(OsStr::new);
     let mut subjects: Vec<super::stats::BenchSubject<'_>> = vec![
@@ -48,9 +49,9 @@ pub(super) fn sandbox_exec(setup: &ProjectSandbox) -> Result<BenchReport, BenchE
 
 /// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
 /// waits, and in bubblewrap.
-pub(super) fn worker_ready(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn worker_ready(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let program = setup.programs.worker.as_os_str();
+    let program = setup.sandbox().programs.worker.as_os_str();
     let bwrap = bubblewrap();
     let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
     let first = |tier| runtime.block_on(Site::new(setup, tier)?.confined());
@@ -108,29 +109,30 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
         .then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
 }
 
-/// Where workers of one tier start: a session of its own.
+/// A session of its own, in which workers of one tier start.
 pub(super) struct Site<'a> {
-    setup: &'a ProjectSandbox,
+    sandbox: &'a ProjectSandbox,
     pub(super) spawner: Spawner,
     pub(super) tier: TierChoice,
 }
 
 impl<'a> Site<'a> {
     /// One in which nothing has been started yet.
-    pub(super) fn new(setup: &'a ProjectSandbox, tier: TierChoice) -> Result<Self, BenchError> {
-        let followed = HiddenInodes::of(&setup.policy.standing(), Some(&setup.policy.temp))?;
-        let spawner = Spawner::start(setup.programs.sandbox_exec.clone(), followed)?;
-        Ok(Self { setup, spawner, tier })
+    pub(super) fn new(setup: &'a BenchSetup, tier: TierChoice) -> Result<Self, BenchError> {
+        let sandbox = setup.sandbox();
+        let followed = HiddenInodes::of(&sandbox.policy.standing(), Some(&sandbox.policy.temp))?;
+        let spawner = Spawner::start(sandbox.programs.sandbox_exec.clone(), followed)?;
+        Ok(Self { sandbox, spawner, tier })
     }
 
     /// Starts a confined worker with the setup's standing rights.
     pub(super) async fn start(&self) -> Result<Started, BenchError> {
-        let Self { setup, spawner, tier } = self;
+        let Self { sandbox, spawner, tier } = self;
         let spec = WorkerSpec {
             agent: AgentId::root(),
             generation: Generation(1),
-            confinement: Confinement { tier: *tier, ..setup.confinement(setup.policy.standing()) },
-            program: setup.programs.worker.clone(),
+            confinement: Confinement { tier: *tier, ..sandbox.confinement(sandbox.policy.standing()) },
+            program: sandbox.programs.worker.clone(),
             leftovers: None,
         };
         Ok(Worker::start(spawner, spec).await?)
@@ -172,7 +174,7 @@ pub(super) struct Bare {
 
 impl Bare {
     /// Starts it by a command line, greets it and waits for its answer.
-    pub(super) fn start(setup: &ProjectSandbox, command: &[&OsStr]) -> Result<Self, BenchError> {
+    pub(super) fn start(setup: &BenchSetup, command: &[&OsStr]) -> Result<Self, BenchError> {
         let began = Instant::now();
         let [program, arguments @ ..] = command else { return Err("no program".into()) };
         let mut child = Command::new(program)
@@ -186,7 +188,7 @@ impl Bare {
         let (Some(reader), Some(writer)) = (reader, writer) else { return Err("no pipes".into()) };
         let mut incoming = FrameReader::new(reader, Generation(1));
         let mut outgoing = Outgoing::new(writer, Generation(1));
-        outgoing.send(&ToWorker::Hello(hello(setup)))?;
+        outgoing.send(&ToWorker::Hello(hello(setup.sandbox())))?;
         let first: Option<ToSupervisor> = incoming.receive()?;
         if !matches!(first, Some(ToSupervisor::Ready(_))) {
             return Err(io::Error::other("the worker did not become ready").into());
@@ -202,12 +204,12 @@ impl Bare {
     }
 }
 
-fn hello(setup: &ProjectSandbox) -> Hello {
+fn hello(sandbox: &ProjectSandbox) -> Hello {
     Hello {
         agent: AgentId::root(),
-        project: setup.policy.project.clone(),
-        temp: Some(setup.policy.temp.clone()),
-        rights: setup.policy.standing(),
+        project: sandbox.policy.project.clone(),
+        temp: Some(sandbox.policy.temp.clone()),
+        rights: sandbox.policy.standing(),
         tier: ipc::confinement::Tier::Floor,
         shell_init: None,
         leftovers: None,

@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 use model::replay::{ReplayServer, Reply, Script, sse};
 
 use super::stats::{BenchReport, Measurement};
-use super::{BenchError, ProjectSandbox, requests};
+use super::{BenchError, BenchSetup, requests};
 
 /// The turns of a long history, and of a short one.
 const LONG: usize = 200;
 const SHORT: usize = 20;
-/// How many steps at either place are looked at.
+/// Steps that are looked at in either place.
 const WINDOW: usize = 20;
 
 /// The turns of a transcript of 200,000 tokens of four bytes: half of them said by the model, half by a tool.
 const TURNS: usize = 100;
 pub(super) const BYTES_SAID: usize = 4000;
 
-/// How long the last request may take to come.
+/// Longest time until the last request comes.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Last byte of an answer → the next request, after 20 turns and after 200, each with a kilobyte of output.
-pub(super) fn history(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn history(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let steps = LONG + WINDOW / 2;
     let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
     let server = ReplayServer::start(script.reply(requests::last_words()))?;
@@ -45,7 +45,7 @@ pub(super) fn history(setup: &ProjectSandbox) -> Result<BenchReport, BenchError>
 }
 
 /// Resident memory of the supervisor with 200,000 tokens of transcript, while it waits for the next reply.
-pub(super) fn memory(setup: &ProjectSandbox) -> Result<BenchReport, BenchError> {
+pub(super) fn memory(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let script =
         (0..TURNS).fold(Script::new(), |script, step| script.reply(print(step, BYTES_SAID, Some(&words))));
@@ -80,7 +80,7 @@ pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
 pub(super) struct BenchProcess(Child);
 
 impl BenchProcess {
-    fn start(setup: &ProjectSandbox, server: &ReplayServer) -> Result<Self, BenchError> {
+    fn start(setup: &BenchSetup, server: &ReplayServer) -> Result<Self, BenchError> {
         Self::of(requests::command_line(setup, server)?)
     }
 

@@ -1,0 +1,42 @@
+//! A project of our own, for commands that need one and are about none.
+
+use std::error::Error;
+use std::path::Path;
+
+use boundary::monitor::TempError;
+use gate::modes::ApprovalMode;
+use tempfile::TempDir;
+
+use super::error::SetupError;
+use super::scope::Mode;
+use super::setup::ProjectSandbox;
+use super::wanted::{Caches, ConfinementOptions};
+use crate::process::directories::Directories;
+use crate::process::scratch::private_directory;
+
+/// An empty project, removed with this value.
+#[derive(Debug)]
+pub struct PrivateProject {
+    pub sandbox: ProjectSandbox,
+    _directory: TempDir,
+}
+
+impl PrivateProject {
+    pub(crate) fn new(wanted: ConfinementOptions) -> Result<Self, SetupError> {
+        let wanted = ConfinementOptions { caches: Caches::EndWithIt, ..wanted };
+        let directory = private_directory("bailiwick-");
+        let directory = directory.map_err(|error| TempError::of_parent(error.kind().into()))?;
+        // Its caches must not stay, and ours stays where it is: hiding one beside the project would take a rule for each of
+        // its neighbours in the system's temporary directory, which may be thousands.
+        let directories = Directories::of_process()?;
+        let sandbox =
+            ProjectSandbox::new(directories, directory.path(), Mode::fixed(ApprovalMode::Auto), &wanted)?;
+        Ok(Self { sandbox, _directory: directory })
+    }
+
+    /// Sets one up as `program` would, with the worker and the sandbox-exec that lie beside it.
+    pub fn beside(program: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let program = Some(program.to_owned());
+        Ok(Self::new(ConfinementOptions { program, ..ConfinementOptions::default() })?)
+    }
+}
