@@ -223,7 +223,7 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
         let run = machine.exec(&world, &server, &[]).expect(5);
         assert_eq!(server.connections(), 0, "no model is asked");
         insta::allow_duplicates! { insta::assert_snapshot!(run.stderr, @r"
-        bailiwick: cannot make a private temp directory: /tmp/bailiwick-0: Read-only file system (os error 30)
+        bailiwick: cannot make a private temp directory: /tmp/bailiwick-0: Read-only file system (os error 30) [no-sandbox]
           hint: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
         "); }
         assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");

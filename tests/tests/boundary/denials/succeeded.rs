@@ -112,7 +112,12 @@ fn sandbox_tells_of_a_refused_write_whatever_the_status() {
             assert!(done.stderr.contains(&said), "{user:?} {tier}: {}", done.stderr);
             assert_eq!(done.stderr.matches("blocked by").count(), 1, "{tier}: {}", done.stderr);
         }
-        for line in ["cat build.log >&2", "curl -s http://192.0.2.1 || true", "ls {o}/none; true"] {
+        let done =
+            Finished::of(world.sandbox(tier, &[], "bash").args(["-c", "curl -s http://192.0.2.1 || true"]));
+        let done = done.expect(0);
+        assert_eq!(done.stderr.matches("blocked by").count(), 1, "{user:?} {tier}: {}", done.stderr);
+        assert!(done.stderr.contains("--net on allows it"), "{user:?} {tier}: {}", done.stderr);
+        for line in ["cat build.log >&2", "ls {o}/none; true"] {
             let mut sandbox = world.sandbox(tier, &[], "bash");
             let done = Finished::of(sandbox.args(["-c", &line.replace("{o}", &outside)])).expect(0);
             assert!(!done.stderr.contains("blocked by"), "{user:?} {tier}: {line}: {}", done.stderr);
