@@ -111,8 +111,10 @@ pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
+/// A call of `true`, another one for each step: an agent that repeats a call gives up.
 pub(super) fn command(step: usize) -> String {
-    let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", r#"{"command":"true"}"#);
+    let input = format!(r#"{{"command":"true {step}"}}"#);
+    let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", input);
     sse::message(&[call], "tool_use", sse::Usage::default())
 }
 
