@@ -1,6 +1,6 @@
 //! A scripted model on loopback: a real HTTP server that serves a script of replies.
 //!
-//! `bailiwick demo`, `bailiwick bench` and the tests talk to it through the real provider code.
+//! `bailiwick demo`, the benchmarks and the tests talk to it through the real provider code.
 //!
 //! ```
 //! use model::replay::{Block, ReplayServer, Script, Usage, sse};
