@@ -173,7 +173,7 @@ fn delegation(agents: usize) -> String {
 
 /// `bailiwick exec` under settings that let so many sub-agents work at the same time.
 fn command_line(setup: &BenchSetup, server: &ReplayServer, agents: usize) -> Result<Command, BenchError> {
-    let mut command = requests::command_line(setup, server)?;
+    let mut command = requests::command_line(setup, server);
     command.env("BAILIWICK_HOME", settings(setup, agents)?);
     Ok(command)
 }

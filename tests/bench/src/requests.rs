@@ -119,7 +119,7 @@ pub(super) fn command(step: usize) -> String {
 }
 
 /// `bailiwick exec` with a model that the server plays.
-pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Result<Command, BenchError> {
+pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command {
     let mut command = Command::new(setup.program());
     command
         .args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "-C"])
@@ -129,12 +129,12 @@ pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Result<
         .env("BAILIWICK_HOME", setup.sandbox().temp.path().join("home"))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    Ok(command)
+    command
 }
 
 /// Runs `bailiwick exec` to its end.
 pub(super) fn exec(setup: &BenchSetup, server: &ReplayServer) -> Result<(), BenchError> {
-    finish(command_line(setup, server)?)
+    finish(command_line(setup, server))
 }
 
 /// Runs a command to its end.

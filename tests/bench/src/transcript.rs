@@ -81,7 +81,7 @@ pub(super) struct BenchProcess(Child);
 
 impl BenchProcess {
     fn start(setup: &BenchSetup, server: &ReplayServer) -> Result<Self, BenchError> {
-        Self::of(requests::command_line(setup, server)?)
+        Self::of(requests::command_line(setup, server))
     }
 
     pub(super) fn of(mut command: Command) -> Result<Self, BenchError> {

@@ -1,7 +1,5 @@
 //! The program as a developer starts it.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::Command;
 
 use nix::unistd::geteuid;
