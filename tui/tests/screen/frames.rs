@@ -187,7 +187,7 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
 #[test]
 fn below_the_smallest_a_line_says_so() {
     let seat = Seat::new(39, 10);
-    assert_snapshot!(seat.screen().trim_end(), @"needs 40x10");
+    assert_snapshot!(seat.screen().trim_end(), @"needs 40x10 [tiny-terminal]");
     Seat::new(1, 1);
     Seat::new(200, 9);
 }

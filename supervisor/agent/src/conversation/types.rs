@@ -247,6 +247,7 @@ impl ProviderError {
             Some(407) => ErrorCode::ProxyFailed,
             Some(404) if self.lacks_model() => ErrorCode::UnknownModel,
             _ => match self.kind.as_str() {
+                "authentication_error" => ErrorCode::BadKey,
                 "connection" | "timeout" | "truncated_stream" => ErrorCode::ConnectionFailed,
                 _ => ErrorCode::ProviderFailed,
             },

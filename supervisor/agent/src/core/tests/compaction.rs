@@ -214,7 +214,7 @@ fn a_summary_that_fails_is_tried_again_and_a_bad_key_leaves_the_context_as_it_wa
     log requested 3.2 by Supervisor
     start 4 with 5 messages
     log failed authentication_error retry=None by Supervisor
-    finish provider_error text="I look." steps=2 tokens=14150 message=Some("it failed (authentication_error) [provider-failed]")
+    finish provider_error text="I look." steps=2 tokens=14150 message=Some("it failed (authentication_error) [bad-key]")
     "#);
     assert_eq!(compactions(&script).len(), 0);
     script.user("again");

@@ -155,7 +155,7 @@ fn bad_key_is_not_tried_again() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     log failed authentication_error retry=None by Supervisor
-    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (authentication_error) [provider-failed]")
+    finish provider_error text="" steps=0 tokens=0 message=Some("it failed (authentication_error) [bad-key]")
     "#);
 }
 

@@ -390,7 +390,7 @@ fn time_that_is_spent_between_attempts_is_a_failure_of_the_provider() {
     let mut script = Script::new();
     script.user("go").failed(1, error("overloaded_error", true)).lines();
     script.input(Input::TimeUp);
-    assert_snapshot!(script.lines(), @r#"finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); the time of this run is spent before another attempt")"#);
+    assert_snapshot!(script.lines(), @r#"finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); the time of this run is spent before another attempt [provider-failed]")"#);
 }
 
 #[test]
