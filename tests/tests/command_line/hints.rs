@@ -199,7 +199,7 @@ fn a_wrong_session_has_a_hint_that_finds_the_right_one() {
 #[test]
 fn a_refused_network_is_told_in_one_line_where_the_command_ends_with_0() {
     let shell = Shell::new(None);
-    let connect = "for i in 1 2; do exec 3<>/dev/tcp/192.0.2.$i/80; done 2>/dev/null";
+    let connect = "for i in 7 8; do exec 3<>/dev/tcp/192.0.2.$i/80; done 2>/dev/null";
     let run = shell.types(&format!("bailiwick sandbox -- bash -c '{connect}; true'")).expect(0);
     assert_eq!(run.stderr.matches("tried to use the network").count(), 1, "{}", run.stderr);
     assert_eq!(hint(&run), "--net on");

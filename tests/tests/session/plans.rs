@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of};
+use tests::world::tool_results;
 use tests::{Finished, User, World, wait_until};
 
 const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\nAcceptance:\n- `grep -q three a.txt`\n";
@@ -328,6 +329,20 @@ fn what_cannot_begin_is_refused_before_anybody_is_asked() {
     let refused = plan(&world, &["approve", "--digest", &digest]).expect(2);
     assert!(refused.stderr.contains("cannot be approved: write: "), "{}", refused.stderr);
     assert_eq!(shown(&world)["fate"], "proposed");
+}
+
+#[test]
+fn a_plan_is_refused_before_its_approval_where_no_sub_agent_may_execute_it() {
+    let world = World::new(User::Myself);
+    world.file("a.txt", "one\n");
+    world.configure("agents.depth = 0\n");
+    let server = model_of([calls(&[("write_plan", json!({ "markdown": PLAN }))]), done()]);
+    let flags = ["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
+    with_model(&world, &server, &flags).expect(3);
+    let told = tool_results(&server, 1).remove(0).to_string();
+    assert!(told.contains("agents.depth is 0 in the settings"), "{told}");
+    let log = world.log();
+    assert!(log.iter().all(|event| event["type"] != "plan_created" && event["type"] != "approval_requested"));
 }
 
 /// A plan that is to create two files, in a directory that is there.

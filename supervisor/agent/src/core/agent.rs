@@ -12,6 +12,7 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::Rights;
 use protocol::approval::AskKind;
 use protocol::cost::Usd;
+use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use protocol::frontend::Op;
 use protocol::plan::{OnFailure, PlanStep};
@@ -98,7 +99,7 @@ pub(super) enum AgentState {
     /// The model.
     Streaming { request: RequestId, reply: ModelReply },
     /// The time to try again.
-    BackingOff { timer: TimerId, failure: String },
+    BackingOff { timer: TimerId, failure: String, code: ErrorCode },
     /// The results of [`Agent::calls`].
     Working,
     /// Nothing any more.

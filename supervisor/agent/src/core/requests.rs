@@ -150,7 +150,11 @@ impl Agent {
         };
         self.run.waited = self.run.waited.saturating_add(after);
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
-        self.state = AgentState::BackingOff { timer: self.last_timer, failure: error.message.clone() };
+        self.state = AgentState::BackingOff {
+            timer: self.last_timer,
+            failure: error.message.clone(),
+            code: error.error_code(),
+        };
         self.effects.push(Effect::StartTimer { id: self.last_timer, after });
     }
 

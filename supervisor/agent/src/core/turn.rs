@@ -62,9 +62,9 @@ impl Agent {
             AgentState::Resting => {}
             AgentState::Closed => self.state = AgentState::Closed,
             // What the time was spent on was the provider's failure: that is the reason.
-            AgentState::BackingOff { failure, .. } if reason == EndReason::TimeLimit => {
+            AgentState::BackingOff { failure, code, .. } if reason == EndReason::TimeLimit => {
                 let message = format!("{failure}; the time of this run is spent before another attempt");
-                self.finish(EndReason::Provider, Some(message));
+                self.finish(EndReason::Provider, Some(code.mark_anew(&message)));
             }
             AgentState::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
             AgentState::Streaming { request, reply } => {
