@@ -133,9 +133,11 @@ impl StandingRights {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    /// True of a path in the place of a level: what lies there is executed under that level's rights.
+    /// True of a path in the place of a level: what lies there is executed under that level's rights. The root that stands for
+    /// the agent's own place is none of them: whoever has it hands it on to its sub-agents.
     pub(super) fn is_in_levels(&self, path: &WirePath) -> bool {
-        self.levels.as_ref().is_some_and(|levels| path.is_within(levels))
+        let is_own = self.rights.write.contains(path);
+        self.levels.as_ref().is_some_and(|levels| path.is_within(levels)) && !is_own
     }
 
     /// A flag that would allow something, to whom flags give anything.

@@ -73,9 +73,15 @@ fn nothing_opens_the_place_of_a_level() {
         let said = after(&standing, &add(place), Activity::Execute);
         assert!(said.ends_with(" is protected by the settings or by Bailiwick"), "{said}");
         let change = Place { path: place.into(), grant: Some(place.into()) };
-        assert!(matches!(standing.judge_change(&[change]), Verdict::Deny(_)));
+        assert!(matches!(standing.judge_change(std::slice::from_ref(&change)), Verdict::Deny(_)));
         assert_eq!(standing.write_grant(&place.into()), None);
         assert!(standing.write_grant(&"/home/me/.cache/other".into()).is_some());
+        let mut own = standing.clone();
+        own.rights.write.push(levels.clone());
+        let handed_on = Place { path: levels.clone(), grant: Some(levels.clone()) };
+        assert_eq!(own.judge_change(std::slice::from_ref(&handed_on)), Verdict::Run);
+        assert_eq!(own.write_grant(&place.into()), None, "another level's place stays closed");
+        assert!(matches!(standing.judge_change(&[handed_on]), Verdict::Deny(_)), "nobody else is given it");
     }
 }
 
