@@ -9,7 +9,6 @@ use ipc::confinement::Tier;
 use model::replay::{ReplayServer, Reply, Script};
 use nix::errno::Errno;
 use serde_json::Value;
-use tests::replies::serve;
 use tests::tier::{self, everywhere};
 use tests::world::KEY;
 use tests::{Finished, User, World, outer};
@@ -142,6 +141,11 @@ fn ask(world: &World, base_url: &str) -> (String, String, Option<String>) {
     named(&doctor(&mut command).1, "api")
 }
 
+/// A server that is asked whether it is there, and not for a reply: the rules of a request do not hold.
+fn answers(reply: Reply) -> ReplayServer {
+    ReplayServer::start(Script::new().push(reply)).unwrap()
+}
+
 fn host(server: &ReplayServer) -> String {
     server.base_url().trim_start_matches("http://").to_owned()
 }
@@ -150,8 +154,7 @@ fn host(server: &ReplayServer) -> String {
 fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
     let world = World::new(User::Myself);
     for status in [200, 401, 404] {
-        // It is asked whether it is there, and not for a reply: no rule of a request holds.
-        let server = ReplayServer::start(Script::new().push(Reply::error(status, "x", "y"))).unwrap();
+        let server = answers(Reply::error(status, "x", "y"));
         let (state, found, _) = ask(&world, &server.base_url());
         let expected = format!("{} answers ({status} without a key)", host(&server));
         assert_eq!((state.as_str(), found), ("ok", expected));
@@ -160,13 +163,13 @@ fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
             assert!(request.header(header).is_none(), "no key goes out");
         }
     }
-    let broken = serve([Reply::error(501, "x", "y")]);
+    let broken = answers(Reply::error(501, "x", "y"));
     let (state, found, remedy) = ask(&world, &broken.base_url());
     assert_eq!(state, "warn");
     assert!(found.ends_with("(501 without a key): the server is reached, and does not serve"), "{found}");
     assert_eq!(remedy.as_deref(), Some("try again later, or check the base URL"));
     let old = Reply::error(401, "x", "y").header("date", "Tue, 15 Nov 1994 08:12:31 GMT");
-    let (state, found, remedy) = ask(&world, &serve([old]).base_url());
+    let (state, found, remedy) = ask(&world, &answers(old).base_url());
     assert_eq!(state, "warn");
     assert!(found.contains("; the clock is ") && found.ends_with(" s ahead of the server's"), "{found}");
     assert_eq!(remedy.as_deref(), Some("set the clock"));
