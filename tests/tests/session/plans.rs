@@ -423,19 +423,21 @@ fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
 fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_another() {
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");
-    world.configure("[agents]\ndepth = 0\n");
+    world.configure("[agents]\nper_turn = 1\n");
     let again = PLAN.replace("Two words", "Again");
     let plans = |markdown: &str| calls(&[("write_plan", json!({ "markdown": markdown }))]);
-    let server = model_of([plans(PLAN), plans(&again), done()]);
+    // A sub-agent of the planner's is all that the turn has.
+    let asked = calls(&[("spawn_agent", json!({"task": "look"}))]);
+    let server = model_of([asked, done(), plans(PLAN), plans(&again), done()]);
     let flags = ["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
-    let run = with_model(&world, &server, &flags).expect(3);
-    assert!(run.stderr.contains("no sub-agents below level 0"), "{}", run.stderr);
-    let told = String::from_utf8(server.requests()[1].body.to_vec()).unwrap();
+    with_model(&world, &server, &flags).expect(3);
+    let told = String::from_utf8(server.requests()[3].body.to_vec()).unwrap();
+    assert!(told.contains("1 sub-agents were started in this turn"), "{told}");
     assert!(told.contains("[the plan was not begun: look what went wrong, then call write_plan"), "{told}");
     let listed = plan(&world, &["list"]).expect(0).stdout;
     assert!(listed.contains("Again (2 steps)"), "{listed}");
     assert!(
-        listed.contains("unfinished 2") && listed.contains("its execution ended as crashed: sub-agents"),
+        listed.contains("unfinished 2") && listed.contains("its execution ended as crashed: 1 sub-agents"),
         "{listed}"
     );
 }

@@ -109,13 +109,13 @@ fn e3_the_budget_of_retries_is_a_setting_and_past_it_the_run_ends_with_six() {
     let attempts = run("retries.attempts = 3", vec![at_once(), at_once(), at_once(), at_once()]);
     let said = "the API answered 529 (overloaded_error): Overloaded";
     let hint = "\n  hint: try again later, or choose another model with --model";
-    assert_eq!(attempts, (3, format!("{said}; given up after 3 attempts{hint}")));
+    assert_eq!(attempts, (3, format!("{said}; given up after 3 attempts [provider-failed]{hint}")));
     let budget = run("retries.budget_s = 0", vec![overloaded()]);
     let why = "given up: a turn waits for its provider no longer than 0 s in all (retries.budget_s)";
-    assert_eq!(budget, (1, format!("{said}; {why}{hint}")));
+    assert_eq!(budget, (1, format!("{said}; {why} [provider-failed]{hint}")));
     let wait = run("retries.longest_wait_s = 2", vec![overloaded().header("retry-after", "3")]);
     let why = "it asks to wait 3 s, and no more than 2 s are waited at once (retries.longest_wait_s)";
-    assert_eq!(wait, (1, format!("{said}; {why}{hint}")));
+    assert_eq!(wait, (1, format!("{said}; {why} [provider-failed]{hint}")));
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn e5_each_time_out_has_its_setting_and_its_sentence() {
         (
             "first_byte_s = 1",
             Reply::sse("").then_silence(),
-            "did not begin to answer within 1s\n  hint: check the server, or raise timeouts.first_byte_s in config.toml",
+            "did not begin to answer within 1s [connection-failed]\n  hint: check the server, or raise timeouts.first_byte_s in config.toml",
         ),
         (
             "idle_s = 1",
             Reply::sse(half).then_silence(),
-            "sent nothing for 1s\n  hint: check the network, or raise timeouts.idle_s in config.toml",
+            "sent nothing for 1s [connection-failed]\n  hint: check the network, or raise timeouts.idle_s in config.toml",
         ),
     ];
     for (setting, reply, said) in cases {

@@ -85,7 +85,11 @@ fn w2_blanks_before_a_reply_are_bounded() {
         let began = Instant::now();
         let run = run(&world, &server, provider).expect(6);
         assert!(began.elapsed() < Duration::from_secs(30), "{provider}: {:?}", began.elapsed());
-        assert_eq!(message(&run), "the provider sent more than 65536 blanks before its reply", "{provider}");
+        assert_eq!(
+            message(&run),
+            "the provider sent more than 65536 blanks before its reply [provider-failed]",
+            "{provider}"
+        );
     }
 }
 
@@ -150,7 +154,7 @@ fn w3_bytes_that_make_no_event_count() {
         let comment = format!(": {}\n", "x".repeat(4096));
         let server = serve([gzipped(words_around(provider, &comment.repeat((65 << 20) / 4096)))]);
         let run = run(&world, &server, provider).expect(6);
-        assert_eq!(message(&run), "the reply has more than 67108864 bytes", "{provider}");
+        assert_eq!(message(&run), "the reply has more than 67108864 bytes [provider-failed]", "{provider}");
     }
 }
 
@@ -163,7 +167,7 @@ fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
         let server = serve([paced(drip(": a comment\n"))]);
         let run = run(&world, &server, provider).expect(6);
         let host = server.base_url()["http://".len()..].to_owned();
-        let said = "sent no part of its reply for 2s\n  hint: check the server, or raise timeouts.progress_s in config.toml";
+        let said = "sent no part of its reply for 2s [connection-failed]\n  hint: check the server, or raise timeouts.progress_s in config.toml";
         assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
         assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
         // The twin: as slow, and each piece is one of the reply.
@@ -194,7 +198,7 @@ fn w6_a_reply_has_so_many_calls_and_no_more() {
     };
     let server = serve([Reply::sse(calls(1025))]);
     let run = run(&world, &server, "openai").expect(6);
-    assert_eq!(message(&run), "the provider sent more than 1024 tool calls in one reply");
+    assert_eq!(message(&run), "the provider sent more than 1024 tool calls in one reply [provider-failed]");
 }
 
 #[test]
@@ -225,21 +229,24 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
     let cases = [
         (
             Reply::sse("upstream is not there\nsecond line"),
-            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"upstream is not there\"\n  hint: check --base-url and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"upstream is not there\" [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::new(200, "[1, 2]").header("content-type", "application/json"),
-            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"[1, 2]\"\n  hint: check --base-url and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"[1, 2]\" [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse("x").header("content-encoding", "br"),
-            "the server sent its reply in the encoding \"br\", which nobody asked for\n  hint: check --base-url and any proxy",
+            "the server sent its reply in the encoding \"br\", which nobody asked for [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse(gzip_twice.clone()).header("content-encoding", "gzip, gzip"),
-            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for\n  hint: check --base-url and any proxy",
+            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for [provider-failed]\n  hint: check --base-url and any proxy",
         ),
-        (Reply::new(304, ""), "the API answered 304 (invalid_response): Not Modified, with an empty body"),
+        (
+            Reply::new(304, ""),
+            "the API answered 304 (invalid_response): Not Modified, with an empty body [provider-failed]",
+        ),
     ];
     for (reply, said) in cases {
         let server = serve([reply, Reply::sse(done())]);
