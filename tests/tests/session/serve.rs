@@ -356,7 +356,9 @@ fn no_method_is_written_twice() {
         // A single word has other meanings elsewhere: `history` is a builtin of the shell.
         let is_a_word = method.bytes().all(|byte| byte.is_ascii_lowercase());
         let speaks = |path: &Path| {
-            ["/ipc/protocol/src/", "/src/front/serve/"].iter().any(|room| path.to_string_lossy().contains(room))
+            ["/ipc/protocol/src/", "/src/front/serve/"]
+                .iter()
+                .any(|room| path.to_string_lossy().contains(room))
         };
         let counts = |path: &Path| !is_a_word || speaks(path);
         let places: Vec<_> =
