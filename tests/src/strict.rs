@@ -65,7 +65,7 @@ impl Sent<'_> {
         version.filter(|_| versions.next().is_none())
     }
 
-    /// What depends on the version and on beta features.
+    /// Checks the rules that depend on the version and on beta features.
     fn of_version(&self, path: &str, body: &Value) -> Checked {
         if !is_of_messages(path) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a front end and the supervisor say to each other, and what a session's log holds.
+//! Messages between a front end and the supervisor, and the events of a session's log.
 //!
 //! * [`event`] and [`cost`]: the session's events, and what they cost. [`plan`]: a plan as data.
 //! * [`approval`]: what a person is asked, and the answers that there are.

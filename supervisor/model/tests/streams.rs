@@ -1,4 +1,4 @@
-//! What every stream of `fixtures/streams` means, in each dialect, and that no cut and no chunking of it does any harm.
+//! The streams of `fixtures/streams`, in each dialect: their meaning, and that no cut and no chunking does any harm.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What a session leaves behind: its log and what is shown of it, checkpoints, changes, plans and pictures.
+//! The records of a session: its log in every form, checkpoints, changes, plans and pictures.
 
 pub mod changes;
 pub mod checkpoints;

@@ -203,7 +203,7 @@ fn descriptors(pid: u32) -> Descriptors {
     open.filter_map(link).collect()
 }
 
-/// What a process may hold: the rows of the descriptor table in docs/design/processes.md.
+/// Descriptors that a process may hold: the rows of the descriptor table in docs/design/processes.md.
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],

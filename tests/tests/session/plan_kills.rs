@@ -18,7 +18,7 @@ use tests::{Finished, User, World, wait_until};
 
 const WORDS: [&str; 3] = ["two", "three", "four"];
 
-/// What the commands write: those of the steps, and that of the sub-agent.
+/// Words that the commands write: those of the steps, and that of the sub-agent.
 const WRITTEN: [&str; 4] = ["two", "three", "four", "counted"];
 
 const PLAN: &str = "# Three words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\n\

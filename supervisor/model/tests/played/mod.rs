@@ -1,4 +1,4 @@
-//! What recorded bodies mean.
+//! Playback of recorded bodies.
 
 use std::num::NonZeroUsize;
 

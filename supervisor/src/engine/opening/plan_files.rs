@@ -27,7 +27,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
 
-/// What is said of every plan where there may be no sub-agent.
+/// The refusal of every plan where the settings permit no sub-agent.
 const NO_EXECUTOR: &str =
     "agents.depth is 0 in the settings, and a plan is executed by a sub-agent: it takes agents.depth = 1";
 

@@ -82,7 +82,7 @@ impl Seeded {
     }
 }
 
-/// Where commands are typed: the reply that leads there, a text of the place, flags, and the commands that end in their own way there.
+/// A place at which commands are typed: the reply that leads there, a text of the place, flags, and the commands that end in their own way there.
 struct Place {
     script: Option<fn() -> String>,
     title: &'static str,
@@ -186,7 +186,7 @@ fn each_command_typed_by_hand_ends_as_help_says() {
     }
 }
 
-/// What `:help` lists, each of these types.
+/// Every command that `:help` lists is typed somewhere.
 #[test]
 fn no_command_of_the_help_is_left_out() {
     let (world, server) = (world(), model_of([done()]));

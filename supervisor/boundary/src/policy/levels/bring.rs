@@ -39,7 +39,7 @@ const FRESH: &str = ".bailiwick-";
 /// Copies trees, up to bounds that hold for all of them together.
 pub(super) struct Copier {
     identity: Option<Identity>,
-    /// Where files are made, and moved from to their names.
+    /// Directory in which files are created before they are renamed to their places.
     making: OwnedFd,
     bytes: u64,
     entries: u64,
