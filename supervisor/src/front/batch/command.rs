@@ -150,18 +150,27 @@ impl Runs {
 
     /// Removes the checkout of a run.
     pub(super) fn remove(&self, directory: &Path) -> Command {
-        self.sandboxed(directory, REMOVE, &[])
+        let mut command = self.sandbox(directory);
+        // A run that was killed leaves open whose its changes are, which no longer matters.
+        command.args(["--baseline", "mine", "--", "sh", "-ec", REMOVE, "sh"]);
+        command
     }
 
     /// A script of ours, confined: git obeys files of repositories, and a checkout is the work of others.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
+        let mut command = self.sandbox(directory);
+        command.args(["--", "sh", "-ec", script, "sh"]).args(words);
+        command
+    }
+
+    /// The beginning of a confined command that may write what belongs to a run.
+    fn sandbox(&self, directory: &Path) -> Command {
         let mut command = self.own("sandbox");
         command.arg("-C").arg(directory.join(TREE)).args(["--access", "write", "--net", "off"]);
         // Neither the person's nor the machine's settings of git name programs to execute.
         for setting in ["GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0"] {
             command.args(["--env", setting]);
         }
-        command.args(["--", "sh", "-ec", script, "sh"]).args(words);
         command
     }
 
