@@ -22,6 +22,7 @@ pub mod runs;
 pub mod served;
 pub mod session;
 pub mod side_by_side;
+pub mod silent_port;
 pub mod standing;
 pub mod strict;
 pub mod svg;

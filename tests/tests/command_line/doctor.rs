@@ -2,13 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use ipc::confinement::Tier;
 use model::replay::{ReplayServer, Reply, Script};
 use nix::errno::Errno;
 use serde_json::Value;
+use tests::silent_port::SilentPort;
 use tests::tier::{self, everywhere};
 use tests::world::KEY;
 use tests::{Finished, User, World, outer};
@@ -178,7 +178,8 @@ fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
 #[test]
 fn an_api_that_nobody_answers_for_is_told_with_what_to_check() {
     let world = World::new(User::Myself);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let silent = SilentPort::take();
+    let port = silent.number();
     let (state, found, remedy) = ask(&world, &format!("http://127.0.0.1:{port}"));
     assert_eq!(
         (state.as_str(), found),

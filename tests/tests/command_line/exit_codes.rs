@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +15,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tests::programs::{copy_program, write_script};
 use tests::replies::{calls, done, model_of, says, serve, shell};
+use tests::silent_port::SilentPort;
 use tests::tier;
 use tests::{Finished, Programs, User, World, wait_until};
 
@@ -454,8 +454,8 @@ fn interruptions_have_the_codes_of_their_signals() {
 #[test]
 fn six_is_a_host_that_nobody_answers_for() {
     let world = world();
-    // A port that was ours a moment ago: nobody listens there, and no other attempt could find anybody.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let silent = SilentPort::take();
+    let port = silent.number();
     let run =
         Finished::of(world.task(&format!("http://127.0.0.1:{port}"), ["do it"]).args(["--output", "json"]));
     insta::assert_snapshot!(complaint(&said(&world, &run)).replace(&port.to_string(), "[port]"), @"bailiwick: 127.0.0.1:[port] refused the connection: no server listens there [connection-refused]

@@ -13,6 +13,7 @@ use model::replay::{Block, ReplayServer, Reply, Usage, chat, responses};
 use protocol::error_code::ErrorCode;
 use serde_json::{Value, json};
 use tests::replies::{done, model_of, serve};
+use tests::silent_port::SilentPort;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
@@ -133,7 +134,8 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
 
 #[test]
 fn a_proxy_that_refuses_is_named_and_one_on_this_machine_is_asked_once() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = SilentPort::take();
+    let free = silent.address();
     let world = world();
     let mut command = world.task("https://api.example", ["do it"]);
     let run =
@@ -288,7 +290,8 @@ fn coded(run: &Finished) -> (Option<ErrorCode>, i32) {
 
 #[test]
 fn errors_of_the_first_minutes_have_the_codes_and_statuses_of_the_table() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = SilentPort::take();
+    let free = silent.address();
     let nobody = format!("http://{free}");
     let api = |status: u16, kind: &str, message: &str| {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}}).to_string();
