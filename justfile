@@ -89,6 +89,10 @@ real-projects:
 real-programs:
     cargo build --workspace --bins && tests/real-programs/run.sh
 
+# npm, pip, uv, cargo and go: approved fetches, unasked tests, an attack on their caches.
+real-caches:
+    cargo build --workspace --bins && tests/real-caches/run.sh
+
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh

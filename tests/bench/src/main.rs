@@ -80,6 +80,7 @@ struct Cli {
 /// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
     ("sandbox-exec", processes::sandbox_exec),
+    ("sandbox-command", processes::sandbox_command),
     ("worker-ready", processes::worker_ready),
     ("respawn", respawn::respawn),
     ("approved-command", approval::approved_command),
@@ -102,6 +103,7 @@ const ALL: &[(&str, Measure)] = &[
     ("relay-first-byte", relay::first_byte),
     ("relay-token", relay::token),
     ("transcript-memory", transcript::memory),
+    ("headless-memory", transcript::headless),
     ("sub-agents", agents::many),
     ("sub-agent-steps", agents::steps),
     ("sub-agent-memory", agents::remembering),

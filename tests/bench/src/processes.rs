@@ -47,6 +47,35 @@ pub(super) fn sandbox_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError
     Ok(report)
 }
 
+/// `bailiwick sandbox -- true` in both tiers, with all that a person gets by it, beside `bwrap --unshare-all true`: in an
+/// empty project, since what it looks at grows with the project's directories.
+pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    let ours = setup.program().as_os_str();
+    let bwrap = bubblewrap();
+    let project = tempfile::tempdir()?;
+    let tier = |tier: &'static str| {
+        let first: [&OsStr; 3] = ["sandbox".as_ref(), "-C".as_ref(), project.path().as_os_str()];
+        [first.as_slice(), &["--tier", tier, "--", "/bin/true"].map(OsStr::new)].concat()
+    };
+    let mut subjects: Vec<super::stats::BenchSubject<'_>> = vec![
+        ("bare true", Box::new(|| run("/bin/true".as_ref(), &[]))),
+        ("bailiwick sandbox -- true, floor", Box::new(|| run(ours, &tier("floor")))),
+        ("bailiwick sandbox -- true, full", Box::new(|| run(ours, &tier("full")))),
+    ];
+    if bwrap.is_some() {
+        subjects.push((
+            "bwrap --unshare-all true",
+            Box::new(|| run("bwrap".as_ref(), &BWRAP_TRUE.map(OsStr::new))),
+        ));
+    }
+    let mut report = BenchReport { rows: rested(ROUNDS, REST, &mut subjects)?, ..BenchReport::default() };
+    report.factor(1, 3, 2.5);
+    report.factor(2, 3, 2.5);
+    report.notes.push(linking::note(setup)?);
+    report.notes.extend(missing_bubblewrap(bwrap.as_deref()));
+    Ok(report)
+}
+
 /// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
 /// waits, and in bubblewrap.
 pub(super) fn worker_ready(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
@@ -89,7 +118,7 @@ const BWRAP_TRUE: [&str; 8] = ["--unshare-all", "--ro-bind", "/", "/", "--dev", 
 
 fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
     timed(|| {
-        let status = Command::new(program).args(arguments).stdin(Stdio::null()).status()?;
+        let status = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
         if status.success() {
             Ok(())
         } else {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use model::replay::{ReplayServer, Reply, Script, sse};
 
+use super::memory::pss;
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, BenchSetup, requests};
 
@@ -65,6 +66,44 @@ pub(super) fn memory(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut report = BenchReport { rows, ..BenchReport::default() };
     report.absolute("supervisor with 200,000 tokens, resident MiB", value, 25.0);
     Ok(report)
+}
+
+/// Memory of a headless run of ten steps while it waits for the next reply: the supervisor's, and that of all its processes.
+pub(super) fn headless(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    const STEPS: usize = 10;
+    let script = (0..STEPS).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
+    let silence = Reply::sse(sse::event("ping", &serde_json::json!({}))).then_silence();
+    let server = ReplayServer::start(script.push(silence))?;
+    let mut supervisor = BenchProcess::start(setup, &server)?;
+    supervisor.until_asked(&server, STEPS + 1)?;
+    let own = pss(supervisor.id())? / 1024.0;
+    let mut all = own;
+    for child in descendants(supervisor.id())? {
+        all += pss(child)? / 1024.0;
+    }
+    let rows = vec![
+        Measurement::of("supervisor after ten steps, PSS", "MiB", &[own]),
+        Measurement::of("all processes of the run, PSS", "MiB", &[all]),
+        Measurement::of("supervisor, peak resident", "MiB", &[supervisor.resident("VmHWM:")?]),
+    ];
+    let mut report = BenchReport { rows, ..BenchReport::default() };
+    report.absolute("a headless run, PSS of all its processes in MiB", all, 20.0);
+    Ok(report)
+}
+
+/// Processes below `pid`, at any depth (`children` of each thread, `proc_pid_task(5)`).
+fn descendants(pid: u32) -> Result<Vec<u32>, BenchError> {
+    let mut found = Vec::new();
+    let mut left = vec![pid];
+    while let Some(pid) = left.pop() {
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let children = fs::read_to_string(task?.path().join("children"))?;
+            let children = children.split_whitespace().map(str::parse).collect::<Result<Vec<u32>, _>>()?;
+            found.extend(&children);
+            left.extend(children);
+        }
+    }
+    Ok(found)
 }
 
 /// A reply that says `words` and calls a command that prints `bytes` bytes and executes nothing else.
