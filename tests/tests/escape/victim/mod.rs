@@ -48,6 +48,7 @@ impl Victim {
         let watched = vec![outside.clone(), world.home()];
         let shared = ["/dev/shm", "/tmp"].map(|place| Path::new(place).join(&name));
         fill(world, &outside, &shared);
+        use_up_low_pids();
         let mut child = world.command(Programs::get().path("probe"));
         // The secret among the arguments is what the command line of a process tells everybody.
         child.args(["victim", SECRET]).env("VICTIM_SECRET", SECRET).current_dir(&outside).process_group(0);
@@ -139,6 +140,20 @@ impl Victim {
             return Some("the terminal was written".to_owned());
         }
         self.objects.harm().or_else(|| self.sockets.received()).map(str::to_owned)
+    }
+}
+
+/// Starts processes until the next one's number is beyond those that an adversary in a PID namespace of its own comes to: the victim's number
+/// must not be that of the adversary's own process there, which it may well change (so it was in a machine that had just started).
+fn use_up_low_pids() {
+    const BEYOND: u32 = 1500;
+    loop {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        if pid > BEYOND {
+            return;
+        }
     }
 }
 
