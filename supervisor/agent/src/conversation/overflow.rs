@@ -29,7 +29,7 @@ enum WindowAt {
 use WindowAt::{Before, Behind, Nowhere};
 
 /// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that fits holds.
-const WORDS: [(&[&str], WindowAt); 51] = [
+const WORDS: [(&[&str], WindowAt); 61] = [
     (&["request too large", "limit ", "requested"], Behind("limit ")),
     (&["request body too large", "max size:"], Behind("max size:")),
     (&["exceed the configured limit of"], Behind("configured limit of")),
@@ -54,7 +54,16 @@ const WORDS: [(&[&str], WindowAt); 51] = [
     (&["exceeds the available context size"], Behind("context size (")),
     (&["longer than the model's context length"], Behind("context length (")),
     (&["context length of only"], Behind("context length of only")),
-    (&["exceeds the maximum number of tokens allowed"], Behind("tokens allowed (")),
+    (&["exceeds the maximum number of tokens allowed ("], Behind("tokens allowed (")),
+    (&["exceeds the maximum number of tokens allowed"], Behind("tokens allowed")),
+    (&["input token count is", "model only supports up to"], Behind("only supports up to")),
+    (&["requested tokens", "exceed context window of"], Behind("context window of")),
+    (&["larger than the model input length limit"], Behind("input length limit")),
+    (&["input tokens", "cannot exceed the total tokens limit"], Behind("total tokens limit")),
+    (&["but the maximum supported sequence length is"], Behind("sequence length is just")),
+    (&["too many tokens: size limit exceeded"], Nowhere),
+    (&["number of input tokens exceeds maximum length"], Nowhere),
+    (&["exceed max message tokens"], Nowhere),
     (&["exceeds the maximum number of tokens"], Nowhere),
     (&["number of tokens in the prompt cannot exceed"], Behind("cannot exceed")),
     (&["tokens + `max_new_tokens` must be <="], Behind("must be <=")),
@@ -80,6 +89,7 @@ const WORDS: [(&[&str], WindowAt); 51] = [
     (&["context size has been exceeded"], Nowhere),
     (&["context length exceeded"], Nowhere),
     (&["exceeds the context limit"], Nowhere),
+    (&["exceeds the context length"], Nowhere),
     (&["exceeds", "model context window"], Nowhere),
 ];
 
@@ -312,6 +322,44 @@ mod tests {
         ("a gateway", "The request size exceeds the model context window limit", None),
         ("a gateway", "maximum context length is 1,048,576 tokens", Some(1_048_576)),
         ("a gateway", "prompt is too long: 9 tokens > 8 maximum", None),
+        (
+            "Vertex AI",
+            "Unable to submit request because the input token count is 1251952 but model only supports up to 1048576. Reduce the input token count and try again.",
+            Some(1_048_576),
+        ),
+        (
+            "Gemini",
+            "The input token count exceeds the maximum number of tokens allowed 1048576.",
+            Some(1_048_576),
+        ),
+        ("llama-cpp-python", "Requested tokens (5136) exceed context window of 4096", Some(4_096)),
+        (
+            "MLC LLM",
+            "Request prompt has 2331 tokens in total, larger than the model input length limit 1366.",
+            Some(1_366),
+        ),
+        (
+            "watsonx",
+            "the number of input tokens 4171 cannot exceed the total tokens limit 4096 for this model",
+            Some(4_096),
+        ),
+        (
+            "SambaNova",
+            "The provided prompt is 5000 tokens long, so generating 1 tokens requires a sequence length of 5001, but the maximum supported sequence length is just 4096!",
+            Some(4_096),
+        ),
+        (
+            "Cohere",
+            "too many tokens: size limit exceeded by 300 tokens. Try using shorter or fewer inputs",
+            None,
+        ),
+        (
+            "Bedrock Nova",
+            "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.",
+            None,
+        ),
+        ("Volcengine", "Total tokens of image and text exceed max message tokens", None),
+        ("ollama", "the input length exceeds the context length", None),
     ];
 
     #[test]
