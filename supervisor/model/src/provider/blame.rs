@@ -32,8 +32,11 @@ const THINKING: [&str; 17] = [
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
-/// The beginnings of the paths by which servers name a message of a request.
-const PATHS: [&str; 4] = ["messages.", "messages[", "input.", "input["];
+/// The members by which a path leads to a message of a request.
+const MEMBERS: [&str; 2] = ["messages", "input"];
+
+/// Texts between a member and an index, in paths as the vendors, JSON Pointer and Python's validators write them.
+const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
 /// The messages of a request as they were sent.
 #[derive(Clone, Debug, Default)]
@@ -92,13 +95,17 @@ fn count(json: &[u8]) -> usize {
 
 /// The index of the message that a refusal names.
 fn index(message: &str) -> Option<usize> {
-    PATHS.iter().find_map(|path| {
-        message.match_indices(path).find_map(|(at, _)| {
-            let rest = &message[at + path.len()..];
-            let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-            digits.parse().ok()
+    MEMBERS.iter().find_map(|member| {
+        message.match_indices(member).find_map(|(at, _)| {
+            let rest = &message[at + member.len()..];
+            SEPARATORS.iter().find_map(|separator| number(rest.strip_prefix(separator)?))
         })
     })
+}
+
+/// The number at the start of a text.
+fn number(text: &str) -> Option<usize> {
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -149,6 +156,27 @@ mod tests {
             ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", message(0)),
             ("messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", message(1)),
             ("messages.9: no such message", None),
+            (
+                "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'messages', 1, 'role'), 'msg': \"Input should be 'user'\"}",
+                message(1),
+            ),
+            (
+                "Invalid value for 'content': expected a string, got null. param: messages.[1].content",
+                message(1),
+            ),
+            ("body -> messages -> 4 -> content: str type expected", message(4)),
+            (r#"{"loc":["body","messages",4,"content"],"msg":"Field required"}"#, message(4)),
+            ("#/messages/0/content: expected maxLength: 2048, actual: 2459", message(0)),
+            ("$.messages[1].content: is not of type 'string'", message(1)),
+            ("The content field in the Message object at messages.4 is empty.", message(4)),
+            (
+                "[{'type': 'extra_forbidden', 'loc': ('body', 'messages', 1, 'assistant', 'reasoning_content'), 'msg': 'Extra inputs are not permitted'}]",
+                thinking,
+            ),
+            ("at most 100 messages, 1 system prompt", None),
+            ("input must have less than 4 items", None),
+            ("too many input tokens - 4 seconds until the next", None),
+            ("messages2 is unknown", None),
             ("Invalid value: 'x'. Supported values are: 'y'. [messages[3].content]", message(1)),
             ("Invalid 'input[4].content': too long", message(4)),
             ("`temperature` may only be set to 1 when thinking is enabled", None),
