@@ -51,6 +51,19 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
             "the server's certificate is that of a certificate authority itself, as `openssl req -x509` makes it",
             "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and name the authority in SSL_CERT_FILE",
         ),
+        CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
+            TlsFault::new(
+                "the server's certificate is of an old version without extensions, as `openssl x509 -req` makes it where no file names them",
+                "have it signed again with a file of extensions (subjectAltName=DNS:NAME), and name the authority in SSL_CERT_FILE",
+            )
+        }
+        CertificateError::Other(other) => {
+            TlsFault::new(&format!("the server's certificate cannot be verified: {other}"), CHECK)
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => TlsFault::new(
+            "the server's certificate is made for something else than servers",
+            "have it signed again for servers (extendedKeyUsage=serverAuth)",
+        ),
         _ => return None,
     })
 }
@@ -64,17 +77,22 @@ mod tests {
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
-    #[error("CaUsedAsEndEntity")]
-    struct AsEndEntity;
+    #[error("{0}")]
+    struct Unnamed(&'static str);
 
     #[test]
     fn a_fault_of_a_certificate_is_told_in_words_with_a_step() {
-        let other = CertificateError::Other(OtherError(Arc::new(AsEndEntity)));
+        let other = |name| CertificateError::Other(OtherError(Arc::new(Unnamed(name))));
         for (fault, words) in [
             (CertificateError::UnknownIssuer, "nobody whom this system trusts"),
             (CertificateError::Expired, "has expired"),
             (CertificateError::NotValidForName, "for other names"),
-            (other, "a certificate authority itself"),
+            (other("CaUsedAsEndEntity"), "a certificate authority itself"),
+            (other("UnsupportedCertVersion"), "of an old version"),
+            (other("MaximumSignatureChecksExceeded"), "cannot be verified: MaximumSignatureChecksExceeded"),
+            (CertificateError::NotValidYet, "is not valid yet"),
+            (CertificateError::Revoked, "was revoked"),
+            (CertificateError::InvalidPurpose, "something else than servers"),
             (CertificateError::BadSignature, "BadSignature"),
         ] {
             let fault = TlsFault::of(&Error::InvalidCertificate(fault));
