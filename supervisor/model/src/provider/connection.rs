@@ -45,7 +45,16 @@ pub enum ConfigError {
 const QUERY: &str = "has a query";
 
 /// The endpoints of the APIs, as a server's page shows them. One that a base URL ends with counts once.
-const ENDPOINTS: [&str; 3] = ["/chat/completions", "/messages", "/responses"];
+const ENDPOINTS: [&str; 8] = [
+    "/chat/completions",
+    "/messages/count_tokens",
+    "/messages/batches",
+    "/messages",
+    "/responses",
+    "/completions",
+    "/embeddings",
+    "/models",
+];
 
 fn base_url_hint(fault: &str) -> &'static str {
     if fault == QUERY {
@@ -160,7 +169,13 @@ mod tests {
                 "http://h/api/paas/v4/chat/completions",
             ),
             ("http://h/messages", "/v1/messages", "http://h/messages/v1/messages"),
-            ("http://h/v1/messages/batches", "/v1/messages", "http://h/v1/messages/batches/v1/messages"),
+            ("http://h/v1/messages/batches", "/v1/messages", "http://h/v1/messages"),
+            ("http://h/v1/messages/count_tokens", "/v1/messages", "http://h/v1/messages"),
+            ("http://h/v1/models", "/v1/chat/completions", "http://h/v1/chat/completions"),
+            ("http://h/v1/completions/", "/v1/chat/completions", "http://h/v1/chat/completions"),
+            ("http://h/openai/v1/embeddings", "/v1/responses", "http://h/openai/v1/responses"),
+            ("http://h/v1/models/m1", "/v1/messages", "http://h/v1/models/m1/v1/messages"),
+            ("http://h/models", "/v1/chat/completions", "http://h/models/v1/chat/completions"),
         ] {
             assert_eq!(endpoint(&base_url(base).expect(base), path).as_str(), expected, "{base}");
         }

@@ -71,12 +71,13 @@ impl Failure<'_> {
         fault.remedy(error).or_else(|| remedy(error, self.key, self.peer))
     }
 
-    /// True if a web server got plain words at a port for TLS: nginx, Apache, Go.
+    /// True if a web server got plain words at a port for TLS: nginx, Apache, Go, Tomcat.
     fn wants_tls(&self) -> bool {
-        const WORDS: [&str; 3] = [
+        const WORDS: [&str; 4] = [
             "plain HTTP request was sent to HTTPS port",
             "speaking plain HTTP to an SSL-enabled server port",
             "Client sent an HTTP request to an HTTPS server",
+            "This combination of host and port requires TLS",
         ];
         let body = String::from_utf8_lossy(self.body);
         self.status.as_u16() == 400 && WORDS.iter().any(|words| body.contains(words))
