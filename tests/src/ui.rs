@@ -147,7 +147,12 @@ impl Ui {
 
     /// Presses keys, as the bytes that a terminal sends for them.
     pub fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).expect("a terminal takes keys");
+        self.sends(keys.as_bytes());
+    }
+
+    /// Sends bytes, which need be no whole key.
+    pub fn sends(&mut self, bytes: &[u8]) {
+        self.keyboard.write_all(bytes).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");
     }
 

@@ -10,6 +10,7 @@ mod ghosts;
 mod pictures;
 mod plain;
 mod plans;
+mod slow_line;
 mod storm;
 mod taken_back;
 mod terminal;
