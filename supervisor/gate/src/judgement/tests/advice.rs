@@ -24,7 +24,7 @@ fn advised(standing: &StandingRights, (command, output): (&str, &str), word: &st
     advice.iter().any(|said| said.contains(word))
 }
 
-const OWNERS: [(&str, &str); 8] = [
+const OWNERS: [(&str, &str); 12] = [
     ("tar xf a.tar", "tar: p/f: Cannot change ownership to uid 1234, gid 1234: Operation not permitted"),
     ("make install", "install: cannot change ownership of 'x': Operation not permitted"),
     ("chown 1234 x", "chown: changing ownership of 'x': Operation not permitted"),
@@ -36,15 +36,26 @@ const OWNERS: [(&str, &str); 8] = [
         "rpm -i x.rpm",
         "error: unpacking of archive failed on file /p/x: cpio: chown failed - Operation not permitted",
     ),
+    ("dpkg --root=r -i x.deb", " error setting ownership of './usr': Operation not permitted"),
+    ("bsdtar xf a.tar", "f: Can't set user=1234/group=1234 for f: Operation not permitted"),
+    ("rsync -a a b", "rsync: [generator] chgrp \"/p/b\" failed: Operation not permitted (1)"),
+    ("unsquashfs i", "create_inode: could not change ownership of f, because Operation not permitted"),
 ];
 
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 13] = [
     ("runuser -u me id", "runuser: cannot set groups: Operation not permitted"),
     ("setpriv --reuid 9 id", "setpriv: keep process capabilities failed: Operation not permitted"),
     ("su me -c id", "su: System error"),
     ("./start", "nginx: [emerg] setgid(33) failed (1: Operation not permitted)"),
     ("initdb -D d", "initdb: error: cannot be run as root"),
     ("postgres", "\"root\" execution of the PostgreSQL server is not permitted."),
+    ("gosu me id", "error: failed switching to \"me\": operation not permitted"),
+    ("su-exec me id", "su-exec: setgroups(1000): Operation not permitted"),
+    ("sudo -u me id", "sudo: unable to change to root gid: Operation not permitted"),
+    ("service x start", "start-stop-daemon: Unable to set gid to 33 (Operation not permitted)"),
+    ("mysqld", "Fatal error: Please read the manual to find out how to run mysqld as root!"),
+    ("bin/elasticsearch", "java.lang.RuntimeException: can not run elasticsearch as root"),
+    ("makepkg", "==> ERROR: Running makepkg as root is not allowed"),
 ];
 
 #[test]
@@ -66,6 +77,9 @@ fn programs_that_cannot_be_seen_into_are_told_of_the_other_tier() {
         "gpg-agent[7]: error binding socket to '/t/S.gpg-agent': Operation not permitted",
         "gpg: can't connect to the gpg-agent: IPC connect call failed",
         "gnome-keyring-daemon: couldn't bind to control socket: Operation not permitted",
+        "gpg: can't connect to the keyboxd: IPC connect call failed",
+        "gpg: can't connect to the dirmngr: IPC connect call failed",
+        "gpg-agent: socket 'S.gpg-agent.extra': Operation not permitted",
     ] {
         assert!(advised(&of(false, Tier::Floor), ("x", line), "--tier full"), "{line}");
         assert!(!advised(&of(false, Tier::Full), ("x", line), "--tier full"), "{line}");
@@ -78,6 +92,9 @@ fn a_temp_directory_that_java_takes_is_told_where_it_cannot_be_written() {
         "Exception in thread \"main\" java.nio.file.AccessDeniedException: /tmp/x1y",
         "java.io.IOException: Permission denied: /tmp/hs/err",
         "  at java.base/java.nio.file.TempFileHelper.create(TempFileHelper.java:136)",
+        "java.io.FileNotFoundException: /tmp/snappy.so (Permission denied)",
+        "The specified java.io.tmpdir /tmp either does not exist or is not accessible",
+        "Caused by: java.nio.file.AccessDeniedException: /tmp/kotlin-daemon.log",
     ] {
         assert!(advised(&of(false, Tier::Floor), ("java T", line), "-Djava.io.tmpdir"), "{line}");
         assert!(!advised(&of(false, Tier::Full), ("java T", line), "-Djava.io.tmpdir"), "{line}");
@@ -92,6 +109,9 @@ fn a_browser_is_told_what_it_wants() {
         "FATAL:zygote_host_impl_linux.cc(127)] No usable sandbox! Update your kernel",
         "Failed to move to new namespace: PID namespaces supported, but failed: errno = Operation not permitted",
         "Running as root without --no-sandbox is not supported",
+        "The SUID sandbox helper binary was found, but is not configured correctly",
+        "chrome: Creating shared memory in /dev/shm/.org.chromium.x failed: No such file or directory (2)",
+        "Your Firefox profile cannot be loaded. It may be missing or inaccessible.",
     ] {
         assert!(advised(&of(false, Tier::Full), ("node shot.js", line), "--user-data-dir"), "{line}");
     }
