@@ -58,7 +58,7 @@ impl<'a> FitMembers<'a> {
 
     /// True of a text without a word: APIs send it, and refuse to take it back (R5).
     fn is_blank(&self) -> bool {
-        self.r#type == "text" && string(self.text).is_none_or(|text| text.trim().is_empty())
+        self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
 
     /// True of what another API has made, and of thinking that nobody signed: the Messages API knows neither.
@@ -70,6 +70,11 @@ impl<'a> FitMembers<'a> {
     fn is_thinking(&self) -> bool {
         matches!(&*self.r#type, "thinking" | "redacted_thinking")
     }
+}
+
+/// True of a text that a vendor takes for blank: Python's `str.strip` takes the separators U+001C to U+001F away too.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
 
 fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
@@ -154,7 +159,7 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
     for block in blocks {
         let fitted = match block {
-            UserBlock::Text(text) if text.trim().is_empty() => None,
+            UserBlock::Text(text) if is_blank(text) => None,
             UserBlock::ToolResult { tool_use, .. } => {
                 let at = open.iter().position(|call| call.id == tool_use.0);
                 at.map(|at| result(block, &open.remove(at).wire, &mut behind))
@@ -180,7 +185,7 @@ fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> 
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);
     };
-    let is_blank = !content.is_empty() && content.trim().is_empty();
+    let is_blank = !content.is_empty() && is_blank(content);
     let moves = *is_error && !images.is_empty();
     if tool_use.0 == wire && !is_blank && !moves {
         return Cow::Borrowed(block);
@@ -206,5 +211,39 @@ pub(super) fn missing_result(call: &NamedCall) -> UserBlock {
         content: NO_RESULT.to_owned(),
         is_error: true,
         images: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn z1_a_text_that_a_vendor_takes_for_blank_is_left_out() {
+        let block = |text: &str| {
+            let block = serde_json::json!({"type": "text", "text": text});
+            vec![RawValue::from_string(block.to_string()).unwrap()]
+        };
+        for blank in [
+            "",
+            "\t",
+            "\r\n",
+            "\u{a0}",
+            "\u{3000}\n",
+            "\u{2028}\u{2003}",
+            "\u{85}",
+            "\u{1c} \u{1f}",
+            "\u{b}\u{c}",
+        ] {
+            for kind in [ProviderKind::Anthropic, ProviderKind::OpenAi, ProviderKind::Responses] {
+                assert!(matches!(of_assistant(&block(blank), &[], kind), Fit::Nothing), "{blank:?}");
+            }
+            let user = [UserBlock::Text(blank.to_owned())];
+            assert!(matches!(of_user(&user, &[]), Fit::Nothing), "{blank:?}");
+        }
+        for text in ["0", ".", "\u{200b}", "\u{ad}", "\u{1f600}", " a "] {
+            let kind = ProviderKind::Anthropic;
+            assert!(matches!(of_assistant(&block(text), &[], kind), Fit::AsItIs), "{text:?}");
+        }
     }
 }
