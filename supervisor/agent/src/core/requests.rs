@@ -238,7 +238,7 @@ impl Agent {
     /// A reply that came to its own end: its calls are run, whatever the reason says that some servers give (WIRE Z5).
     fn on_whole(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
         (self.run.cuts, self.run.pauses, self.run.overflowed) = (0, 0, false);
-        let is_silent = reply.text().trim().is_empty();
+        let is_silent = says_nothing(&reply.text());
         let calls = self.keep_whole(reply, stop.as_str(), usage);
         if !calls.is_empty() {
             (self.run.silences, self.run.written_calls) = (0, 0);
@@ -420,4 +420,11 @@ fn is_refused(error: &ProviderError) -> bool {
 /// Whether a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).
 pub(super) fn is_too_long(error: &ProviderError) -> bool {
     error.is_context_overflow() || error.status == Some(413)
+}
+
+/// True of a text without anything that a person would see: blanks, control characters, characters of no width.
+fn says_nothing(text: &str) -> bool {
+    let is_unseen =
+        |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || is_unseen(c))
 }

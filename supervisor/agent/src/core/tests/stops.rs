@@ -134,7 +134,17 @@ fn z5_a_call_that_is_not_run_is_no_success() {
 
 #[test]
 fn z5_a_reply_with_nothing_in_it_is_asked_about_once() {
-    for blocks in [vec![], vec![text(" \n")], vec![thinking()]] {
+    let nothing = [
+        vec![],
+        vec![text(" \n")],
+        vec![thinking()],
+        vec![text("\u{200b}")],
+        vec![text("\u{feff}\n")],
+        vec![text("\0")],
+        vec![thinking(), text("\u{a0}"), text("\u{2060}\u{3000}")],
+        vec![text("\u{1b}")],
+    ];
+    for blocks in nothing {
         for stop in [StopReason::EndTurn, StopReason::ToolUse, StopReason::Other("x".to_owned())] {
             let mut script = Script::new();
             script.user("go").reply(1, &blocks, stop.clone()).reply(2, &[text("Done.")], StopReason::EndTurn);
