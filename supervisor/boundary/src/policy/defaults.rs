@@ -14,6 +14,7 @@ use super::builds::is_named;
 /// The number of times that programs try again what the network refused. With the network off the first refusal is final, and the other tries
 /// last from seconds to a minute.
 const TRIES: &[(&str, &str)] = &[
+    ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),
     ("CARGO_NET_RETRY", "0"),
     ("CONDA_REMOTE_MAX_RETRIES", "0"),
@@ -35,15 +36,18 @@ const AUTHORITIES: &[&str] = &[
     "COMPOSER_CAFILE",
     "CURL_CA_BUNDLE",
     "DENO_CERT",
+    "GIT_PROXY_SSL_CAINFO",
     "GIT_SSL_CAINFO",
     "GIT_SSL_CAPATH",
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     "HEX_CACERTS_PATH",
     "HTTPLIB2_CA_CERTS",
+    "JULIA_SSL_CA_ROOTS_PATH",
     "NIX_SSL_CERT_FILE",
     "NODE_EXTRA_CA_CERTS",
     "NPM_CONFIG_CAFILE",
     "PERL_LWP_SSL_CA_FILE",
+    "PERL_LWP_SSL_CA_PATH",
     "PIP_CERT",
     "REQUESTS_CA_BUNDLE",
     "YARN_HTTPS_CA_FILE_PATH",
