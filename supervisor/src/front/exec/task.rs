@@ -1,9 +1,10 @@
 //! The task of `exec`: its argument, or standard input.
 
 use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv};
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{Whence, lseek};
 
@@ -29,14 +30,22 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
 
 /// True if standard input has something that is not read beside a task that is an argument. Nothing is waited for.
 pub(super) fn is_left_out() -> bool {
-    let stdin = io::stdin();
-    let Ok(about) = fstat(stdin.as_fd()) else { return false };
+    has_something(io::stdin().as_fd())
+}
+
+fn has_something(input: BorrowedFd<'_>) -> bool {
+    let Ok(about) = fstat(input) else { return false };
     match SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT {
-        SFlag::S_IFREG => lseek(stdin.as_fd(), 0, Whence::SeekCur).is_ok_and(|read| read < about.st_size),
+        SFlag::S_IFREG => lseek(input, 0, Whence::SeekCur).is_ok_and(|read| read < about.st_size),
         SFlag::S_IFIFO => {
-            let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+            let mut input = [PollFd::new(input, PollFlags::POLLIN)];
             poll(&mut input, PollTimeout::ZERO) == Ok(1)
                 && input[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
+        }
+        // Node.js gives its children a pair of sockets. At its end one can be read too, and has nothing.
+        SFlag::S_IFSOCK => {
+            let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+            recv(input.as_raw_fd(), &mut [0], flags).is_ok_and(|length| length > 0)
         }
         _ => false,
     }
@@ -86,6 +95,35 @@ mod tests {
     fn fault(mut input: &[u8]) -> String {
         let Err(Refusal(_, text)) = read(&mut input) else { panic!("it is a task") };
         text
+    }
+
+    #[test]
+    fn data_that_is_not_read_is_noticed_whatever_brings_it() {
+        use std::fs::File;
+        use std::io::{Seek, SeekFrom, Write};
+        use std::os::unix::net::UnixStream;
+
+        for data in [&b""[..], b"x", b"two\nlines\n"] {
+            let is_something = !data.is_empty();
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(data).unwrap();
+            assert!(!has_something(file.as_fd()), "a file that was read to its end");
+            file.seek(SeekFrom::Start(0)).unwrap();
+            assert_eq!(has_something(file.as_fd()), is_something, "a file");
+            let (reader, mut writer) = io::pipe().unwrap();
+            writer.write_all(data).unwrap();
+            assert_eq!(has_something(reader.as_fd()), is_something, "a pipe");
+            drop(writer);
+            assert_eq!(has_something(reader.as_fd()), is_something, "a pipe without a writer");
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            theirs.write_all(data).unwrap();
+            assert_eq!(has_something(ours.as_fd()), is_something, "a socket");
+            drop(theirs);
+            assert_eq!(has_something(ours.as_fd()), is_something, "a socket without a peer");
+        }
+        for nothing in ["/dev/null", "/dev/zero", "/"] {
+            assert!(!has_something(File::open(nothing).unwrap().as_fd()), "{nothing}");
+        }
     }
 
     #[test]
