@@ -58,14 +58,11 @@ pub fn model_of_agents(
         tasks.into_iter().map(|(task, replies)| (task, replies.into())).collect();
     // One for each reply, so that the server counts those that nobody asked for.
     let script = rest.iter().chain(tasks.values().flatten()).cloned().fold(Script::new(), Script::reply);
-    ReplayServer::start_checked(script, by_task(rest, tasks)).expect("loopback")
+    serve_checked(script, by_task(rest, tasks))
 }
 
 fn by_task(mut rest: VecDeque<String>, mut tasks: BTreeMap<String, VecDeque<String>>) -> Check {
     Box::new(move |number, request| {
-        if let Some(refusal) = refusal(request) {
-            return Some(refusal);
-        }
         let of_task = tasks.iter_mut().find(|(task, _)| has_task(request, task));
         let reply = of_task.map_or(&mut rest, |(_, replies)| replies).pop_front();
         let nothing = || Reply::error(500, "api_error", &format!("request {number} has no reply"));
@@ -82,7 +79,13 @@ fn has_task(request: &RecordedRequest, task: &str) -> bool {
 /// A model that gives these replies, with whatever the network does to them, to requests that hold to the vendor's rules.
 pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     let script = replies.into_iter().fold(Script::new(), Script::push);
-    ReplayServer::start_checked(script, Box::new(|_, request| refusal(request))).expect("loopback")
+    serve_checked(script, Box::new(|_, _| None))
+}
+
+/// A model that looks at each request that holds to the vendor's rules, and otherwise follows the script.
+pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
+    let strict: Check = Box::new(move |number, request| refusal(request).or_else(|| check(number, request)));
+    ReplayServer::start_checked(script, strict).expect("loopback")
 }
 
 /// The vendor's answer to a request that breaks its rules.
@@ -122,5 +125,5 @@ pub fn answers_with_the_tasks_name(pace: Duration) -> ReplayServer {
         };
         Some(Reply::sse("").pieces([(pace, reply.into())]))
     };
-    ReplayServer::start_checked(Script::new(), Box::new(check)).expect("loopback")
+    serve_checked(Script::new(), Box::new(check))
 }

@@ -9,11 +9,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use model::replay::{ReplayServer, Script};
+use model::replay::{ReplayServer, Reply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use serde_json::json;
-use tests::replies::model;
+use tests::replies::{model, serve};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, marked, skip, wait_until};
 
@@ -212,8 +212,7 @@ fn no_file_log_patch_or_output_holds_the_key() {
 fn a_server_that_says_the_key_back_is_not_quoted() {
     let world = World::new(User::Myself);
     let message = format!("invalid x-api-key: {KEY}");
-    let server =
-        ReplayServer::start(Script::new().reply_error(401, "authentication_error", &message)).unwrap();
+    let server = serve([Reply::error(401, "authentication_error", &message)]);
     let trace = world.own().join("trace.log");
     let mut command = world.exec(&server, &[]);
     let done = Finished::of(command.env("BAILIWICK_LOG", "trace").env("BAILIWICK_LOG_FILE", &trace));

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tests::random::Random;
-use tests::replies::{calls, done, model_of, shell};
+use tests::replies::{calls, done, model_of, serve_checked, shell};
 use tests::{Finished, User, World, wait_until};
 
 const WORDS: [&str; 3] = ["two", "three", "four"];
@@ -51,7 +51,7 @@ fn executor(waits_in: Option<usize>) -> ReplayServer {
         };
         Some(Reply::sse("").pieces([(Duration::from_millis(2), text.into())]))
     };
-    ReplayServer::start_checked(Script::new(), Box::new(check)).unwrap()
+    serve_checked(Script::new(), Box::new(check))
 }
 
 fn step(number: usize, word: &str, waits: bool) -> String {
@@ -239,7 +239,7 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
         };
         Some(Reply::sse("").pieces([(Duration::from_millis(1), reply.into())]))
     };
-    let server = ReplayServer::start_checked(Script::new(), Box::new(loops)).unwrap();
+    let server = serve_checked(Script::new(), Box::new(loops));
     let mut command = world.bailiwick(["exec", "--mode", "auto", "--max-steps", "12", "count"]);
     command.args(["--base-url", &server.base_url(), "--model", "scripted", "-C"]).arg(world.project());
     let run = Finished::of(command.env("ANTHROPIC_API_KEY", "no-key-is-needed")).expect(3);

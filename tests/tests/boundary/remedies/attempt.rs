@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use ipc::confinement::Tier;
 use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use serde_json::Value;
-use tests::replies::{calls, done, says};
+use tests::replies::{calls, done, says, serve_checked};
 use tests::{Finished, User};
 
 use crate::remedies::ground::Ground;
@@ -111,7 +111,7 @@ fn model(scene: &Scene, input: &Value, request: &Request, ended: &Arc<Mutex<Ende
             }
         }))
     };
-    ReplayServer::start_checked(script, Box::new(check)).unwrap()
+    serve_checked(script, Box::new(check))
 }
 
 /// What comes after a denial.

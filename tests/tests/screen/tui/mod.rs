@@ -22,7 +22,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use model::replay::{ReplayServer, Reply, Script};
+use model::replay::{ReplayServer, Reply};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, openpty};
 use nix::sys::signal::Signal;
@@ -321,10 +321,7 @@ fn an_error_and_a_denial_are_told_once() {
 
 #[test]
 fn a_stream_that_stands_still_is_interrupted_and_its_words_stay() {
-    let server = ReplayServer::start(
-        Script::new().push(Reply::sse(says("Half an answer", "end_turn")).cut_after(700).then_silence()),
-    )
-    .unwrap();
+    let server = serve([Reply::sse(says("Half an answer", "end_turn")).cut_after(700).then_silence()]);
     let world = world();
     let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
     ui.types("go\r");
