@@ -9,7 +9,7 @@ use super::*;
 const APART: Duration = Duration::from_millis(300);
 
 /// Longer than the rest of a sequence is waited for.
-const GIVEN_UP: Duration = Duration::from_millis(2_000);
+const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// Sequences in two pieces, and the text of the prompt that they make.
 const CUT: &[(&[u8], &[u8], &str)] = &[
