@@ -76,7 +76,7 @@ fn approved(
         watch: setup.sandbox().watch.clone(),
         asked: grant.clone(),
         granted: grant,
-        call: CallId(1),
+        call: Some(CallId(1)),
         effect: Arc::new(effect),
     };
     let mut notes = Notes { log, printed: Vec::new() };

@@ -115,7 +115,7 @@ impl Site {
             watch: None,
             asked,
             granted,
-            call: CallId(1),
+            call: Some(CallId(1)),
             effect: effect.into(),
         }
     }

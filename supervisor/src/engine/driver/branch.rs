@@ -7,10 +7,8 @@ use ipc::path::WirePath;
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 use protocol::frontend::UiEventKind;
 
+use super::call_origin::CallOrigin;
 use super::{AgentRun, Shared};
-
-/// The first of these calls, behind those that list files.
-const FIRST: u64 = (1 << 63) + (1 << 33);
 
 /// The file that names the branch, in the project's git directory.
 const HEAD: &str = "HEAD";
@@ -21,7 +19,7 @@ const DIGITS: usize = 8;
 /// A look at the branch.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
-    asked: u64,
+    asked: u32,
     open: Option<(CallId, BranchLook)>,
     /// True if it was asked for again meanwhile: what is read may be older than that.
     again: bool,
@@ -46,19 +44,14 @@ enum NextLook {
 }
 
 impl Branch {
-    /// True of a call of such a look.
-    pub(super) const fn is_call(call: CallId) -> bool {
-        call.0 >= FIRST
-    }
-
     /// The worker that was to read it is gone.
     pub(super) fn forget(&mut self) {
         (self.open, self.again) = (None, false);
     }
 
     fn read(&mut self, look: BranchLook, path: WirePath) -> (CallId, Work) {
-        let call = CallId(FIRST.saturating_add(self.asked));
-        self.asked += 1;
+        let call = CallOrigin::Branch(self.asked).id();
+        self.asked = self.asked.wrapping_add(1);
         self.open = Some((call, look));
         (call, Work::Run(ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(1), inside: false })))
     }

@@ -9,6 +9,7 @@ use ipc::path::WirePath;
 use protocol::frontend::UiEventKind;
 use tokio::time::Instant;
 
+use super::call_origin::CallOrigin;
 use super::{AgentRun, Shared};
 
 /// The most names that are listed.
@@ -20,13 +21,10 @@ const MOST_BYTES: usize = 8 << 20;
 /// A worker that has not answered within this time is asked anew.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The first of these calls. The core numbers its own from 1, and the search for instructions is far below.
-const FIRST: u64 = (1 << 63) + (1 << 32);
-
 /// The lists that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
-    asked: u64,
+    asked: u32,
     open: Option<Listing>,
 }
 
@@ -40,14 +38,9 @@ struct Listing {
 }
 
 impl FileNames {
-    /// True of a call that lists files.
-    pub(super) const fn is_call(call: CallId) -> bool {
-        call.0 >= FIRST && call.0 - FIRST < 1 << 32
-    }
-
     fn begin(&mut self) -> CallId {
-        let call = CallId(FIRST.saturating_add(self.asked));
-        self.asked += 1;
+        let call = CallOrigin::FileNames(self.asked).id();
+        self.asked = self.asked.wrapping_add(1);
         self.open = Some(Listing { call, began: Instant::now(), names: Vec::new(), bytes: 0 });
         call
     }
@@ -121,7 +114,6 @@ mod tests {
     fn a_list_has_a_bound_and_late_names_are_nobodys() {
         let mut files = FileNames::default();
         let call = files.begin();
-        assert!(FileNames::is_call(call) && !FileNames::is_call(CallId(1)));
         assert!((0..MOST).all(|n| files.take(call, format!("f{n}").as_str().into())));
         assert!(!files.take(call, "one more".into()));
         assert_eq!(files.end(call).map(|names| names.len()), Some(MOST));

@@ -8,8 +8,7 @@ use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use tracing::info_span;
 
-use super::branch::Branch;
-use super::file_names::FileNames;
+use super::call_origin::CallOrigin;
 use super::start::Startup;
 use super::tripwire::{GuardLook, events, remark};
 use super::workers::WorkerUpdate;
@@ -59,21 +58,7 @@ impl AgentRun {
                 self.take_file_names(shared, call, entries);
                 Ok(None)
             }
-            WorkerEvent::Outcome { call, outcome } if FileNames::is_call(call) => {
-                self.file_names_are_whole(shared, call, &outcome);
-                Ok(None)
-            }
-            WorkerEvent::Outcome { call, outcome } if Branch::is_call(call) => {
-                self.take_branch(shared, call, &outcome);
-                Ok(None)
-            }
-            WorkerEvent::Outcome { call, outcome } => {
-                if self.takes_instructions(shared, call, &outcome)? {
-                    return Ok(None);
-                }
-                let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
-                Ok(self.finished(shared, call, outcome))
-            }
+            WorkerEvent::Outcome { call, outcome } => self.on_outcome(shared, call, outcome),
             WorkerEvent::Ended { reason, violation, open } => {
                 self.withdraw_live();
                 if let Some(violation) = violation {
@@ -96,6 +81,26 @@ impl AgentRun {
         }
     }
 
+    fn on_outcome(
+        &mut self,
+        shared: &mut Shared,
+        call: CallId,
+        outcome: CallOutcome,
+    ) -> Result<Option<Input>, SessionError> {
+        match CallOrigin::of(call) {
+            Some(CallOrigin::Model(call)) => {
+                let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
+                return Ok(self.finished(shared, call, outcome));
+            }
+            Some(CallOrigin::Instructions(at)) => self.take_instructions(shared, at, &outcome)?,
+            Some(CallOrigin::FileNames(_)) => self.file_names_are_whole(shared, call, &outcome),
+            Some(CallOrigin::Branch(_)) => self.take_branch(shared, call, &outcome),
+            // The standing worker has no such call.
+            Some(CallOrigin::Rewind) | None => {}
+        }
+        Ok(None)
+    }
+
     fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: CallOutcome) -> Option<Input> {
         let _span = info_span!("call", id = %call).entered();
         tracing::debug!("answered");
@@ -105,18 +110,18 @@ impl AgentRun {
 
     fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
-            if FileNames::is_call(call) {
-                self.file_names_are_lost(shared, call, reason);
-                continue;
-            }
-            if Branch::is_call(call) {
-                self.branch.forget();
-                continue;
-            }
-            self.preparations.forget(call);
-            let lost = Input::CallLost { call, reason: reason.to_owned() };
-            if let Some(input) = self.when_looked(shared, call, lost) {
-                self.feed(shared, input)?;
+            match CallOrigin::of(call) {
+                Some(CallOrigin::Model(call)) => {
+                    self.preparations.forget(call);
+                    let lost = Input::CallLost { call, reason: reason.to_owned() };
+                    if let Some(input) = self.when_looked(shared, call, lost) {
+                        self.feed(shared, input)?;
+                    }
+                }
+                Some(CallOrigin::FileNames(_)) => self.file_names_are_lost(shared, call, reason),
+                Some(CallOrigin::Branch(_)) => self.branch.forget(),
+                // A start without instructions is decided for all of its calls at once.
+                Some(CallOrigin::Instructions(_) | CallOrigin::Rewind) | None => {}
             }
         }
         Ok(())

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::id::CallId;
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::tool::{FileText, Matches, ReadFile, SearchFiles, ToolCall, ToolErrorKind, ToolOutput};
@@ -29,9 +28,6 @@ const MOST: usize = 50;
 /// The most characters of a skill's name, and of its description.
 const LONGEST: (usize, usize) = (64, 300);
 
-/// The first of the calls; the core numbers its own from 1.
-const FIRST: u64 = (1 << 63) + 1;
-
 /// The most directories above the project whose instructions count.
 const MOST_ABOVE: usize = 16;
 
@@ -46,7 +42,7 @@ enum InstructionsLook {
     Skills,
 }
 
-/// The looks within the project, in the order of their ids; those above it follow.
+/// The looks within the project, in their order; those above it follow.
 const WITHIN: [InstructionsLook; 4] = [
     InstructionsLook::Instructions,
     InstructionsLook::Fallback,
@@ -99,37 +95,36 @@ impl InstructionsLook {
 #[derive(Debug, Default)]
 pub(super) struct InstructionsLooking {
     looks: Vec<InstructionsLook>,
-    open: BTreeSet<usize>,
-    found: BTreeMap<usize, String>,
+    open: BTreeSet<u8>,
+    found: BTreeMap<u8, String>,
     /// A line for people about each file that is there and was not read, or not all of it.
-    remarks: BTreeMap<usize, String>,
+    remarks: BTreeMap<u8, String>,
 }
 
 impl InstructionsLooking {
-    /// A search, and the calls to make: `above` are files of the repository above the project, those of its root first. Only an agent of
+    /// A search, and the calls to make, each with its place: `above` are files of the repository above the project, those of its root first. Only an agent of
     /// the top level looks through the whole project.
-    pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(CallId, ToolCall)>) {
+    pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(u8, ToolCall)>) {
         let above = above.into_iter().take(MOST_ABOVE).map(InstructionsLook::Above);
         let looks: Vec<_> = WITHIN.into_iter().chain(above).collect();
         let is_wanted = |look: &InstructionsLook| {
             whole || !matches!(look, InstructionsLook::Nested | InstructionsLook::Skills)
         };
-        let open: BTreeSet<_> = (0..looks.len()).filter(|at| is_wanted(&looks[*at])).collect();
-        let calls = open.iter().map(|at| (id(*at), looks[*at].call())).collect();
+        let wanted: Vec<_> = (0..).zip(&looks).filter(|(_, look)| is_wanted(look)).collect();
+        let open = wanted.iter().map(|(at, _)| *at).collect();
+        let calls = wanted.iter().map(|(at, look)| (*at, look.call())).collect();
         (Self { looks, open, ..Self::default() }, calls)
     }
 
-    /// True of a call of such a search.
-    pub(super) fn is_one(call: CallId) -> bool {
-        place(call).is_some_and(|at| at < WITHIN.len() + MOST_ABOVE)
-    }
-
-    /// Takes an answer in; true if it was the last.
-    pub(super) fn take(&mut self, call: CallId, outcome: &CallOutcome) -> bool {
-        let Some(at) = place(call).filter(|at| self.open.contains(at)) else { return false };
-        let source = self.looks[at].source();
+    /// Takes in the answer to the look at this place of the list; true if it was the last.
+    pub(super) fn take(&mut self, at: u8, outcome: &CallOutcome) -> bool {
+        if !self.open.contains(&at) {
+            return false;
+        }
+        let look = &self.looks[usize::from(at)];
+        let source = look.source();
         // What was seen above the project is there, also where the sandbox has another directory in its place.
-        let is_there = matches!(self.looks[at], InstructionsLook::Above(_));
+        let is_there = matches!(look, InstructionsLook::Above(_));
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => {
                 self.remarks.extend(cut_short(&source, file).map(|remark| (at, remark)));
@@ -149,7 +144,8 @@ impl InstructionsLooking {
     }
 
     fn found(&self, look: &InstructionsLook) -> Option<&String> {
-        self.found.get(&self.looks.iter().position(|other| other == look)?)
+        let (at, _) = (0..).zip(&self.looks).find(|(_, other)| *other == look)?;
+        self.found.get(&at)
     }
 
     /// The findings, as the model is told of them: those that hold for most come first.
@@ -170,17 +166,9 @@ impl InstructionsLooking {
     /// A line for people about each file that counts and is left out, or cut.
     pub(super) fn remarks(&self) -> Vec<String> {
         let own = self.found(&InstructionsLook::Instructions).is_some();
-        let counts = |at: &usize| !own || self.looks[*at] != InstructionsLook::Fallback;
+        let counts = |at: &u8| !own || self.looks[usize::from(*at)] != InstructionsLook::Fallback;
         self.remarks.iter().filter(|(at, _)| counts(at)).map(|(_, remark)| remark.clone()).collect()
     }
-}
-
-fn id(at: usize) -> CallId {
-    CallId(FIRST + at as u64)
-}
-
-fn place(call: CallId) -> Option<usize> {
-    usize::try_from(call.0.checked_sub(FIRST)?).ok()
 }
 
 /// A line about a file of which the model gets the beginning alone.
@@ -308,9 +296,9 @@ mod tests {
     fn found(outcomes: [CallOutcome; 4]) -> Vec<ContextItem> {
         let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
         let mut last = false;
-        for ((call, _), outcome) in calls.iter().zip(&outcomes) {
+        for ((at, _), outcome) in calls.iter().zip(&outcomes) {
             assert!(!last, "it goes on until the last answer");
-            last = looking.take(*call, outcome);
+            last = looking.take(*at, outcome);
         }
         assert!(last);
         looking.items()
@@ -352,8 +340,6 @@ mod tests {
     fn a_sub_agent_looks_for_the_projects_own_file_alone() {
         let (_, calls) = InstructionsLooking::begin(false, Vec::new());
         assert_eq!(calls.len(), 2);
-        assert!(calls.iter().all(|(call, _)| InstructionsLooking::is_one(*call)));
-        assert!(!InstructionsLooking::is_one(CallId(1)));
     }
 
     #[test]
@@ -361,9 +347,8 @@ mod tests {
         let above = ["/r/AGENTS.md", "/r/a/AGENTS.md", "/r/a/b/AGENTS.md"].map(WirePath::from).to_vec();
         let (mut looking, calls) = InstructionsLooking::begin(false, above);
         let answers = [file("own"), missing(), file("root"), missing(), file("nearer")];
-        for ((call, _), answer) in calls.iter().zip(&answers) {
-            assert!(InstructionsLooking::is_one(*call));
-            looking.take(*call, answer);
+        for ((at, _), answer) in calls.iter().zip(&answers) {
+            looking.take(*at, answer);
         }
         let told: Vec<_> = looking.items().into_iter().map(|item| (item.source, item.text)).collect();
         let sources: Vec<_> = told.iter().map(|(source, _)| source.as_str()).collect();
@@ -396,8 +381,8 @@ mod tests {
             (long(Some(400)), missing(), vec![]),
         ] {
             let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());
-            for ((call, _), answer) in calls.iter().zip([own, other, missing(), missing()]) {
-                looking.take(*call, &answer);
+            for ((at, _), answer) in calls.iter().zip([own, other, missing(), missing()]) {
+                looking.take(*at, &answer);
             }
             assert_eq!(looking.remarks(), expected);
         }

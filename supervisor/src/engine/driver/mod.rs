@@ -10,6 +10,7 @@ mod approvals;
 mod boundary;
 mod branch;
 mod budget;
+mod call_origin;
 mod changes;
 mod digest;
 mod effects;

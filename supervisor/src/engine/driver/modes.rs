@@ -181,7 +181,7 @@ mod tests {
                 watch: Some(Watch::of(project.clone())),
                 asked: grant.clone(),
                 granted: grant,
-                call: CallId(1),
+                call: Some(CallId(1)),
                 effect: Arc::new(command()),
             };
             let protected = shot.confinement().unwrap().rights.protected;

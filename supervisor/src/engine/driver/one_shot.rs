@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
-use super::rewinder::NO_CALL;
+use super::call_origin::CallOrigin;
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 
@@ -49,8 +49,8 @@ pub struct OneShot {
     pub asked: Grant,
     /// What was granted.
     pub granted: Grant,
-    /// The call.
-    pub call: CallId,
+    /// The call; `None` for a rewind.
+    pub call: Option<CallId>,
     /// The effect.
     pub effect: Arc<Effect>,
 }
@@ -193,21 +193,21 @@ impl OneShot {
         let effect_digest = effect_digest(&self.effect)?;
         let mut started = worker_started(&worker, confinement);
         let grant = self.grant().into();
-        let call = (self.call != NO_CALL).then_some(self.call);
-        started.one_shot = Some(Purpose { call, grant, effect_digest });
+        started.one_shot = Some(Purpose { call: self.call, grant, effect_digest });
+        let call = self.call.map_or(CallOrigin::Rewind, CallOrigin::Model).id();
         journal.log(EventKind::WorkerStarted(started)).await?;
         if cancelled.try_recv().is_ok() {
             // Not one byte of the effect was sent.
             worker.control.kill();
-            let attended = Attended { worker, call: self.call, patience: FAREWELL };
+            let attended = Attended { worker, call, patience: FAREWELL };
             return match attended.see_off(journal, cancelled).await {
                 Err(OneShotError::Lost(_)) => Ok(CallOutcome::Cancelled),
                 other => other,
             };
         }
-        worker.control.commit(self.call, &self.effect)?;
+        worker.control.commit(call, &self.effect)?;
         worker.control.drain();
-        let attended = Attended { worker, call: self.call, patience: self.patience() };
+        let attended = Attended { worker, call, patience: self.patience() };
         attended.see_off(journal, cancelled).await
     }
 
@@ -241,7 +241,11 @@ async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
 }
 
 /// Puts back what the host runs later, and tells of it.
-async fn look(set: SetTripwire, call: CallId, journal: &mut impl Journal) -> Result<(), OneShotError> {
+async fn look(
+    set: SetTripwire,
+    call: Option<CallId>,
+    journal: &mut impl Journal,
+) -> Result<(), OneShotError> {
     let SetTripwire { mut tripwire, report: mut before } = set;
     let report = apart(move || tripwire.end()).await.map_err(OneShotError::Unwatched)?;
     before.append(report);
@@ -249,7 +253,7 @@ async fn look(set: SetTripwire, call: CallId, journal: &mut impl Journal) -> Res
     if let Some(text) = remark(&[], &report.changes) {
         journal.remark(text).await;
     }
-    for event in events(Some(call), &[], report) {
+    for event in events(call, &[], report) {
         journal.log(event).await?;
     }
     Ok(())

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::flushes::After;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
-use super::rewinder::{NO_CALL, RewindJournal};
+use super::rewinder::RewindJournal;
 use super::run::Occurrence;
 use super::tripwire::aside;
 use super::{AgentRun, SessionError, Shared, millis};
@@ -122,7 +122,8 @@ impl OneShots {
 
 /// Tells the main loop, which alone writes the log.
 struct Teller {
-    call: CallId,
+    /// `None` for a rewind, which prints nothing and of which the model hears nothing.
+    call: Option<CallId>,
     told: mpsc::Sender<OneShotUpdate>,
 }
 
@@ -134,12 +135,16 @@ impl Journal for Teller {
     }
 
     async fn output(&mut self, bytes: Vec<u8>) {
-        // A main loop that is gone shows nothing.
-        let _ = self.told.send(OneShotUpdate::Output { call: self.call, bytes }).await;
+        if let Some(call) = self.call {
+            // A main loop that is gone shows nothing.
+            let _ = self.told.send(OneShotUpdate::Output { call, bytes }).await;
+        }
     }
 
     async fn remark(&mut self, text: String) {
-        let _ = self.told.send(OneShotUpdate::Remark { call: self.call, text }).await;
+        if let Some(call) = self.call {
+            let _ = self.told.send(OneShotUpdate::Remark { call, text }).await;
+        }
     }
 }
 
@@ -154,7 +159,7 @@ impl RewindJournal for Teller {
 impl AgentRun {
     /// Has a rewind written down in the agent's part of the log.
     pub(super) fn rewind_journal(&self) -> impl RewindJournal + use<> {
-        Teller { call: NO_CALL, told: self.one_shots.told.clone() }
+        Teller { call: None, told: self.one_shots.told.clone() }
     }
 
     /// Starts to carry an approved effect out, under what the standing worker has and this grant.
@@ -171,7 +176,7 @@ impl AgentRun {
             watch: self.watch().cloned(),
             asked: grant.clone(),
             granted: grant,
-            call,
+            call: Some(call),
             effect,
         };
         self.begins(call);
@@ -181,7 +186,7 @@ impl AgentRun {
         let shots = &mut self.one_shots;
         let (cancel, cancelled) = oneshot::channel();
         shots.running.insert(call, Shot { began: Instant::now(), files, cancel: Some(cancel) });
-        let mut teller = Teller { call, told: shots.told.clone() };
+        let mut teller = Teller { call: Some(call), told: shots.told.clone() };
         shots.tasks.spawn(async move {
             let done = shot.carry_out(&*boundary, &mut teller, cancelled).await;
             let outcome = done.map_err(|error: OneShotError| error.to_string());

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use agent::core::standing;
 use gate::protected::is_acted_on;
 use ipc::effect::Effect;
-use ipc::id::{AgentId, CallId, ConversationId, Generation};
+use ipc::id::{AgentId, ConversationId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
@@ -33,9 +33,6 @@ const UNSEEN: &str = "no copies of files were kept since that message, as with `
 
 /// The note on a message since which no call could write.
 const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to take back";
-
-/// The one-shots of a rewind belong to no call of the model's.
-pub(super) const NO_CALL: CallId = CallId(0);
 
 /// Takes the files of a session back.
 #[derive(Clone)]
@@ -271,7 +268,7 @@ impl Rewinder {
             watch: None,
             asked: grant.clone(),
             granted: grant,
-            call: NO_CALL,
+            call: None,
             effect: Arc::new(effect),
         };
         // Nobody cancels it.

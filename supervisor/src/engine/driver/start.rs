@@ -7,12 +7,12 @@ use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
 use boundary::monitor::StartError;
 use ipc::confinement::Confinement;
-use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerStarted};
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::StartedWorker;
+use super::call_origin::CallOrigin;
 use super::digest::Digests;
 use super::instructions::{INSTRUCTIONS, InstructionsLooking};
 use super::repository_above::{dead_link, instructions_above};
@@ -86,25 +86,25 @@ impl AgentRun {
             let above = instructions_above(self.agent.host_standing().project.as_path());
             let (looking, calls) = InstructionsLooking::begin(self.id.is_top_level(), above);
             self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
-            for (call, tool) in calls {
-                self.worker.call(call, Work::Run(tool));
+            for (at, tool) in calls {
+                self.worker.call(CallOrigin::Instructions(at).id(), Work::Run(tool));
             }
         }
     }
 
-    /// Takes the answer to one of those calls, if it is one.
-    pub(super) fn takes_instructions(
+    /// Takes the answer to one of those calls.
+    pub(super) fn take_instructions(
         &mut self,
         shared: &mut Shared,
-        call: CallId,
+        at: u8,
         outcome: &CallOutcome,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<(), SessionError> {
         if let Startup::Instructions(_, looking) = &mut self.startup
-            && looking.take(call, outcome)
+            && looking.take(at, outcome)
         {
             self.tell_where_it_is(shared)?;
         }
-        Ok(InstructionsLooking::is_one(call))
+        Ok(())
     }
 
     /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of them.

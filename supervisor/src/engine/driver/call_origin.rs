@@ -1,0 +1,83 @@
+//! The origin of a call that a worker serves, as its id on the wire says it.
+
+use ipc::id::CallId;
+
+/// The bit of the ids of the supervisor's own calls. The core numbers the model's calls from 1.
+const OWN: u64 = 1 << 63;
+
+/// The part of such an id that counts calls of one purpose; the purpose is between the two.
+const COUNT: u64 = u32::MAX as u64;
+
+/// The asker of a call: the model, or a purpose of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallOrigin {
+    /// A call of the agent's core.
+    Model(CallId),
+    /// A rewind. Its one-shots carry out one effect each, and need no number.
+    Rewind,
+    /// The search for the project's instructions, and the place of the file in its list.
+    Instructions(u8),
+    /// A list of the project's files, counted from 0.
+    FileNames(u32),
+    /// A look at the project's branch, counted from 0.
+    Branch(u32),
+}
+
+impl CallOrigin {
+    /// The id of the call on the wire.
+    pub(super) fn id(self) -> CallId {
+        let own = |purpose: u64, count: u32| CallId(OWN | purpose << 32 | u64::from(count));
+        match self {
+            Self::Rewind => CallId(0),
+            Self::Model(call) => call,
+            Self::Instructions(at) => own(0, at.into()),
+            Self::FileNames(count) => own(1, count),
+            Self::Branch(count) => own(2, count),
+        }
+    }
+
+    /// The origin of the call with this id; `None` for an id that nothing has.
+    pub(super) fn of(call: CallId) -> Option<Self> {
+        if call.0 & OWN == 0 {
+            return Some(if call.0 == 0 { Self::Rewind } else { Self::Model(call) });
+        }
+        let count = u32::try_from(call.0 & COUNT).ok()?;
+        match (call.0 & !OWN) >> 32 {
+            0 => u8::try_from(count).ok().map(Self::Instructions),
+            1 => Some(Self::FileNames(count)),
+            2 => Some(Self::Branch(count)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_origin_has_ids_of_its_own() {
+        let origins = [
+            CallOrigin::Rewind,
+            CallOrigin::Model(CallId(1)),
+            CallOrigin::Model(CallId(OWN - 1)),
+            CallOrigin::Instructions(0),
+            CallOrigin::Instructions(u8::MAX),
+            CallOrigin::FileNames(0),
+            CallOrigin::FileNames(u32::MAX),
+            CallOrigin::Branch(0),
+            CallOrigin::Branch(u32::MAX),
+        ];
+        assert_eq!(origins.map(|origin| CallOrigin::of(origin.id())), origins.map(Some));
+        // The scripted workers of the tests tell our calls from the model's by this bit.
+        let own = origins.map(|origin| origin.id().0 & OWN != 0);
+        assert_eq!(own, [false, false, false, true, true, true, true, true, true]);
+    }
+
+    #[test]
+    fn an_id_of_no_purpose_has_no_origin() {
+        for id in [OWN | 1 << 8, OWN | 3 << 32, u64::MAX] {
+            assert_eq!(CallOrigin::of(CallId(id)), None, "{id:#x}");
+        }
+    }
+}
