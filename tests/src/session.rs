@@ -22,7 +22,7 @@ use ipc::rights::{Network, Reach};
 use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
 use protocol::approval::ServerRequest;
 use protocol::event::EventKind;
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use supervisor::engine::driver::{
     AgentParts, AgentRun, Boundary, ModePlaces, Processes, Session, SessionError, SessionWorker, Shared,
     ToolServer, Turns,
@@ -332,7 +332,7 @@ impl FrontEnd {
 
     /// Says something to the agent.
     pub async fn prompt(&self, text: &str) {
-        self.act(UserActionKind::Prompt { text: text.to_owned(), images: vec![] }).await;
+        self.act(UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] })).await;
     }
 
     /// Takes events in until one of them says so.

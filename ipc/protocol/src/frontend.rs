@@ -104,18 +104,8 @@ pub struct UserAction {
 /// Kind of an action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserActionKind {
-    /// Sends a message to the agent.
-    Prompt {
-        /// The message.
-        text: String,
-        /// The pictures that go before it.
-        images: Vec<Image>,
-    },
-    /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
-    SetRights {
-        /// The change.
-        change: RightsChange,
-    },
+    /// An action that becomes one input of the agent's core.
+    Agent(AgentAction),
     /// Answers a request for an approval.
     Answer {
         /// The id of the request.
@@ -127,6 +117,45 @@ pub enum UserActionKind {
     Plan {
         /// The purpose of the plan.
         text: String,
+    },
+    /// Changes the model, within the same provider: only at rest. Answered by the event `model_changed`, or
+    /// by a notice with the reason.
+    SetModel {
+        /// The model's name.
+        model: String,
+    },
+    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
+    ListFiles,
+    /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
+    FindBranch,
+    /// Takes files, the conversation or both back to a message: only at rest. Answered by a preview if the
+    /// digest is absent or outdated; else by the event `rewound`, or by a notice with the reason.
+    Rewind {
+        /// The rewind.
+        target: RewindTarget,
+        /// The files that it is about, relative to the project: all of them where none is named.
+        files: Vec<WirePath>,
+        /// The digest of the preview that the user confirmed.
+        digest: Option<String>,
+    },
+    /// Tries again to write the log, where the session is paused since that failed.
+    RetryLog,
+}
+
+/// Action of the user on an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentAction {
+    /// Sends a message to the agent.
+    Prompt {
+        /// The message.
+        text: String,
+        /// The pictures that go before it.
+        images: Vec<Image>,
+    },
+    /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
+    SetRights {
+        /// The change.
+        change: RightsChange,
     },
     /// Replaces the bytes of a plan that waits for its approval: that request is over, and another one
     /// follows.
@@ -161,12 +190,6 @@ pub enum UserActionKind {
         /// The mode.
         mode: ApprovalMode,
     },
-    /// Changes the model, within the same provider: only at rest. Answered by the event `model_changed`, or
-    /// by a notice with the reason.
-    SetModel {
-        /// The model's name.
-        model: String,
-    },
     /// Takes back what was approved for the session.
     RevokeGrant {
         /// The id of the grant.
@@ -184,22 +207,6 @@ pub enum UserActionKind {
         /// The text for `bash -c`.
         command: String,
     },
-    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
-    ListFiles,
-    /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
-    FindBranch,
-    /// Takes files, the conversation or both back to a message: only at rest. Answered by a preview if the
-    /// digest is absent or outdated; else by the event `rewound`, or by a notice with the reason.
-    Rewind {
-        /// The rewind.
-        target: RewindTarget,
-        /// The files that it is about, relative to the project: all of them where none is named.
-        files: Vec<WirePath>,
-        /// The digest of the preview that the user confirmed.
-        digest: Option<String>,
-    },
-    /// Tries again to write the log, where the session is paused since that failed.
-    RetryLog,
     /// Ends the turn that runs.
     Interrupt,
     /// Ends the session.
@@ -212,24 +219,20 @@ pub enum UserActionKind {
     HangUp,
 }
 
+impl From<AgentAction> for UserActionKind {
+    fn from(action: AgentAction) -> Self {
+        Self::Agent(action)
+    }
+}
+
 macro_rules! op {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
         $op:ident, $constant:ident = $method:literal;)*) => {
-        /// The core's input from outside: each [`UserAction`] that makes sense becomes exactly one.
+        /// The core's input from outside.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Op {
-            /// Starts a turn.
-            UserTurn {
-                /// The user's message.
-                text: String,
-                /// The pictures that go before it.
-                images: Vec<Image>,
-            },
-            /// Changes the rights of the agent.
-            SetRights {
-                /// The change; a path is resolved.
-                change: RightsChange,
-            },
+            /// An action of the user; a path in it is resolved.
+            Act(AgentAction),
             $(
                 #[doc = concat!("Decides on ", $what, ".")]
                 $op {
@@ -241,59 +244,6 @@ macro_rules! op {
                     digest: Option<String>,
                 },
             )*
-            /// Replaces the bytes of a plan that waits for its approval.
-            EditPlan {
-                /// The request.
-                id: ApprovalId,
-                /// The bytes.
-                markdown: String,
-            },
-            /// Writes these fields into a plan that waits for its approval.
-            RevisePlan {
-                /// The request.
-                id: ApprovalId,
-                /// The plan.
-                plan: Box<Plan>,
-            },
-            /// Executes a plan that was made before the session.
-            ExecutePlan {
-                /// The bytes.
-                markdown: String,
-            },
-            /// Adds the other changes of the same reply to one that waits.
-            AskTogether {
-                /// The request.
-                id: ApprovalId,
-            },
-            /// Changes the approval mode.
-            SetMode {
-                /// The mode.
-                mode: ApprovalMode,
-            },
-            /// Takes back what was approved for the session.
-            RevokeGrant {
-                /// The id of the grant.
-                id: GrantId,
-            },
-            /// Has the conversation summarised.
-            Compact,
-            /// Begins an empty conversation.
-            Clear,
-            /// Runs a command of the user's own.
-            OwnCommand {
-                /// The text for `bash -c`.
-                command: String,
-            },
-            /// Ends the turn that runs.
-            Interrupt,
-            /// Ends the session.
-            Shutdown,
-            /// Ends the session because the process is interrupted.
-            InterruptSession,
-            /// Ends the session because the process received a signal.
-            Terminate,
-            /// Ends the session because its terminal is gone.
-            HangUp,
         }
     };
 }

@@ -10,7 +10,7 @@ use std::task::Poll;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal;
 use nix::unistd::{Pid, getppid};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use boundary::system::is_ignored;
@@ -102,9 +102,9 @@ impl UserSignals {
     /// Waits for one; SIGINT interrupts, and every other one ends the session. Cancel safe.
     pub(crate) async fn next(&mut self) -> UserActionKind {
         tokio::select! {
-            _ = self.interrupt.recv() => UserActionKind::Interrupt,
-            _ = self.hangup.next() => UserActionKind::HangUp,
-            _ = self.ending.next() => UserActionKind::Terminate,
+            _ = self.interrupt.recv() => UserActionKind::Agent(AgentAction::Interrupt),
+            _ = self.hangup.next() => UserActionKind::Agent(AgentAction::HangUp),
+            _ = self.ending.next() => UserActionKind::Agent(AgentAction::Terminate),
         }
     }
 }

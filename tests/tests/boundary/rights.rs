@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, RightsChange};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tests::replies::{done, shell};
 use tests::session::{Beginning, FrontEnd, PATIENCE};
 use tests::{Programs, again, alive, marked, tier};
 
 fn network(net: Network) -> UserActionKind {
-    UserActionKind::SetRights { change: RightsChange::Network { net, reach: None } }
+    UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::Network { net, reach: None } })
 }
 
 fn add(path: &Path) -> UserActionKind {
-    UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } }
+    UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::AddWrite { path: path.into() } })
 }
 
 fn remove(path: &Path) -> UserActionKind {
-    UserActionKind::SetRights { change: RightsChange::RemoveWrite { path: path.into() } }
+    UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::RemoveWrite { path: path.into() } })
 }
 
 /// What the log says of each worker: generation, pid, tier, and the digest of its ruleset.
@@ -221,7 +221,7 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
             assert_ne!(neighbours[0].3, neighbours[1].3, "{workers:?}");
         }
         assert_eq!(workers[0].3, workers[4].3, "the same rights again have the same digest");
-        front.act(UserActionKind::Quit).await;
+        front.act(UserActionKind::Agent(AgentAction::Quit)).await;
         front.end().await;
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ipc::rights::RightsChange;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::replies::{done, model_of, shell};
@@ -120,7 +120,7 @@ async fn a_change_of_rights_names_a_write_root_below_the_hosts_tmp() {
         let place = below_tmp(&front.world);
         front.until("worker 1 started").await;
         let change = RightsChange::AddWrite { path: place.path().into() };
-        front.act(UserActionKind::SetRights { change }).await;
+        front.act(UserActionKind::Agent(AgentAction::SetRights { change })).await;
         front.until("rights changed for worker 2").await;
         let log = front.world.log();
         let first = log.iter().find(|event| event["type"] == "worker_started").unwrap();

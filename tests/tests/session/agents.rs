@@ -19,7 +19,7 @@ use ipc::rights::Rights;
 use ipc::tool::{Access, ShellExec, ToolCall, ToolOutput};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use supervisor::journal::session;
 use tests::replies::{calls, done, shell};
 use tests::session::{Beginning, FrontEnd};
@@ -253,14 +253,19 @@ async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
     let mut front = FrontEnd::open_several(&beginning, parts);
     for agent in agents {
         let task = format!("the task of agent {agent}");
-        front.act_of(&AgentId::from(*agent), UserActionKind::Prompt { text: task, images: vec![] }).await;
+        front
+            .act_of(
+                &AgentId::from(*agent),
+                UserActionKind::Agent(AgentAction::Prompt { text: task, images: vec![] }),
+            )
+            .await;
     }
     // All of them are at work at the same time.
     for _ in agents {
         front.until("\"here\\n\"").await;
     }
     if agents.contains(&"2") {
-        front.act_of(&"2".into(), UserActionKind::Interrupt).await;
+        front.act_of(&"2".into(), UserActionKind::Agent(AgentAction::Interrupt)).await;
     }
     if agents.contains(&"3") {
         let log = front.world.log();

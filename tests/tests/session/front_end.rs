@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::id::ConversationId;
 use ipc::rights::RightsChange;
 use model::provider::{EventStream, ModelProvider, ModelRequest, ReplayProvider};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use supervisor::engine::driver::Turns;
 use tests::again;
 use tests::replies::{done, says, shell};
@@ -46,7 +46,7 @@ async fn an_interrupt_ends_a_command_and_the_turn() {
     let mut front = FrontEnd::open([shell("echo ready; exec sleep 1000"), done()]);
     front.prompt("wait").await;
     front.until("output").await;
-    front.act(UserActionKind::Interrupt).await;
+    front.act(UserActionKind::Agent(AgentAction::Interrupt)).await;
     let (seen, world) = front.end_in_world().await;
     let call = world.log().into_iter().find(|event| event["type"] == "tool_call_finished").unwrap();
     let told = call["data"]["content"].as_str().unwrap();
@@ -72,12 +72,12 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     let mut front = FrontEnd::open([shell("echo ready; exec sleep 1000"), done()]);
     front.prompt("wait").await;
     front.until("output").await;
-    front.act(UserActionKind::Terminate).await;
+    front.act(UserActionKind::Agent(AgentAction::Terminate)).await;
     let said = front.end().await;
     assert!(said.ends_with("result 143 terminated\n= terminated"), "{said}");
     let mut front = FrontEnd::open([done()]);
     front.until("worker 1 started").await;
-    front.act(UserActionKind::Quit).await;
+    front.act(UserActionKind::Agent(AgentAction::Quit)).await;
     insta::assert_snapshot!(front.end().await, @r"
     1 worker 1 started
     2 worker 1 ended: the run is over
@@ -86,7 +86,7 @@ async fn quitting_ends_a_session_that_works_and_one_that_rests() {
     ");
     // Before there is a worker.
     let front = FrontEnd::open([done()]);
-    front.act(UserActionKind::Quit).await;
+    front.act(UserActionKind::Agent(AgentAction::Quit)).await;
     assert_eq!(front.end().await, "1 result 0 closed\n= closed");
 }
 
@@ -102,8 +102,13 @@ async fn a_front_end_that_is_gone_ends_the_session() {
 async fn actions_for_another_session_are_ignored() {
     let front = FrontEnd::open([done()]);
     let other = ConversationId("theirs".to_owned());
-    front.act_in(&other, UserActionKind::Prompt { text: "not for you".to_owned(), images: vec![] }).await;
-    front.act_in(&other, UserActionKind::Quit).await;
+    front
+        .act_in(
+            &other,
+            UserActionKind::Agent(AgentAction::Prompt { text: "not for you".to_owned(), images: vec![] }),
+        )
+        .await;
+    front.act_in(&other, UserActionKind::Agent(AgentAction::Quit)).await;
     front.prompt("for you").await;
     let said = front.end().await;
     assert!(said.contains("user \"for you\"") && !said.contains("not for you"), "{said}");
@@ -162,9 +167,11 @@ async fn a_provider_that_fails_ends_the_turn_with_its_code() {
 async fn a_write_root_that_is_not_there_is_refused_in_words() {
     let mut front = FrontEnd::open([done()]);
     let path = "/nonexistent/x".into();
-    front.act(UserActionKind::SetRights { change: RightsChange::AddWrite { path } }).await;
+    front
+        .act(UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::AddWrite { path } }))
+        .await;
     front.until("notice rights_refused: the rights were not changed: /nonexistent/x does not exist").await;
-    front.act(UserActionKind::Quit).await;
+    front.act(UserActionKind::Agent(AgentAction::Quit)).await;
     front.end().await;
 }
 

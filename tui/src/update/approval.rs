@@ -1,7 +1,7 @@
 //! Keys that a request takes.
 
 use protocol::approval::{ReviewDecision, ServerRequest};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
 use super::{comments, editing, plan, steps};
@@ -199,7 +199,7 @@ fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
 fn show_together(model: &Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front().filter(|card| card.others() > 0) else { return };
     let Asked { agent, id } = card.asked.clone();
-    actions.push(Action::User(agent, UserActionKind::AskTogether { id }));
+    actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::AskTogether { id })));
 }
 
 /// Shows which rule asks, and the request again.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{
     approval, aside, copy, editing, files, help, log, page, pause, plan, recall, rewind, run, search, tell,
@@ -414,7 +414,7 @@ fn quit(model: &mut Model, actions: &mut Vec<Action>) {
 
 /// Takes back an approval for the session.
 pub(super) fn revoke(model: &Model, id: u64, actions: &mut Vec<Action>) {
-    tell(model, actions, UserActionKind::RevokeGrant { id: ipc::id::GrantId(id) });
+    tell(model, actions, UserActionKind::Agent(AgentAction::RevokeGrant { id: ipc::id::GrantId(id) }));
 }
 
 fn unfolded(model: &mut Model) -> &mut Unfolded {

@@ -4,7 +4,7 @@ use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
 use protocol::approval::ServerRequest;
 use protocol::event::Activity;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{scrolled, steps};
 use crate::card::{Asked, Card};
@@ -98,7 +98,7 @@ pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
 }
 
 const fn edit_of(id: ApprovalId, markdown: String) -> UserActionKind {
-    UserActionKind::EditPlan { id, markdown }
+    UserActionKind::Agent(AgentAction::EditPlan { id, markdown })
 }
 
 fn open(model: &mut Model) {

@@ -1,6 +1,6 @@
 //! Keys while a person edits the steps of a plan in place, or compares its versions.
 
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::approval::{set_stage, text_rows};
 use super::scrolled;
@@ -92,7 +92,7 @@ fn save(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(steps) = card.steps.as_ref().filter(|steps| steps.draft.changes() > 0) else { return };
     let plan = Box::new(steps.draft.plan().clone());
     let Asked { agent, id } = card.asked.clone();
-    actions.push(Action::User(agent, UserActionKind::RevisePlan { id, plan }));
+    actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::RevisePlan { id, plan })));
 }
 
 /// Lays the steps anew, where they show.

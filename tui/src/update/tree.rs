@@ -1,7 +1,7 @@
 //! Keys and commands of the list of agents.
 
 use ipc::id::AgentId;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::commands::{Command, KeyMode};
 use crate::message::Action;
@@ -71,7 +71,7 @@ fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
         model.answer(Look::Notice, &format!("agent {agent} does nothing that could be stopped"));
     } else if !turn.interrupted {
         turn.interrupted = true;
-        actions.push(Action::User(agent, UserActionKind::Interrupt));
+        actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::Interrupt)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ipc::id::AgentId;
 use protocol::event::{Account, EndReason, TurnFinished};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{call, tell};
 use crate::commands::{Command, KeyMode};
@@ -34,8 +34,8 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing)
         let Outgoing { text, images, is_command } = message;
         let command = text.strip_prefix('!').filter(|_| is_command);
         let kind = match command.map(str::to_owned) {
-            Some(command) => UserActionKind::RunCommand { command },
-            None => UserActionKind::Prompt { text, images },
+            Some(command) => UserActionKind::Agent(AgentAction::RunCommand { command }),
+            None => UserActionKind::Agent(AgentAction::Prompt { text, images }),
         };
         actions.push(Action::User(agent.clone(), kind));
     }
@@ -46,7 +46,7 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.shown_mut().turn;
     if turn.is_running() && !turn.interrupted {
         turn.interrupted = true;
-        tell(model, actions, UserActionKind::Interrupt);
+        tell(model, actions, UserActionKind::Agent(AgentAction::Interrupt));
     }
 }
 

@@ -6,7 +6,7 @@ use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::rights::{NamedRoot, Network, RightsChange, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::KnownModels;
@@ -83,8 +83,10 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
         (Command::Rights, None) => rights(model),
-        (Command::Compact, None) => tell(model, actions, UserActionKind::Compact),
-        (Command::Clear, None) => actions.push(Action::User(AgentId::root(), UserActionKind::Clear)),
+        (Command::Compact, None) => tell(model, actions, UserActionKind::Agent(AgentAction::Compact)),
+        (Command::Clear, None) => {
+            actions.push(Action::User(AgentId::root(), UserActionKind::Agent(AgentAction::Clear)));
+        }
         (Command::Model, name) => another_model(model, name, actions),
         (Command::Log, None) => log::open(model, actions),
         (Command::Cost, None) => cost::show(model),
@@ -159,7 +161,7 @@ fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
         model.agents.shown_mut().session.pending = Some(Pending::Net(net));
     }
     let change = RightsChange::Network { net, reach: None };
-    tell(model, actions, UserActionKind::SetRights { change });
+    tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
 /// Unquotes a path: a hint may have had to quote it.
@@ -170,7 +172,7 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
         take_away(model);
     }
     let change = if allows { RightsChange::AddWrite { path } } else { RightsChange::RemoveWrite { path } };
-    tell(model, actions, UserActionKind::SetRights { change });
+    tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
 /// Informs the person that a right of a sub-agent is withdrawn from every agent of the session. True if it is
@@ -195,7 +197,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     if !takes_away || take_away(model) {
         model.agents.shown_mut().session.pending = Some(Pending::Mode(mode));
     }
-    tell(model, actions, UserActionKind::SetMode { mode });
+    tell(model, actions, UserActionKind::Agent(AgentAction::SetMode { mode }));
 }
 
 /// From ask to auto, and from anything else to ask. A change that is under way counts as made.

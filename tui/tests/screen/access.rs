@@ -6,7 +6,7 @@ use ipc::id::GrantId;
 use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::core::read_only;
 use crate::seat::Seat;
@@ -66,7 +66,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
         (":disallow net", RightsChange::Network { net: Network::Off, reach: None }),
     ] {
         seat.keys(&format!("{line}\n"));
-        assert_eq!(seat.told(), [UserActionKind::SetRights { change }], "{line}");
+        assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::SetRights { change })], "{line}");
     }
     for wrong in ["disallow", "disallow write", "disallow everything"] {
         seat.keys(&format!(":{wrong}\n"));

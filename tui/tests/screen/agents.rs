@@ -2,7 +2,7 @@
 
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::ServerRequest;
-use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::core::exec;
@@ -30,8 +30,8 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, &'static str)> {
         Action::User(agent, UserActionKind::Answer { answer, .. }) => {
             Some((agent, answer.decision().unwrap().as_str()))
         }
-        Action::User(agent, UserActionKind::Prompt { .. }) => Some((agent, "prompt")),
-        Action::User(agent, UserActionKind::Interrupt) => Some((agent, "interrupt")),
+        Action::User(agent, UserActionKind::Agent(AgentAction::Prompt { .. })) => Some((agent, "prompt")),
+        Action::User(agent, UserActionKind::Agent(AgentAction::Interrupt)) => Some((agent, "interrupt")),
         _ => None,
     });
     told.collect()

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::id::{ApprovalId, CallId};
 use protocol::approval::{ReviewDecision, ServerRequest};
 use protocol::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, ToolCallStatus};
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 use tui::{Action, Msg, Reason};
 
 use crate::core::{denied, exec};
@@ -83,7 +83,7 @@ fn a_request_that_nobody_answered_is_made_again_by_a_key() {
     let again = KeyEvent::new(KeyCode::Char('r'), KeyModifiers::ALT);
     seat.send(Msg::Key(again));
     let told = seat.told();
-    let [UserActionKind::Prompt { text, .. }] = &told[..] else { panic!("{told:?}") };
+    let [UserActionKind::Agent(AgentAction::Prompt { text, .. })] = &told[..] else { panic!("{told:?}") };
     assert!(text.contains("make all") && text.contains("make the call again"), "{text}");
     seat.send(Msg::Key(again));
     assert_eq!(seat.told(), [], "once");

@@ -5,7 +5,7 @@ use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Reach;
 use ipc::tool::Access;
 use protocol::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 
 use crate::core::{exec, external, network, patch, update};
 use crate::seat::Seat;
@@ -389,7 +389,7 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     seat.wait(400);
     assert!(seat.screen().contains("y yes  s for the session…  a all 2 changes  n no"), "{}", seat.screen());
     seat.keys("a");
-    assert_eq!(seat.told(), [UserActionKind::AskTogether { id: ApprovalId(1) }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::AskTogether { id: ApprovalId(1) })]);
     let mut both = patch(&[(&one.0, one.1), (&other.0, other.1)]);
     both.with = vec![CallId(8)];
     seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });

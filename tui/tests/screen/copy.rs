@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use protocol::event::{Account, AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use tui::{Action, Copied, Start};
 
@@ -58,7 +58,10 @@ fn the_last_answer_its_last_code_and_the_found_line_are_copied() {
 fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
     let mut seat = Seat::new(60, 24);
     seat.keys(":clear\n:model other\n:model\n");
-    assert_eq!(seat.told(), [UserActionKind::Clear, UserActionKind::SetModel { model: "other".to_owned() }]);
+    assert_eq!(
+        seat.told(),
+        [UserActionKind::Agent(AgentAction::Clear), UserActionKind::SetModel { model: "other".to_owned() }]
+    );
     let screen = seat.screen();
     assert!(screen.contains("claude-opus-4-5 answers; :model NAME"), "{screen}");
     assert!(screen.contains("of your settings  other, house-*"), "{screen}");

@@ -11,7 +11,7 @@ use protocol::approval::{
     ServerRequest, SessionScope,
 };
 use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, ToolCallStatus};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;
 
 use crate::core::{denied, write_denied};
@@ -276,12 +276,15 @@ fn a_typed_command_asks_for_the_right() {
         seat.keys(line);
         (seat.told(), seat.screen())
     };
-    let write =
-        |path: &str| vec![UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } }];
+    let write = |path: &str| {
+        vec![UserActionKind::Agent(AgentAction::SetRights {
+            change: RightsChange::AddWrite { path: path.into() },
+        })]
+    };
     assert_eq!(typed(":allow write /srv/my data\n").0, write("/srv/my data"));
     assert_eq!(typed(":allow write '/srv/my data'\n").0, write("/srv/my data"));
     let change = RightsChange::Network { net: Network::On, reach: None };
-    assert_eq!(typed(":allow net\n").0, vec![UserActionKind::SetRights { change }]);
+    assert_eq!(typed(":allow net\n").0, vec![UserActionKind::Agent(AgentAction::SetRights { change })]);
     for line in [":allow write\n", ":allow read /etc\n", ":allow net on\n"] {
         let (told, screen) = typed(line);
         assert!(told.is_empty() && screen.contains("write PATH"), "{line}: {screen}");

@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::path::WirePath;
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 
 use crate::seat::Seat;
 
@@ -44,7 +44,7 @@ fn an_at_sign_lists_the_files_and_letters_narrow_them() {
     assert!(seat.screen().contains("› look at @src/main.rs and @Makefile"), "{}", seat.screen());
     seat.keys("\n");
     let text = "look at @src/main.rs and @Makefile ".to_owned();
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text, images: vec![] }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] })]);
 }
 
 #[test]
@@ -68,7 +68,11 @@ fn the_list_is_closed_by_esc_and_chosen_from_by_arrows() {
     seat.told();
     seat.keys("\n");
     let text = "@c @zz".to_owned();
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text, images: vec![] }], "it is a text like any other");
+    assert_eq!(
+        seat.told(),
+        [UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] })],
+        "it is a text like any other"
+    );
 }
 
 #[test]
@@ -109,5 +113,8 @@ fn a_hostile_name_is_shown_as_it_is_and_the_model_is_told_the_true_one() {
     ");
     seat.keys("\n\n");
     let text = "@\"a\\u001b[2J\\nb\" ".to_owned();
-    assert_eq!(seat.told().last(), Some(&UserActionKind::Prompt { text, images: vec![] }));
+    assert_eq!(
+        seat.told().last(),
+        Some(&UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] }))
+    );
 }

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use ipc::rights::{Network, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EndReason, EventKind};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tui::{Action, Msg, Start};
 
 use crate::seat::{Seat, start};
@@ -121,12 +121,12 @@ fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
     assert!(seat.screen().contains("› /net") && seat.screen().contains("/net on|off"), "{}", seat.screen());
     seat.keys("on\n");
     let change = RightsChange::Network { net: Network::On, reach: None };
-    assert_eq!(seat.told(), [UserActionKind::SetRights { change }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::SetRights { change })]);
     seat.keys(":compa");
     seat.press(KeyCode::Tab);
     assert!(seat.screen().contains(":compact"), "{}", seat.screen());
     seat.press(KeyCode::Enter);
-    assert_eq!(seat.told(), [UserActionKind::Compact]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Compact)]);
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn shift_tab_goes_from_ask_to_auto_and_back() {
     let mut seat = Seat::new(80, 24);
     let shift_tab = KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT);
     seat.send(Msg::Key(shift_tab));
-    assert_eq!(seat.told(), [UserActionKind::SetMode { mode: ApprovalMode::Auto }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Auto })]);
     assert!(seat.screen().contains("ask → auto …"));
     seat.send(Msg::Key(shift_tab));
-    assert_eq!(seat.told(), [UserActionKind::SetMode { mode: ApprovalMode::Ask }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Ask })]);
     seat.send(Msg::KeyOfMany(shift_tab));
     assert_eq!(seat.told(), [], "the bytes of a paste change no mode");
 }
@@ -231,7 +231,7 @@ fn ctrl_c_stops_the_turn_before_it_ends_the_session() {
     seat.keys("go\n");
     seat.told();
     seat.ctrl('c');
-    assert_eq!(seat.told(), [UserActionKind::Interrupt]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Interrupt)]);
     seat.ctrl('c');
     assert_eq!(seat.actions, []);
     seat.ctrl('c');
@@ -244,7 +244,7 @@ fn esc_stops_the_turn_and_the_draft_goes_on() {
     seat.keys("go\ndraft");
     seat.told();
     seat.press(KeyCode::Esc);
-    assert_eq!(seat.told(), [UserActionKind::Interrupt]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Interrupt)]);
     seat.keys("!");
     assert!(seat.screen().contains("› draft!") && seat.screen().contains(" INSERT "), "{}", seat.screen());
 }
@@ -270,7 +270,7 @@ fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
     assert_eq!(seat.row(21), "› see [42 lines pasted] why?");
     seat.keys("\n");
     let text = format!("see {pasted} why?");
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text, images: vec![] }]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] })]);
     seat.end_turn(EndReason::Done);
     seat.send(Msg::Paste(pasted));
     seat.press(KeyCode::Backspace);

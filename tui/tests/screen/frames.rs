@@ -10,7 +10,7 @@ use protocol::event::{
     ApprovalAnswered, AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, DecidedBy,
     EndReason, EventKind, SummaryFrom, TokenUsage, ToolCallStatus,
 };
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 use ratatui::style::Modifier;
 use serde_json::json;
 use tui::{Colour, Msg};
@@ -398,7 +398,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
     assert!(seat.screen().contains("── trying again in 2 s · "), "{}", seat.screen());
     seat.press(KeyCode::Esc);
     seat.press(KeyCode::Esc);
-    assert!(seat.told().contains(&UserActionKind::Interrupt));
+    assert!(seat.told().contains(&UserActionKind::Agent(AgentAction::Interrupt)));
 }
 
 #[test]

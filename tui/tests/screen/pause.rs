@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use ipc::id::EventId;
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 
 use crate::seat::Seat;
 
@@ -41,6 +41,8 @@ fn enter_tries_again_and_what_is_typed_stays() {
     seat.core(UiEventKind::LogGoesOn);
     assert!(seat.screen().contains("the session goes on, and nothing is lost"), "{}", seat.screen());
     seat.keys("\n");
-    let [UserActionKind::Prompt { text, .. }] = &seat.told()[..] else { panic!("{}", seat.screen()) };
+    let [UserActionKind::Agent(AgentAction::Prompt { text, .. })] = &seat.told()[..] else {
+        panic!("{}", seat.screen())
+    };
     assert_eq!(text, "more");
 }

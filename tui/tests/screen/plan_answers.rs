@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use ipc::id::ApprovalId;
 use protocol::approval::ReviewDecision;
 use protocol::event::{EventKind, NoticeCode};
-use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::core::logged;
@@ -142,7 +142,7 @@ fn comments_stay_when_the_plan_is_edited_and_only_then() {
     let edited = || {
         let mut seat = commented();
         seat.keys("iK\nFirst\ns");
-        assert!(matches!(&seat.told()[..], [UserActionKind::RevisePlan { .. }]));
+        assert!(matches!(&seat.told()[..], [UserActionKind::Agent(AgentAction::RevisePlan { .. })]));
         seat
     };
     let mut seat = edited();
@@ -201,7 +201,8 @@ fn a_plan_is_edited_elsewhere_and_comes_back() {
     seat.keys("v");
     assert_eq!(std::mem::take(&mut seat.actions), [edit]);
     seat.send(back(Ok(Some("# Other\n".to_owned()))));
-    let kind = UserActionKind::EditPlan { id: ApprovalId(1), markdown: "# Other\n".to_owned() };
+    let kind =
+        UserActionKind::Agent(AgentAction::EditPlan { id: ApprovalId(1), markdown: "# Other\n".to_owned() });
     assert_eq!(std::mem::take(&mut seat.actions), [Action::User("1.1".into(), kind)]);
     assert!(seat.screen().contains("Execute this plan?"), "the request stays until the core closes it");
     // A text that the supervisor cannot use is told above the card, and is what the editor has next.

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use protocol::approval::{PlanApprovalParams, ReviewDecision};
 use protocol::event::{EventKind, NoticeCode, PlanAuthor, PlanCreated};
-use protocol::frontend::{UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 use protocol::plan::{Acceptance, Plan};
 use tui::Msg;
 
@@ -15,7 +15,9 @@ use crate::seat::Seat;
 
 fn saved(seat: &mut Seat) -> Plan {
     let told = seat.told();
-    let [UserActionKind::RevisePlan { id: ApprovalId(1), plan }] = &told[..] else { panic!("{told:?}") };
+    let [UserActionKind::Agent(AgentAction::RevisePlan { id: ApprovalId(1), plan })] = &told[..] else {
+        panic!("{told:?}")
+    };
     (**plan).clone()
 }
 

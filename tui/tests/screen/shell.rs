@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyCode;
 use protocol::event::{EndReason, EventKind};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;
 use tui::Msg;
 
@@ -10,7 +10,7 @@ use crate::seat::Seat;
 use crate::writing::picture;
 
 fn command(command: &str) -> UserActionKind {
-    UserActionKind::RunCommand { command: command.to_owned() }
+    UserActionKind::Agent(AgentAction::RunCommand { command: command.to_owned() })
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_command_of_ones_own_runs_and_shows_what_it_printed() {
     seat.log(EventKind::UserMessage { text: "!make test".to_owned(), images: vec![] });
     seat.call(1, "shell_exec", &json!({ "command": "make test", "access": "write" }));
     seat.press(KeyCode::Esc);
-    assert_eq!(seat.told(), [UserActionKind::Interrupt]);
+    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Interrupt)]);
 }
 
 #[test]

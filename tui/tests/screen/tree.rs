@@ -8,7 +8,7 @@ use protocol::event::{
     AssistantMessage, EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned,
     SubAgentStatus, TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
-use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use tui::{Action, Msg};
 
@@ -250,7 +250,8 @@ fn keys_lead_to_an_agent_and_back() {
 fn a_message_to_a_sub_agent_goes_out_at_once_and_one_that_is_over_reads_none() {
     let mut seat = busy(80, 24);
     seat.keys(":agents\njmonly in src\n");
-    let prompt = |text: &str| UserActionKind::Prompt { text: text.to_owned(), images: vec![] };
+    let prompt =
+        |text: &str| UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] });
     assert_eq!(told(&mut seat), [("1.1".into(), prompt("only in src"))]);
     assert!(seat.screen().contains("it reads this with its next request"), "{}", seat.screen());
     seat.keys(":agent 1.2\nare you there?\n");
@@ -264,7 +265,7 @@ fn a_key_stops_an_agent_once() {
     let mut seat = busy(120, 30);
     seat.keys(":agents\nG");
     seat.slowly("xx");
-    assert_eq!(told(&mut seat), [("1.10.1".into(), UserActionKind::Interrupt)]);
+    assert_eq!(told(&mut seat), [("1.10.1".into(), UserActionKind::Agent(AgentAction::Interrupt))]);
     seat.keys("ggjj");
     seat.slowly("x");
     assert_eq!(told(&mut seat), [], "the second one is over");

@@ -5,7 +5,7 @@ use ipc::rights::{Network, RightsChange};
 use proptest::prelude::*;
 use protocol::approval::{ApprovalMode, ReviewDecision};
 use protocol::event::{EndReason, EventKind};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::plan_cards::{asked, params};
@@ -24,7 +24,7 @@ fn typed(seat: &mut Seat, keys: &str, gap: u64) {
 
 fn prompts(seat: &mut Seat) -> Vec<String> {
     let told = seat.told().into_iter().filter_map(|kind| match kind {
-        UserActionKind::Prompt { text, .. } => Some(text),
+        UserActionKind::Agent(AgentAction::Prompt { text, .. }) => Some(text),
         _ => None,
     });
     told.collect()
@@ -143,13 +143,17 @@ fn a_command_on_a_request_is_carried_out_and_answers_nothing() {
         || asked((80, 24), params()),
         || crate::denials::asked((80, 24), crate::denials::in_project()),
     ];
-    let net =
-        || UserActionKind::SetRights { change: RightsChange::Network { net: Network::On, reach: None } };
+    let net = || {
+        UserActionKind::Agent(AgentAction::SetRights {
+            change: RightsChange::Network { net: Network::On, reach: None },
+        })
+    };
     for card in cards {
         for sign in [":", "/"] {
-            for (line, told) in
-                [("net on", net()), ("mode auto", UserActionKind::SetMode { mode: ApprovalMode::Auto })]
-            {
+            for (line, told) in [
+                ("net on", net()),
+                ("mode auto", UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Auto })),
+            ] {
                 let mut seat = card();
                 seat.wait(400);
                 seat.actions.clear();
@@ -257,6 +261,6 @@ fn a_command_is_typed_from_each_view_too() {
         seat.keys(&format!(":{view}\n"));
         seat.actions.clear();
         typed(&mut seat, ":compact\n", 120);
-        assert_eq!(seat.told(), [UserActionKind::Compact], "{view}");
+        assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Compact)], "{view}");
     }
 }

@@ -7,13 +7,13 @@ use ipc::image::Image;
 use ipc::rights::{Grant, Network, RightsChange};
 use protocol::approval::{ApprovalMode, ReviewDecision, SessionGrant};
 use protocol::event::{ApprovalAnswered, DecidedBy, EndReason, EventKind, NoticeCode};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tui::{Action, Msg};
 
 use crate::seat::Seat;
 
 fn prompt(text: &str) -> UserActionKind {
-    UserActionKind::Prompt { text: text.to_owned(), images: vec![] }
+    UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] })
 }
 
 #[test]
@@ -36,7 +36,9 @@ fn a_paste_does_not_submit_however_it_ends() {
     assert_eq!(seat.told(), []);
     seat.keys("x\n");
     let told = seat.told();
-    let [UserActionKind::Prompt { text, .. }] = &told[..] else { panic!("{} actions", told.len()) };
+    let [UserActionKind::Agent(AgentAction::Prompt { text, .. })] = &told[..] else {
+        panic!("{} actions", told.len())
+    };
     assert!(text.len() > 800_000 && text.ends_with("line\n\n\nx") && !text.contains('\r'));
 }
 
@@ -57,7 +59,7 @@ fn after_an_interruption_what_waited_is_given_back_and_not_sent() {
     let mut seat = Seat::new(80, 24);
     seat.keys("one\ntwo\n");
     seat.press(KeyCode::Esc);
-    assert_eq!(seat.told(), [prompt("one"), UserActionKind::Interrupt]);
+    assert_eq!(seat.told(), [prompt("one"), UserActionKind::Agent(AgentAction::Interrupt)]);
     seat.press(KeyCode::Esc);
     assert_eq!(seat.told(), [], "asked for once");
     seat.end_turn(EndReason::Interrupted);
@@ -110,9 +112,17 @@ fn typed_commands_become_actions() {
     let mut seat = Seat::new(80, 24);
     seat.keys(":net on\n:mode auto\n:revoke 3\n:compact\n");
     let change = RightsChange::Network { net: Network::On, reach: None };
-    let revoke = UserActionKind::RevokeGrant { id: GrantId(3) };
-    let mode = UserActionKind::SetMode { mode: ApprovalMode::Auto };
-    assert_eq!(seat.told(), [UserActionKind::SetRights { change }, mode, revoke, UserActionKind::Compact]);
+    let revoke = UserActionKind::Agent(AgentAction::RevokeGrant { id: GrantId(3) });
+    let mode = UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Auto });
+    assert_eq!(
+        seat.told(),
+        [
+            UserActionKind::Agent(AgentAction::SetRights { change }),
+            mode,
+            revoke,
+            UserActionKind::Agent(AgentAction::Compact)
+        ]
+    );
     seat.keys(":q\n");
     assert_eq!(seat.actions, [Action::Quit]);
 }
@@ -122,7 +132,11 @@ fn a_slash_before_letters_is_a_command_and_never_a_message() {
     let mut seat = Seat::new(100, 40);
     seat.keys("/net on\n/help\n/\n");
     let change = RightsChange::Network { net: Network::On, reach: None };
-    assert_eq!(seat.told(), [UserActionKind::SetRights { change }], "no message among them");
+    assert_eq!(
+        seat.told(),
+        [UserActionKind::Agent(AgentAction::SetRights { change })],
+        "no message among them"
+    );
     seat.press(KeyCode::Esc);
     for (typed, line) in [
         ("/fly", "! no command /fly (see :help)"),
@@ -294,7 +308,10 @@ fn a_picture_goes_with_the_next_message_and_no_other() {
     );
     seat.told();
     seat.keys("what is it?\nand now?\n");
-    let first = UserActionKind::Prompt { text: "what is it?".to_owned(), images: vec![picture()] };
+    let first = UserActionKind::Agent(AgentAction::Prompt {
+        text: "what is it?".to_owned(),
+        images: vec![picture()],
+    });
     assert_eq!(seat.told(), [first]);
     assert!(!seat.screen().contains("goes with the next message"));
     seat.end_turn(EndReason::Done);
@@ -306,7 +323,10 @@ fn a_picture_alone_is_a_message_and_the_transcript_says_what_it_was() {
     let mut seat = Seat::new(80, 24);
     seat.send(Msg::Attached(Ok(picture())));
     seat.keys("\n");
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text: String::new(), images: vec![picture()] }]);
+    assert_eq!(
+        seat.told(),
+        [UserActionKind::Agent(AgentAction::Prompt { text: String::new(), images: vec![picture()] })]
+    );
     seat.log(EventKind::UserMessage { text: String::new(), images: vec![picture()] });
     assert!(seat.screen().contains("[image png 48×32, 192 bytes]"), "{}", seat.screen());
 }
@@ -334,7 +354,10 @@ fn after_an_interruption_pictures_are_given_back_too() {
     seat.end_turn(EndReason::Interrupted);
     seat.told();
     seat.keys("\n");
-    assert_eq!(seat.told(), [UserActionKind::Prompt { text: "look".to_owned(), images: vec![picture()] }]);
+    assert_eq!(
+        seat.told(),
+        [UserActionKind::Agent(AgentAction::Prompt { text: "look".to_owned(), images: vec![picture()] })]
+    );
 }
 
 #[test]

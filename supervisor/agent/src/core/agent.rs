@@ -14,7 +14,7 @@ use protocol::approval::AskKind;
 use protocol::cost::Usd;
 use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 use protocol::plan::{OnFailure, PlanStep};
 
 use super::beside::OrphanDenials;
@@ -285,16 +285,7 @@ impl Agent {
 
     fn on_op(&mut self, op: Op) {
         match op {
-            Op::UserTurn { text, images } => self.on_user_turn(UserSaid { text, images }),
-            Op::SetRights { change } => self.on_change(Change::Rights(change)),
-            Op::Compact => self.on_compact(),
-            Op::Clear => self.on_clear(),
-            Op::OwnCommand { command } => self.on_own_command(command),
-            Op::Interrupt => self.stop(EndReason::Interrupted, None),
-            Op::Shutdown => self.close(EndReason::Closed, None),
-            Op::InterruptSession => self.close(EndReason::Interrupted, None),
-            Op::Terminate => self.close(EndReason::Terminated, None),
-            Op::HangUp => self.close(EndReason::HungUp, None),
+            Op::Act(action) => self.on_action(action),
             Op::PatchApproval { id, decision, digest } => {
                 self.on_answer(id, JudgedAnswer { kind: AskKind::Patch, decision, digest });
             }
@@ -316,12 +307,27 @@ impl Agent {
             Op::PlanApproval { id, decision, digest } => {
                 self.on_answer(id, JudgedAnswer { kind: AskKind::Plan, decision, digest });
             }
-            Op::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
-            Op::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
-            Op::ExecutePlan { markdown } => self.on_execute_plan(markdown),
-            Op::AskTogether { id } => self.on_ask_together(id),
-            Op::SetMode { mode } => self.on_change(Change::Mode(mode)),
-            Op::RevokeGrant { id } => self.on_revoke(id),
+        }
+    }
+
+    fn on_action(&mut self, action: AgentAction) {
+        match action {
+            AgentAction::Prompt { text, images } => self.on_user_turn(UserSaid { text, images }),
+            AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
+            AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
+            AgentAction::RevokeGrant { id } => self.on_revoke(id),
+            AgentAction::Compact => self.on_compact(),
+            AgentAction::Clear => self.on_clear(),
+            AgentAction::RunCommand { command } => self.on_own_command(command),
+            AgentAction::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
+            AgentAction::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
+            AgentAction::ExecutePlan { markdown } => self.on_execute_plan(markdown),
+            AgentAction::AskTogether { id } => self.on_ask_together(id),
+            AgentAction::Interrupt => self.stop(EndReason::Interrupted, None),
+            AgentAction::Quit => self.close(EndReason::Closed, None),
+            AgentAction::InterruptSession => self.close(EndReason::Interrupted, None),
+            AgentAction::Terminate => self.close(EndReason::Terminated, None),
+            AgentAction::HangUp => self.close(EndReason::HungUp, None),
         }
     }
 

@@ -18,7 +18,7 @@ use ipc::rights::Rights;
 use ipc::tool::{CommandExit, CommandResult, FileText, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use model::provider::anthropic::ApiVersion;
 use model::provider::{GiveUp, ModelProvider, ProviderError, ReplayProvider, RequestOptions, Tried};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use crate::writer::Writer;
 
@@ -92,7 +92,7 @@ impl Conversation {
 
     /// A turn of the user that shows pictures, to its end.
     pub(crate) async fn shows(&mut self, text: &str, images: Vec<Image>) {
-        self.take(Input::Op(Op::UserTurn { text: text.to_owned(), images })).await;
+        self.take(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images }))).await;
     }
 
     /// The answers that nobody asked for.
@@ -148,7 +148,7 @@ impl Conversation {
             Err(_) if interrupted => None,
             Err(error) => Some(Input::StreamFailed { request, error }),
         });
-        inputs.chain(interrupted.then_some(Input::Op(Op::Interrupt))).collect()
+        inputs.chain(interrupted.then_some(Input::Op(Op::Act(AgentAction::Interrupt)))).collect()
     }
 }
 

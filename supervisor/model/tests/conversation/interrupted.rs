@@ -12,7 +12,7 @@ use model::provider::{
     ContentBlock, ModelProvider, ModelRequest, ProviderKind, ReplayProvider, RequestOptions, StopReason,
     StreamEvent,
 };
-use protocol::frontend::{Op, UiEventKind};
+use protocol::frontend::{AgentAction, Op, UiEventKind};
 use serde_json::Value;
 
 use crate::driver::config;
@@ -66,7 +66,7 @@ impl Play {
     }
 
     fn user(&mut self, text: &str) {
-        self.take(Input::Op(Op::UserTurn { text: text.to_owned(), images: Vec::new() }));
+        self.take(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images: Vec::new() })));
     }
 
     fn request(&self) -> (RequestId, ModelRequest) {
@@ -83,7 +83,7 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
         play.take(Input::Stream { request, event: event.clone() });
     }
     let shown = std::mem::take(&mut play.shown);
-    play.take(Input::Op(Op::Interrupt));
+    play.take(Input::Op(Op::Act(AgentAction::Interrupt)));
     play.user("and now?");
     (play.request().1, shown)
 }

@@ -10,7 +10,7 @@ use agent::core::Input;
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
-use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -122,7 +122,7 @@ pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(Notice
             NoticeCode::ApprovalIgnored,
             format!("agent {agent}: {}", not_waited_for(*id, decision(answer))),
         )),
-        UserActionKind::Prompt { .. } => {
+        UserActionKind::Agent(AgentAction::Prompt { .. }) => {
             Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
         }
         _ => None,

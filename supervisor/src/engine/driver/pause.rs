@@ -7,6 +7,7 @@ use ipc::id::AgentId;
 use protocol::frontend::{UiEventKind, UserAction, UserActionKind};
 use tokio::time::sleep;
 
+use super::actions::is_last;
 use super::session::{next_action, until};
 use super::{AgentRun, Session, SessionError};
 
@@ -69,7 +70,7 @@ impl Session {
             action = next_action(&mut none, &mut self.actions, false) => match action {
                 None => Woken::Ends,
                 Some(UserAction { kind: UserActionKind::RetryLog, .. }) => Woken::Asked,
-                Some(action) if super::actions::for_all(&action.kind).is_some() => Woken::Ends,
+                Some(action) if is_last(&action) => Woken::Ends,
                 Some(action) => {
                     self.delayed.push_back(action);
                     Woken::Itself

@@ -6,7 +6,7 @@ use gate::tools::SpawnAgent;
 use ipc::id::AgentId;
 use ipc::rights::{Grant, Network, Reach, Rights};
 use protocol::event::NoticeCode;
-use protocol::frontend::{Op, UserActionKind};
+use protocol::frontend::AgentAction;
 
 use super::actions::resolved;
 use super::{Session, SessionError};
@@ -27,12 +27,12 @@ impl Session {
     }
 
     /// Tells every planner of what the user takes back, of whatever agent, before anything else becomes of it.
-    pub(super) fn take_back_from_planners(&mut self, kind: &UserActionKind) -> Result<(), SessionError> {
+    pub(super) fn take_back_from_planners(&mut self, action: &AgentAction) -> Result<(), SessionError> {
         let Some(first) = self.runs.first() else { return Ok(()) };
         let project = first.worker.confinement().project.as_path().to_owned();
-        let change = match resolved(&project, kind.clone()) {
-            Ok(Op::SetRights { change }) => Change::Rights(change),
-            Ok(Op::SetMode { mode }) => Change::Mode(mode),
+        let change = match resolved(&project, action.clone()) {
+            Ok(AgentAction::SetRights { change }) => Change::Rights(change),
+            Ok(AgentAction::SetMode { mode }) => Change::Mode(mode),
             _ => return Ok(()),
         };
         self.for_each(|run, shared| match run.agent.planning() {

@@ -11,12 +11,12 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, select_all};
 use ipc::id::AgentId;
 use protocol::event::{EventKind, NoticeCode, ObservedBy};
-use protocol::frontend::{UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, Op, UserAction, UserActionKind};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, info_span};
 
-use super::actions::{for_all, takes_away};
+use super::actions::{ends_session, is_last, takes_away};
 use super::approvals::too_late;
 use super::looks::Looks;
 use super::observer::ObserverError;
@@ -229,40 +229,67 @@ impl Session {
         let for_us = conversation_id == self.shared.conversation;
         let wanted = agent.as_ref();
         let run = self.runs.iter().position(|run| wanted.is_none_or(|agent| run.id() == agent));
-        match (run, kind) {
-            (Some(run), UserActionKind::Answer { id, answer }) => {
-                self.guarded(run, |run, shared| run.answer(shared, id, answer, for_us))
-            }
-            (_, kind) if !for_us => {
-                tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
-                Ok(())
-            }
+        if !for_us && (run.is_none() || !matches!(kind, UserActionKind::Answer { .. })) {
+            tracing::warn!(other = %conversation_id, ?kind, "an action for another session is ignored");
+            return Ok(());
+        }
+        let at_work = run.filter(|run| !self.runs[*run].is_over());
+        match (kind, at_work) {
+            (UserActionKind::Agent(action), at_work) => self.act_on_agent(agent, at_work, action),
+            (UserActionKind::Answer { id, answer }, _) => match run {
+                Some(run) => self.guarded(run, |run, shared| run.answer(shared, id, answer, for_us)),
+                None => self.log_untaken(agent, &UserActionKind::Answer { id, answer }),
+            },
             // It goes on by now.
-            (_, UserActionKind::RetryLog) => Ok(()),
-            (_, UserActionKind::Plan { text }) => self.start_planner(text),
-            (_, UserActionKind::Rewind { target, files, digest }) => self.begin_rewind(target, files, digest),
-            (run, kind) => {
-                if for_all(&kind).is_some() {
-                    self.give_up_preview();
-                }
-                self.withdraw(&kind);
-                self.take_back_from_planners(&kind)?;
-                if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
-                    && let Some(first) = self.runs.first().filter(|first| !first.is_over())
-                    && takes_away(&kind, first.agent.standing().mode)
-                {
-                    self.guarded(0, |run, shared| run.act(shared, kind.clone()))?;
-                    // It has its rights from those above it, and has lost them by now.
-                    if !named.is_top_level() {
-                        return Ok(());
-                    }
-                }
-                match (for_all(&kind), run.filter(|run| !self.runs[*run].is_over())) {
-                    (Some(op), _) => self.for_each(|run, shared| run.feed(shared, Input::Op(op.clone()))),
-                    (None, Some(run)) => self.guarded(run, |run, shared| run.act(shared, kind)),
-                    (None, None) => self.log_untaken(agent, &kind),
-                }
+            (UserActionKind::RetryLog, _) => Ok(()),
+            (UserActionKind::Plan { text }, _) => self.start_planner(text),
+            (UserActionKind::Rewind { target, files, digest }, _) => self.begin_rewind(target, files, digest),
+            (UserActionKind::SetModel { model }, Some(run)) => {
+                self.guarded(run, |run, shared| run.change_model(shared, &model))
             }
+            (UserActionKind::ListFiles, Some(run)) => self.guarded(run, |run, _| {
+                run.list_files();
+                Ok(())
+            }),
+            (UserActionKind::FindBranch, Some(run)) => self.guarded(run, |run, _| {
+                run.find_branch();
+                Ok(())
+            }),
+            (
+                kind @ (UserActionKind::SetModel { .. }
+                | UserActionKind::ListFiles
+                | UserActionKind::FindBranch),
+                None,
+            ) => self.log_untaken(agent, &kind),
+        }
+    }
+
+    fn act_on_agent(
+        &mut self,
+        agent: Option<AgentId>,
+        run: Option<usize>,
+        action: AgentAction,
+    ) -> Result<(), SessionError> {
+        let ends = ends_session(&action);
+        if ends {
+            self.give_up_preview();
+        }
+        self.withdraw(&action);
+        self.take_back_from_planners(&action)?;
+        if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
+            && let Some(first) = self.runs.first().filter(|first| !first.is_over())
+            && takes_away(&action, first.agent.standing().mode)
+        {
+            self.guarded(0, |run, shared| run.act(shared, action.clone()))?;
+            // It has its rights from those above it, and has lost them by now.
+            if !named.is_top_level() {
+                return Ok(());
+            }
+        }
+        match run {
+            _ if ends => self.for_each(|run, shared| run.feed(shared, Input::Op(Op::Act(action.clone())))),
+            Some(run) => self.guarded(run, |run, shared| run.act(shared, action)),
+            None => self.log_untaken(agent, &UserActionKind::Agent(action)),
         }
     }
 
@@ -425,7 +452,7 @@ pub(super) async fn next_action(
     let Some(actions) = actions else { return std::future::pending().await };
     loop {
         match actions.recv().await {
-            Some(action) if ends_alone && for_all(&action.kind).is_none() => delayed.push_back(action),
+            Some(action) if ends_alone && !is_last(&action) => delayed.push_back(action),
             action => return action,
         }
     }

@@ -15,7 +15,7 @@ use gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, RightsChange};
 use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
-use protocol::frontend::{Op, UserActionKind};
+use protocol::frontend::{AgentAction, Op};
 use tokio::time::Instant;
 
 use super::{AgentRun, Session, SessionError};
@@ -156,15 +156,15 @@ impl AgentTree {
     }
 
     /// Takes back what an action of the user's withdraws from every sub-agent; true if anything of a grant went.
-    fn withdraw(&mut self, action: &UserActionKind) -> bool {
+    fn withdraw(&mut self, action: &AgentAction) -> bool {
         let without = |grant: &Grant| match action {
-            UserActionKind::SetRights { change: RightsChange::Network { net, .. } } if net.is_off() => {
+            AgentAction::SetRights { change: RightsChange::Network { net, .. } } if net.is_off() => {
                 narrowed_grant(grant, true, None)
             }
-            UserActionKind::SetRights { change: RightsChange::RemoveWrite { path } } => {
+            AgentAction::SetRights { change: RightsChange::RemoveWrite { path } } => {
                 narrowed_grant(grant, false, Some(path))
             }
-            UserActionKind::SetMode { mode } if !permits(Position::SUB, *mode).keeps_approvals() => {
+            AgentAction::SetMode { mode } if !permits(Position::SUB, *mode).keeps_approvals() => {
                 Grant::default()
             }
             _ => grant.clone(),
@@ -244,9 +244,9 @@ impl Session {
     fn end_agent(&mut self, id: &AgentId) -> Result<(), SessionError> {
         let Some(at) = self.runs.iter().position(|run| run.id() == id) else { return Ok(()) };
         self.guarded(at, |run, shared| {
-            run.feed(shared, Input::Op(Op::Interrupt))?;
+            run.feed(shared, Input::Op(Op::Act(AgentAction::Interrupt)))?;
             // One that is just starting may have nothing yet that could be interrupted.
-            if run.is_over() { Ok(()) } else { run.feed(shared, Input::Op(Op::Shutdown)) }
+            if run.is_over() { Ok(()) } else { run.feed(shared, Input::Op(Op::Act(AgentAction::Quit))) }
         })
     }
 
@@ -303,7 +303,7 @@ impl Session {
         run.begin(&self.shared);
         self.tree.living.insert(id, child);
         self.runs.push(run);
-        let task = Op::UserTurn { text: spawn.task, images: Vec::new() };
+        let task = Op::Act(AgentAction::Prompt { text: spawn.task, images: Vec::new() });
         self.guarded(self.runs.len() - 1, |run, shared| run.feed(shared, Input::Op(task)))
     }
 
@@ -421,7 +421,7 @@ impl Session {
     }
 
     /// An action of the user's that takes rights away reaches every agent below, whatever it was given.
-    pub(super) fn withdraw(&mut self, action: &UserActionKind) {
+    pub(super) fn withdraw(&mut self, action: &AgentAction) {
         self.shared.rights_changed |= self.tree.withdraw(action);
     }
 

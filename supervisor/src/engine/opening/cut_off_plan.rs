@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use protocol::event::{EventKind, PlanCreated, SessionEvent};
-use protocol::frontend::{UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UserAction, UserActionKind};
 use protocol::plan::{PlanStep, StepStatus};
 
 use agent::core::Planning;
@@ -116,7 +116,7 @@ impl CutOffPlan {
 
     /// The action that has it executed further, as if the user had asked for it: whoever decides on plans decides on it anew.
     pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
-        let kind = UserActionKind::ExecutePlan { markdown: self.markdown };
+        let kind = UserActionKind::Agent(AgentAction::ExecutePlan { markdown: self.markdown });
         UserAction { conversation_id: conversation.clone(), agent: None, kind }
     }
 

@@ -2,7 +2,7 @@
 
 use ipc::id::AgentId;
 use protocol::approval::ReviewDecision;
-use protocol::frontend::{UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UserAction, UserActionKind};
 use protocol::rpc::RequestId;
 
 /// The sentence on an answer that reaches nobody: the session is over, and has no log any more.
@@ -15,7 +15,7 @@ pub(crate) fn unheard(action: &UserAction) -> Option<String> {
             let decision = answer.decision().map_or("none", ReviewDecision::as_str);
             Some(format!("the answer to {request} counts for nothing, since the session is over: {decision}"))
         }
-        UserActionKind::Prompt { .. } => {
+        UserActionKind::Agent(AgentAction::Prompt { .. }) => {
             Some(format!("a message to agent {agent} is lost, since session {conversation_id} is over"))
         }
         _ => None,
@@ -36,8 +36,8 @@ mod tests {
         let approved = ExecCommandApprovalResponse { decision: ReviewDecision::Approved, digest: None };
         let answer = UserActionKind::Answer { id: ApprovalId(3), answer: ApprovalAnswer::Exec(approved) };
         insta::assert_snapshot!(told(answer).unwrap(), @r#"the answer to "c:1.2:3" counts for nothing, since the session is over: approved"#);
-        let message = UserActionKind::Prompt { text: "go".to_owned(), images: vec![] };
+        let message = UserActionKind::Agent(AgentAction::Prompt { text: "go".to_owned(), images: vec![] });
         insta::assert_snapshot!(told(message).unwrap(), @"a message to agent 1.2 is lost, since session c is over");
-        assert_eq!(told(UserActionKind::Quit), None);
+        assert_eq!(told(UserActionKind::Agent(AgentAction::Quit)), None);
     }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use agent::core::Approver;
 use gate::modes::{Position, permits};
 use model::recording::{FrontEnd, Places, Task};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
@@ -134,11 +134,11 @@ fn prepare(
                 front_end: FrontEnd::Exec,
                 task: Some(task.clone()),
             });
-            UserActionKind::Prompt { text: task.prompt, images: task.images }
+            UserActionKind::Agent(AgentAction::Prompt { text: task.prompt, images: task.images })
         }
         Beginning::Plan(ApprovedPlan { earlier, markdown }) => {
             options.plan.earlier = Some(earlier);
-            UserActionKind::ExecutePlan { markdown }
+            UserActionKind::Agent(AgentAction::ExecutePlan { markdown })
         }
     };
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;

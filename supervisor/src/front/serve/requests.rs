@@ -7,7 +7,7 @@ use ipc::image::Image;
 use ipc::rights::RightsChange;
 use protocol::approval::{ApprovalMode, SERVER_METHODS};
 use protocol::event::{RewindTarget, SCHEMA};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
     EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
@@ -44,62 +44,58 @@ impl<O: OpenConversation> ServeServer<O> {
             }
             ClientRequest::SendUserMessage(params) => match attached(params.images) {
                 Ok(images) => {
-                    let kind = UserActionKind::Prompt { text: params.text, images };
+                    let kind = AgentAction::Prompt { text: params.text, images };
                     self.act(&id, &params.conversation_id, kind);
                 }
                 Err(error) => self.refuse(Some(&id), &error),
             },
             ClientRequest::Interrupt(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::Interrupt);
+                self.act(&id, &params.conversation_id, AgentAction::Interrupt);
             }
             ClientRequest::SetNet(params) => {
                 let change = RightsChange::Network { net: params.net, reach: params.reach };
-                self.act(&id, &params.conversation_id, UserActionKind::SetRights { change });
+                self.act(&id, &params.conversation_id, AgentAction::SetRights { change });
             }
             ClientRequest::SetMode(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::SetMode { mode: params.mode });
+                self.act(&id, &params.conversation_id, AgentAction::SetMode { mode: params.mode });
             }
             ClientRequest::SetModel(params) => self.set_model(&id, params),
             ClientRequest::Grant(GrantParams { conversation_id, agent, right }) => {
                 let change = RightsChange::from(right);
-                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+                self.act_on(&id, (&conversation_id, agent), AgentAction::SetRights { change });
             }
             ClientRequest::Withdraw(GrantParams { conversation_id, agent, right }) => {
                 let change = right.withdrawn();
-                self.act_on(&id, (&conversation_id, agent), UserActionKind::SetRights { change });
+                self.act_on(&id, (&conversation_id, agent), AgentAction::SetRights { change });
             }
             ClientRequest::History(params) => self.history(id, params),
             ClientRequest::RevokeGrant(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::RevokeGrant { id: params.grant_id });
+                self.act(&id, &params.conversation_id, AgentAction::RevokeGrant { id: params.grant_id });
             }
             ClientRequest::Compact(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::Compact);
+                self.act(&id, &params.conversation_id, AgentAction::Compact);
             }
             ClientRequest::ListAgents(params) => self.list_agents(&id, &params.conversation_id),
             ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
             ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
-                self.act_on_known(&id, (conversation_id, agent), UserActionKind::Interrupt);
+                self.act_on_known(&id, (conversation_id, agent), AgentAction::Interrupt);
             }
             ClientRequest::StartPlan(StartPlanParams { conversation_id, text }) => {
                 self.act(&id, &conversation_id, UserActionKind::Plan { text });
             }
             ClientRequest::EditPlan(EditPlanParams { conversation_id, agent, id: approval, markdown }) => {
-                let kind = UserActionKind::EditPlan { id: approval, markdown };
+                let kind = AgentAction::EditPlan { id: approval, markdown };
                 self.act_on_known(&id, (conversation_id, agent), kind);
             }
             ClientRequest::AskTogether(AskTogetherParams { conversation_id, agent, id: approval }) => {
-                self.act_on_known(
-                    &id,
-                    (conversation_id, agent),
-                    UserActionKind::AskTogether { id: approval },
-                );
+                self.act_on_known(&id, (conversation_id, agent), AgentAction::AskTogether { id: approval });
             }
             ClientRequest::Rewind(RewindParams { conversation_id, to, scope, files, digest }) => {
                 let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, files, digest };
                 self.act(&id, &conversation_id, kind);
             }
             ClientRequest::CloseConversation(params) => {
-                self.act(&id, &params.conversation_id, UserActionKind::Quit);
+                self.act(&id, &params.conversation_id, AgentAction::Quit);
             }
         }
     }
@@ -168,7 +164,7 @@ impl<O: OpenConversation> ServeServer<O> {
         let SendToAgentParams { conversation_id, agent, text, images } = params;
         match attached(images) {
             Ok(images) => {
-                self.act_on_known(id, (conversation_id, agent), UserActionKind::Prompt { text, images });
+                self.act_on_known(id, (conversation_id, agent), AgentAction::Prompt { text, images });
             }
             Err(error) => self.refuse(Some(id), &error),
         }
@@ -179,7 +175,7 @@ impl<O: OpenConversation> ServeServer<O> {
         &mut self,
         id: &RequestId,
         (conversation, agent): (ConversationId, AgentId),
-        kind: UserActionKind,
+        kind: impl Into<UserActionKind>,
     ) {
         let Some(agents) = self.conversations.agents(&conversation) else {
             return self.refuse(Some(id), &no_such(&conversation));
@@ -207,7 +203,7 @@ impl<O: OpenConversation> ServeServer<O> {
     }
 
     /// Passes on what concerns one conversation.
-    fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: UserActionKind) {
+    fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: impl Into<UserActionKind>) {
         self.act_on(id, (conversation, None), kind);
     }
 
@@ -216,9 +212,9 @@ impl<O: OpenConversation> ServeServer<O> {
         &mut self,
         id: &RequestId,
         (conversation, agent): (&ConversationId, Option<AgentId>),
-        kind: UserActionKind,
+        kind: impl Into<UserActionKind>,
     ) {
-        match self.conversations.act(conversation, agent, kind) {
+        match self.conversations.act(conversation, agent, kind.into()) {
             Ok(()) => self.grant(id, &Accepted {}),
             Err(NotTaken::Busy) => {
                 let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");

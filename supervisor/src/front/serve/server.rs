@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::approval::ApprovalAnswer;
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use protocol::rpc::{
     self, ErrorObject, ErrorWord, HistoryResponse, Incoming, Line, MAX_LINE, Notification, NotificationForm,
     Passing, RequestId,
@@ -83,10 +83,12 @@ impl ServeEnding {
     /// What every conversation is told.
     const fn last_action(self) -> UserActionKind {
         match self {
-            Self::Shutdown => UserActionKind::Quit,
-            Self::HungUp => UserActionKind::HangUp,
-            Self::Interrupted => UserActionKind::InterruptSession,
-            Self::InputOver | Self::OutputGone | Self::Terminated => UserActionKind::Terminate,
+            Self::Shutdown => UserActionKind::Agent(AgentAction::Quit),
+            Self::HungUp => UserActionKind::Agent(AgentAction::HangUp),
+            Self::Interrupted => UserActionKind::Agent(AgentAction::InterruptSession),
+            Self::InputOver | Self::OutputGone | Self::Terminated => {
+                UserActionKind::Agent(AgentAction::Terminate)
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use ipc::id::{AgentId, ApprovalId};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::task::spawn_blocking;
 use tui::Msg;
 
@@ -52,8 +52,8 @@ impl Ui {
                 }
                 signal = self.endings.next() => match signal {
                     libc::SIGINT | libc::SIGQUIT => {}
-                    libc::SIGHUP => self.act(UserActionKind::HangUp).await,
-                    _ => self.act(UserActionKind::Terminate).await,
+                    libc::SIGHUP => self.act(UserActionKind::Agent(AgentAction::HangUp)).await,
+                    _ => self.act(UserActionKind::Agent(AgentAction::Terminate)).await,
                 },
                 change = self.changes.next() => if change == SignalChange::Suspended {
                     // Where nobody could continue us we are not stopped, and go on at once.

@@ -11,7 +11,7 @@ use boundary::system::give_back_heap;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::id::AgentId;
 use protocol::event::EventKind;
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tui::{Action, CodeRead, Copied, Model, Msg, Shown, UiTime};
@@ -167,7 +167,7 @@ impl Ui {
             }
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
-                self.act(UserActionKind::HangUp).await;
+                self.act(UserActionKind::Agent(AgentAction::HangUp)).await;
                 (session.await, AfterUi::Nothing, String::new())
             }
         }
@@ -177,9 +177,11 @@ impl Ui {
         loop {
             match self.next(session).await? {
                 UiInput::Ended(ended) => return Ok(*ended),
-                UiInput::Signal(libc::SIGINT) => self.act(UserActionKind::Interrupt).await,
-                UiInput::Signal(libc::SIGHUP) => self.act(UserActionKind::HangUp).await,
-                UiInput::Signal(_) => self.act(UserActionKind::Terminate).await,
+                UiInput::Signal(libc::SIGINT) => {
+                    self.act(UserActionKind::Agent(AgentAction::Interrupt)).await;
+                }
+                UiInput::Signal(libc::SIGHUP) => self.act(UserActionKind::Agent(AgentAction::HangUp)).await,
+                UiInput::Signal(_) => self.act(UserActionKind::Agent(AgentAction::Terminate)).await,
                 UiInput::Typed(typed) => self.typed(typed).await?,
                 UiInput::Changed(change) => self.changed(change)?,
                 UiInput::Written => self.written().await?,
@@ -320,7 +322,7 @@ impl Ui {
         for action in self.update(message) {
             match action {
                 Action::User(agent, kind) => self.act_on(agent, kind).await,
-                Action::Quit => self.act(UserActionKind::Quit).await,
+                Action::Quit => self.act(UserActionKind::Agent(AgentAction::Quit)).await,
                 Action::Resume(name) => self.leave_for(name).await,
                 Action::Redraw => self.stale = true,
                 Action::Read(code) => self.reading = in_thread(move || code.read()),
@@ -380,7 +382,7 @@ impl Ui {
             None if is_alone => "there is no other session to go on with".to_owned(),
             Some(Ok(_)) | None => {
                 self.then = AfterUi::Session(name);
-                return self.act(UserActionKind::Quit).await;
+                return self.act(UserActionKind::Agent(AgentAction::Quit)).await;
             }
         };
         self.update(Msg::Answer(why));

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
-use protocol::frontend::{UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEventKind, UserAction, UserActionKind};
 
 use super::ink::Ink;
 use super::next_steps;
@@ -29,7 +29,7 @@ pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
     // A reader that is gone, as with `| head`, misses the page; the run goes on to its end.
     let _ = printer.line(&title(stage));
-    let prompt = UserActionKind::Prompt { text: PROMPT.to_owned(), images: Vec::new() };
+    let prompt = UserActionKind::Agent(AgentAction::Prompt { text: PROMPT.to_owned(), images: Vec::new() });
     handle.act(prompt).await;
     tokio::spawn(handle.clone().forward(signals));
     let (ended, ()) = tokio::join!(Box::pin(session.run()), follow(&mut printer, &handle, &mut events));

@@ -8,7 +8,7 @@ use ipc::confinement::Tier;
 use model::replay::ReplayServer;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::Value;
 use supervisor::engine::driver::Turns;
 use tests::programs::worker_with_process;
@@ -72,7 +72,7 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
             front.prompt(turn).await;
             front.until("turn done").await;
         }
-        front.act(UserActionKind::Quit).await;
+        front.act(UserActionKind::Agent(AgentAction::Quit)).await;
         let provider = std::sync::Arc::clone(&front.provider);
         let seen = front.end().await;
         assert_eq!(seen.matches("beside the calls").count(), 1, "{tier}: {seen}");
@@ -148,11 +148,11 @@ async fn what_was_refused_a_call_that_was_cut_short_is_told_of() {
         let mut front = FrontEnd::open_with(beginning, [calls(&[hanging])]);
         front.prompt("one").await;
         front.until("refused").await;
-        front.act(UserActionKind::Interrupt).await;
+        front.act(UserActionKind::Agent(AgentAction::Interrupt)).await;
         front.until("beside the calls").await;
         let told = front.seen().last().unwrap();
         assert!(told.contains("reach 192.0.2.7:9 (tried by bash)"), "{tier}: {told}");
-        front.act(UserActionKind::Quit).await;
+        front.act(UserActionKind::Agent(AgentAction::Quit)).await;
         front.end().await;
     }
 }

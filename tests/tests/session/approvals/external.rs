@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use gate::tools::{ExternalCall, ExternalTool, ServedCall, Tool, ToolDefinition};
 use ipc::id::AgentId;
 use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{self, RequestId, ResponseOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -207,7 +207,7 @@ async fn a_tool_that_fails_is_told_and_one_that_breaks_ends_its_call_alone() {
 
 #[tokio::test]
 async fn a_tool_that_never_answers_is_given_up_by_an_interrupt_and_by_the_end() {
-    for kind in [UserActionKind::Interrupt, UserActionKind::Quit] {
+    for kind in [UserActionKind::Agent(AgentAction::Interrupt), UserActionKind::Agent(AgentAction::Quit)] {
         let beginning = Beginning { turns: Turns::Many, ..asks_once() };
         let (mut front, server, mut gone) = open(beginning, vec![search("never"), done()]);
         front.prompt("go").await;
@@ -221,11 +221,11 @@ async fn a_tool_that_never_answers_is_given_up_by_an_interrupt_and_by_the_end() 
         tokio::time::timeout(tests::session::PATIENCE, gone.recv()).await.expect("its future is dropped");
         let content = logged(&front, "tool_call_finished")[0]["content"].to_string();
         assert!(content.contains("may have been carried out in part"), "{content}");
-        if kind == UserActionKind::Interrupt {
+        if kind == UserActionKind::Agent(AgentAction::Interrupt) {
             front.until("turn interrupted").await;
             front.prompt("and now").await;
             front.until("turn done").await;
-            front.act(UserActionKind::Quit).await;
+            front.act(UserActionKind::Agent(AgentAction::Quit)).await;
         }
         front.until("result").await;
         front.end().await;

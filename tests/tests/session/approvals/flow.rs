@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipc::rights::{Network, RightsChange};
 use protocol::approval::{ApprovalMode, FileChange, ReviewDecision, ServerRequest};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tests::World;
 use tests::replies::{done, model_of};
 use tests::session::{Beginning, FrontEnd};
@@ -140,7 +140,7 @@ async fn an_interrupt_takes_the_question_back() {
     let mut front = FrontEnd::open_with(asks(tier::all()[0]), [command("echo x > a.txt"), done()]);
     front.prompt("go").await;
     front.asked().await;
-    front.act(UserActionKind::Interrupt).await;
+    front.act(UserActionKind::Agent(AgentAction::Interrupt)).await;
     let seen = front.end().await;
     insta::assert_snapshot!(seen, @r#"
     1 worker 1 started
@@ -168,7 +168,7 @@ async fn an_interrupt_ends_what_was_approved_with_everything_that_it_started() {
         front.prompt("go").await;
         decide(&mut front, ReviewDecision::Approved).await;
         front.until("output of 1: \"ready").await;
-        front.act(UserActionKind::Interrupt).await;
+        front.act(UserActionKind::Agent(AgentAction::Interrupt)).await;
         front.until("result 130").await;
         let told = logged(&front, "tool_call_finished")[0]["content"].to_string();
         assert!(told.contains("interrupted by the user after ") && told.contains(r"\nready"), "{told}");
@@ -197,7 +197,7 @@ async fn a_change_of_rights_takes_back_what_is_asked_and_ends_what_was_approved(
         let mut front = FrontEnd::open_with(asks(tier), [command("echo x > a.txt"), done()]);
         front.prompt("go").await;
         let (id, request) = front.asked().await;
-        front.act(UserActionKind::SetRights { change: change() }).await;
+        front.act(UserActionKind::Agent(AgentAction::SetRights { change: change() })).await;
         front.until("call 1 denied by Interrupted: the rights were changed").await;
         answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
         front.until("result").await;
@@ -210,7 +210,7 @@ async fn a_change_of_rights_takes_back_what_is_asked_and_ends_what_was_approved(
         decide(&mut front, ReviewDecision::Approved).await;
         front.until("output of 1: \"ready").await;
         let shot = logged(&front, "worker_started").pop().unwrap()["pid"].as_u64().unwrap();
-        front.act(UserActionKind::SetRights { change: change() }).await;
+        front.act(UserActionKind::Agent(AgentAction::SetRights { change: change() })).await;
         front.until("rights changed").await;
         assert!(!tests::alive(u32::try_from(shot).unwrap()), "{tier}: it is gone before the answer");
         front.until("result").await;
@@ -228,16 +228,16 @@ async fn the_mode_changes_the_rights_and_the_guard_comes_with_them() {
         front.prompt("go").await;
         front.until("turn").await;
         assert!(!front.world.project().join("made.txt").exists(), "{tier}");
-        front.act(UserActionKind::SetMode { mode: ApprovalMode::Auto }).await;
+        front.act(UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Auto })).await;
         front.until("mode auto").await;
         front.until("rights changed").await;
         front.prompt("again").await;
         front.until("turn done").await;
         assert_eq!(front.world.read("made.txt"), "made\n", "{tier}");
         assert!(!front.world.project().join(".vscode/tasks.json").exists(), "{tier}: it was put back");
-        front.act(UserActionKind::SetMode { mode: ApprovalMode::Ask }).await;
+        front.act(UserActionKind::Agent(AgentAction::SetMode { mode: ApprovalMode::Ask })).await;
         front.until("mode ask").await;
-        front.act(UserActionKind::Quit).await;
+        front.act(UserActionKind::Agent(AgentAction::Quit)).await;
         front.until("result 0 closed").await;
         let result = logged(&front, "result").pop().unwrap();
         assert_eq!(result["steps"], 4, "{tier}: of the whole session");
@@ -272,7 +272,7 @@ async fn all_changes_of_a_reply_are_approved_as_one_and_each_is_compared_first()
         let mut front = FrontEnd::open_with(asks(tier), [reply, done()]);
         front.prompt("go").await;
         let (first, _) = front.asked().await;
-        front.act(UserActionKind::AskTogether { id: first }).await;
+        front.act(UserActionKind::Agent(AgentAction::AskTogether { id: first })).await;
         let (id, request) = front.asked().await;
         let ServerRequest::ApplyPatchApproval(params) = &request else { panic!("{request:?}") };
         assert_eq!((params.file_changes.0.len(), params.with.len(), params.more), (3, 2, 0), "{tier}");

@@ -2,7 +2,7 @@
 
 use ipc::id::GrantId;
 use protocol::approval::{ReviewDecision, SessionScope};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;
 use supervisor::engine::driver::Turns;
 use tests::replies::{calls, done, shell};
@@ -66,13 +66,13 @@ async fn a_revoked_approval_counts_no_more() {
     front.prompt("go").await;
     decide(&mut front, for_session(words("touch"))).await;
     front.until("turn done").await;
-    front.act(UserActionKind::RevokeGrant { id: GrantId(1) }).await;
+    front.act(UserActionKind::Agent(AgentAction::RevokeGrant { id: GrantId(1) })).await;
     front.until("grant 1 revoked").await;
     front.prompt("again").await;
     decide(&mut front, ReviewDecision::DENIED).await;
     front.until("turn denied").await;
     assert!(front.world.project().join("b").exists() && !front.world.project().join("c").exists());
-    front.act(UserActionKind::Quit).await;
+    front.act(UserActionKind::Agent(AgentAction::Quit)).await;
     front.end().await;
 }
 

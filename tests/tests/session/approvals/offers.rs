@@ -9,7 +9,7 @@ use ipc::denial::Grade;
 use ipc::id::ApprovalId;
 use ipc::rights::{Network, RightsChange};
 use protocol::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;
 use tests::replies::{calls, done};
 use tests::session::FrontEnd;
@@ -119,7 +119,7 @@ async fn a_link_that_comes_before_the_answer_leads_nowhere() {
             front.until("call 1 failed").await;
             assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{tier} {decision:?}");
             assert!(logged(&front, "rights_changed").is_empty(), "{tier} {decision:?}");
-            front.act(UserActionKind::Quit).await;
+            front.act(UserActionKind::Agent(AgentAction::Quit)).await;
             let (_, world) = front.end_in_world().await;
             assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{tier} {decision:?}");
             drop(world);
@@ -170,8 +170,11 @@ async fn a_typed_path_is_a_standing_right_unless_nothing_may_allow_it() {
     for tier in tier::all() {
         let mut front = FrontEnd::open_with(asks(tier), [plain("echo x > ../outside/new"), done()]);
         let place = outside(&front);
-        let allow =
-            |path: &str| UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } };
+        let allow = |path: &str| {
+            UserActionKind::Agent(AgentAction::SetRights {
+                change: RightsChange::AddWrite { path: path.into() },
+            })
+        };
         front.until("worker 1 started").await;
         for (path, why) in [
             ("/", "the whole file system"),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use protocol::event::{
     EventKind, LeftOut, ObservedBy, RewindScope, RewindTarget, Rewound, SessionEvent, TokenUsage,
 };
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};
@@ -134,8 +134,8 @@ impl Play {
             Move::Stop(stop) => self.complete(stop),
             Move::Fail(kind) => self.fail(kind),
             Move::Interrupt => _ = self.script.interrupt(),
-            Move::Compact => _ = self.script.input(crate::core::Input::Op(Op::Compact)),
-            Move::Clear => _ = self.script.input(crate::core::Input::Op(Op::Clear)),
+            Move::Compact => _ = self.script.input(crate::core::Input::Op(Op::Act(AgentAction::Compact))),
+            Move::Clear => _ = self.script.input(crate::core::Input::Op(Op::Act(AgentAction::Clear))),
             Move::Own(lines) => self.own(lines),
             Move::Net => _ = self.script.net(Network::On).ready(2),
             Move::Rewind(n) => {
@@ -170,7 +170,8 @@ impl Play {
     }
 
     fn own(&mut self, lines: usize) {
-        self.script.input(crate::core::Input::Op(Op::OwnCommand { command: "make".to_owned() }));
+        self.script
+            .input(crate::core::Input::Op(Op::Act(AgentAction::RunCommand { command: "make".to_owned() })));
         let (call, outcome) = (self.script.agent.last_call, Ok(command(0, &"made\n".repeat(lines))));
         self.script.input(crate::core::Input::OneShotFinished { call, outcome, duration_ms: 1 });
     }

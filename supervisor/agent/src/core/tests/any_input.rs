@@ -13,7 +13,7 @@ use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
 use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use protocol::event::{DecidedBy, TokenUsage};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::ask_config;
 use super::script::{
@@ -111,15 +111,15 @@ fn decision() -> impl Strategy<Value = ReviewDecision> {
 }
 
 fn any() -> impl Strategy<Value = Any> {
-    let user = |text: String| Any::Op(Op::UserTurn { text, images: vec![] });
+    let user = |text: String| Any::Op(Op::Act(AgentAction::Prompt { text, images: vec![] }));
     prop_oneof![
         4 => Just(user("go".to_owned())),
         1 => Just(user("many words ".repeat(300))),
-        1 => Just(Any::Op(Op::Compact)),
-        1 => Just(Any::Op(Op::Clear)),
-        1 => Just(Any::Op(Op::OwnCommand { command: "make".to_owned() })),
+        1 => Just(Any::Op(Op::Act(AgentAction::Compact))),
+        1 => Just(Any::Op(Op::Act(AgentAction::Clear))),
+        1 => Just(Any::Op(Op::Act(AgentAction::RunCommand { command: "make".to_owned() }))),
         1 => Just(Any::Overflow),
-        1 => Just(Any::Op(Op::Interrupt)),
+        1 => Just(Any::Op(Op::Act(AgentAction::Interrupt))),
         1 => Just(Any::Context),
         20 => (prop_oneof![9 => Just(0u64), 1 => 1..3u64], event()).prop_map(|(age, event)| Any::Stream(age, event)),
         2 => (0..2u64, proptest::bool::ANY).prop_map(|(age, retryable)| Any::Failed(age, retryable)),
@@ -129,7 +129,7 @@ fn any() -> impl Strategy<Value = Any> {
         1 => Just(Any::TimeUp),
         2 => prop_oneof![Just(Network::On), Just(Network::Off)].prop_map(|net| {
             let change = RightsChange::Network { net, reach: None };
-            Any::Op(Op::SetRights { change })
+            Any::Op(Op::Act(AgentAction::SetRights { change }))
         }),
         3 => (0..2u64).prop_map(Any::Together),
         2 => Just(Any::Ready),
@@ -143,8 +143,8 @@ fn any() -> impl Strategy<Value = Any> {
         4 => (0..5u64, 0..9usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
         4 => (0..5u64, 0..4usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
         1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
-            .prop_map(|mode| Any::Op(Op::SetMode { mode })),
-        1 => (0..3u64).prop_map(|id| Any::Op(Op::RevokeGrant { id: GrantId(id) })),
+            .prop_map(|mode| Any::Op(Op::Act(AgentAction::SetMode { mode }))),
+        1 => (0..3u64).prop_map(|id| Any::Op(Op::Act(AgentAction::RevokeGrant { id: GrantId(id) }))),
     ]
 }
 
@@ -172,7 +172,7 @@ fn input(any: Any, script: &Script) -> Input {
         Any::Served(age, kind) => Input::Served { call: call(age), outcome: served(kind), duration_ms: 1 },
         Any::Prepared(age) => Input::Prepared { call: call(age), proposal: proposal(age) },
         Any::Located(age, place) => Input::Located { call: call(age), place: place.map(WirePath::from) },
-        Any::Together(age) => Input::Op(Op::AskTogether { id: approval(script, age) }),
+        Any::Together(age) => Input::Op(Op::Act(AgentAction::AskTogether { id: approval(script, age) })),
         Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
         Any::Answer(age, kind, decision) => {
             let id = approval(script, age);
@@ -258,7 +258,7 @@ proptest! {
         for any in inputs {
             let input = counted(input(any, &script), witness.prompt);
             let was_busy = script.agent.is_busy();
-            let begins = matches!(input, Input::Op(Op::OwnCommand { .. } | Op::UserTurn { .. }));
+            let begins = matches!(input, Input::Op(Op::Act(AgentAction::RunCommand { .. } | AgentAction::Prompt { .. })));
             let effects = script.agent.handle(input);
             for effect in &effects {
                 witness.see(effect);

@@ -11,7 +11,7 @@ use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
 use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::script::{Script, call, command, config, file, read, standing, text};
 use crate::conversation::StopReason;
@@ -294,7 +294,7 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     let mut script = asking(&[]);
     script.lines();
     for mode in [ApprovalMode::Auto, ApprovalMode::Ask, ApprovalMode::Deny, ApprovalMode::Deny] {
-        script.decide(Op::SetMode { mode }).ready(2);
+        script.decide(Op::Act(AgentAction::SetMode { mode })).ready(2);
     }
     assert_snapshot!(script.lines(), @r"
     replace the worker
@@ -307,7 +307,7 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     log notice rights_unchanged nothing changed: the mode is deny by Supervisor
     ");
     let mut fixed = Script::new();
-    fixed.decide(Op::SetMode { mode: ApprovalMode::Deny });
+    fixed.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny }));
     assert_snapshot!(fixed.lines(), @"log notice rights_refused the rights were not changed: this session's mode is fixed by Supervisor");
 }
 
@@ -336,7 +336,7 @@ pub(super) fn online(id: &str) -> crate::conversation::AssistantBlock {
 fn nothing_that_was_approved_outlives_the_mode_deny() {
     let mut script = asking(&[make("a", "make"), write("b", "x")]);
     script.exec(1, ReviewDecision::Approved).lines();
-    script.decide(Op::SetMode { mode: ApprovalMode::Deny });
+    script.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny }));
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
     log finished 1 a Interrupted "interrupted: the approval mode is deny now; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
@@ -349,7 +349,7 @@ fn nothing_that_was_approved_outlives_the_mode_deny() {
 #[test]
 fn what_was_being_prepared_is_not_asked_once_the_mode_is_deny() {
     let mut script = asking(&[write("a", "x")]);
-    script.decide(Op::SetMode { mode: ApprovalMode::Deny }).lines();
+    script.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })).lines();
     script.prepared(1, "/p/x");
     assert_snapshot!(script.lines(), @"dispatch 1 write_file");
 }
@@ -358,7 +358,7 @@ fn what_was_being_prepared_is_not_asked_once_the_mode_is_deny() {
 fn the_mode_deny_takes_the_network_as_well() {
     let mut script = asking(&[]);
     script.net(Network::On).ready(2).lines();
-    script.decide(Op::SetMode { mode: ApprovalMode::Deny }).ready(3);
+    script.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })).ready(3);
     assert_snapshot!(script.lines(), @r"
     replace the worker
     log mode deny by Supervisor

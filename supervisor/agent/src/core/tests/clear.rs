@@ -1,14 +1,14 @@
 //! `:clear`: an empty conversation, which begins with the surroundings as they are.
 
 use insta::assert_snapshot;
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::script::{Script, text};
 use crate::conversation::StopReason;
 use crate::core::Input;
 
 fn clear(script: &mut Script) -> String {
-    script.input(Input::Op(Op::Clear));
+    script.input(Input::Op(Op::Act(AgentAction::Clear)));
     script.lines()
 }
 

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use ipc::id::CallId;
 use ipc::rights::Network;
 use protocol::event::{CompactionCause, ContextCompacted, EventKind, SummaryFrom, TokenUsage};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::script::{
     Script, call, completed, config, error, file, read, run, saved_command, text, thinking, written,
@@ -297,8 +297,16 @@ fn an_interrupt_leaves_the_context_as_it_was() {
 #[test]
 fn on_request_at_rest() {
     let mut script = Script::new();
-    script.input(Input::Op(Op::Compact)).user("hi").reply(1, &[long_text()], StopReason::EndTurn).lines();
-    script.input(Input::Op(Op::Compact)).reply(2, &[text("They met.")], StopReason::EndTurn);
+    script
+        .input(Input::Op(Op::Act(AgentAction::Compact)))
+        .user("hi")
+        .reply(1, &[long_text()], StopReason::EndTurn)
+        .lines();
+    script.input(Input::Op(Op::Act(AgentAction::Compact))).reply(
+        2,
+        &[text("They met.")],
+        StopReason::EndTurn,
+    );
     assert_snapshot!(script.lines(), @r#"
     log compacting Request: 115 of 1000000 by Supervisor
     log requested 1.1 by Supervisor
@@ -315,10 +323,13 @@ fn on_request_at_rest() {
 #[test]
 fn on_request_before_the_next_request_or_at_the_end_of_the_turn() {
     let mut script = Script::new();
-    script.user("hi").input(Input::Op(Op::Compact)).lines();
+    script.user("hi").input(Input::Op(Op::Act(AgentAction::Compact))).lines();
     script.reply(1, &[long_text(), read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
     assert!(script.lines().contains("log compacting Request"));
-    script.reply(2, &[text("So far.")], StopReason::EndTurn).input(Input::Op(Op::Compact)).lines();
+    script
+        .reply(2, &[text("So far.")], StopReason::EndTurn)
+        .input(Input::Op(Op::Act(AgentAction::Compact)))
+        .lines();
     script.reply(3, &[text("Done."), long_text()], StopReason::EndTurn);
     assert!(script.lines().contains("log compacting Request"));
     script.reply(4, &[text("All done.")], StopReason::EndTurn);
@@ -329,7 +340,7 @@ fn on_request_before_the_next_request_or_at_the_end_of_the_turn() {
 #[test]
 fn nothing_is_summarised_where_nothing_was_said() {
     let mut script = Script::new();
-    script.input(Input::Op(Op::Compact));
+    script.input(Input::Op(Op::Act(AgentAction::Compact)));
     assert_snapshot!(script.lines(), @"log notice nothing_to_compact there is no conversation yet that could be summarised by Supervisor");
 }
 
@@ -337,12 +348,12 @@ fn nothing_is_summarised_where_nothing_was_said() {
 fn nothing_is_summarised_that_is_shorter_than_its_summary() {
     let mut script = Script::new();
     script.user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
-    script.input(Input::Op(Op::Compact));
+    script.input(Input::Op(Op::Act(AgentAction::Compact)));
     assert_snapshot!(script.lines(), @"log notice nothing_to_compact the conversation is not summarised: it is shorter than its summary would be by Supervisor");
     // While a turn runs that is found out at its next request, or at its end.
-    script.user("look").input(Input::Op(Op::Compact));
+    script.user("look").input(Input::Op(Op::Act(AgentAction::Compact)));
     script.reply(2, &[read("a", "a")], StopReason::ToolUse).lines();
-    script.outcome(1, file("x\n")).input(Input::Op(Op::Compact));
+    script.outcome(1, file("x\n")).input(Input::Op(Op::Act(AgentAction::Compact)));
     let lines = script.lines();
     assert!(lines.contains("notice nothing_to_compact") && lines.contains("start 3"), "{lines}");
     script.reply(3, &[text("Done.")], StopReason::EndTurn);

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::script::{Script, read, text};
 use crate::conversation::StopReason;
@@ -20,7 +20,7 @@ fn image(bytes: usize) -> Image {
 }
 
 fn says(words: &str, images: Vec<Image>) -> Input {
-    Input::Op(Op::UserTurn { text: words.to_owned(), images })
+    Input::Op(Op::Act(AgentAction::Prompt { text: words.to_owned(), images }))
 }
 
 #[test]

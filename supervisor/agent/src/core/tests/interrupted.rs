@@ -6,7 +6,7 @@ use ipc::message::CallOutcome;
 use ipc::rights::{Network, RightsChange};
 use protocol::approval::ReviewDecision;
 use protocol::event::{EventKind, ObservedBy, SessionEvent, TokenUsage};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::{asking, make};
 use super::script::{Script, command, config, read, run};
@@ -91,8 +91,8 @@ fn a_command_keeps_its_output_whatever_ends_it() {
         Input::FrontEndGone,
         Input::CallLost { call: CallId(1), reason: "the worker died".to_owned() },
         Input::CallFinished { call: CallId(1), outcome: CallOutcome::Cancelled, duration_ms: 1500 },
-        Input::Op(Op::Shutdown),
-        Input::Op(Op::SetRights { change }),
+        Input::Op(Op::Act(AgentAction::Quit)),
+        Input::Op(Op::Act(AgentAction::SetRights { change })),
     ] {
         let mut script = Script::new();
         script.user("go").reply(1, &[run("a", "make")], StopReason::ToolUse);

@@ -4,7 +4,7 @@ use gate::StandingRights;
 use insta::assert_snapshot;
 use ipc::id::CallId;
 use ipc::rights::Execution;
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::ask_config;
 use super::script::{Script, command, messages, read, text};
@@ -12,7 +12,7 @@ use crate::conversation::StopReason;
 use crate::core::{Agent, AgentConfig, Input};
 
 fn own(script: &mut Script, command: &str) {
-    script.input(Input::Op(Op::OwnCommand { command: command.to_owned() }));
+    script.input(Input::Op(Op::Act(AgentAction::RunCommand { command: command.to_owned() })));
 }
 
 fn ends(script: &mut Script, call: u64, output: &str) {

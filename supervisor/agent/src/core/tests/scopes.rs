@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use ipc::id::{ApprovalId, GrantId};
 use ipc::rights::{Network, Reach};
 use protocol::approval::{ReviewDecision, SessionScope};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::{ask_config, asking, asking_with, make, online, session, write};
 use super::script::{call, command, file};
@@ -61,8 +61,8 @@ fn a_prefix_covers_the_next_command_until_it_is_revoked() {
     log started 3 c shell_exec {"command":"cargo test; rm x","access":"write"} by Supervisor
     ask 2: execCommandApproval {"parts":[["cargo","test"],["rm","x"]],"grant":{"write":["/p"],"net":"off","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":3,"command":["bash","-c","cargo test; rm x"],"cwd":"/p","grant_root":"/p","access":"write"}
     "#);
-    script.exec(2, ReviewDecision::DENIED).decide(Op::RevokeGrant { id: GrantId(1) });
-    script.decide(Op::RevokeGrant { id: GrantId(1) }).lines();
+    script.exec(2, ReviewDecision::DENIED).decide(Op::Act(AgentAction::RevokeGrant { id: GrantId(1) }));
+    script.decide(Op::Act(AgentAction::RevokeGrant { id: GrantId(1) })).lines();
     script.reply(2, &[make("d", "cargo test -q")], StopReason::ToolUse);
     assert!(script.lines().contains("ask 3: execCommandApproval"));
 }

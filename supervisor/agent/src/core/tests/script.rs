@@ -20,7 +20,7 @@ use ipc::tool::{
 };
 use protocol::approval::ServerRequest;
 use protocol::event::{ApprovalAnswered, EventKind, ModelChanged, TokenUsage};
-use protocol::frontend::{Op, UiEventKind};
+use protocol::frontend::{AgentAction, Op, UiEventKind};
 use serde_json::value::RawValue;
 
 use crate::conversation::{
@@ -141,7 +141,7 @@ impl Script {
     }
 
     pub(super) fn user(&mut self, text: &str) -> &mut Self {
-        self.input(Input::Op(Op::UserTurn { text: text.to_owned(), images: vec![] }))
+        self.input(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images: vec![] })))
     }
 
     pub(super) fn context(&mut self, source: &str, text: &str) -> &mut Self {
@@ -189,11 +189,11 @@ impl Script {
     }
 
     pub(super) fn interrupt(&mut self) -> &mut Self {
-        self.input(Input::Op(Op::Interrupt))
+        self.input(Input::Op(Op::Act(AgentAction::Interrupt)))
     }
 
     pub(super) fn set_rights(&mut self, change: RightsChange) -> &mut Self {
-        self.input(Input::Op(Op::SetRights { change }))
+        self.input(Input::Op(Op::Act(AgentAction::SetRights { change })))
     }
 
     pub(super) fn net(&mut self, net: Network) -> &mut Self {

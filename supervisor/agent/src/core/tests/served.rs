@@ -9,7 +9,7 @@ use gate::tools::{ExternalTool, Invocation, Registry, SupervisorCall, Tool, Tool
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 use serde_json::value::RawValue;
 
 use super::approvals::{ask_config, session};
@@ -253,11 +253,11 @@ fn the_mode_deny_ends_an_approved_call_and_not_one_of_our_own() {
     let mut script = called(ask_config(), &[note("a"), search("b")]);
     script.served(1, answered("noted"));
     script.external(1, ReviewDecision::Approved).lines();
-    script.input(Input::Op(Op::SetMode { mode: ApprovalMode::Deny }));
+    script.input(Input::Op(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })));
     assert!(script.lines().contains("cancel call 2"));
     let mut script = called(ask_config(), &[note("a")]);
     script.lines();
-    script.input(Input::Op(Op::SetMode { mode: ApprovalMode::Deny }));
+    script.input(Input::Op(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })));
     assert!(!script.lines().contains("cancel call 1"));
 }
 

@@ -369,7 +369,10 @@ fn spent_time_ends_the_run_like_an_interrupt() {
 #[test]
 fn shutdown_is_final() {
     let mut script = Script::new();
-    script.user("go").input(Input::Op(protocol::frontend::Op::Shutdown)).user("more");
+    script
+        .user("go")
+        .input(Input::Op(protocol::frontend::Op::Act(protocol::frontend::AgentAction::Quit)))
+        .user("more");
     assert_snapshot!(script.lines(), @r#"
     log user "go" by Supervisor
     log requested 1.1 by Supervisor

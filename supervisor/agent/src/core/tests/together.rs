@@ -5,7 +5,7 @@ use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
 use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
-use protocol::frontend::Op;
+use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::{asking, make, session, write, written};
 use super::script::{Script, read};
@@ -13,7 +13,7 @@ use crate::core::{Effect, Input};
 
 impl Script {
     fn together(&mut self, id: u64) -> &mut Self {
-        self.decide(Op::AskTogether { id: ApprovalId(id) })
+        self.decide(Op::Act(AgentAction::AskTogether { id: ApprovalId(id) }))
     }
 }
 
@@ -176,7 +176,7 @@ fn whatever_interrupts_leaves_no_change_without_an_end() {
     let interrupts: [Interrupt; 5] = [
         Script::interrupt,
         |script| script.net(ipc::rights::Network::On),
-        |script| script.decide(Op::SetMode { mode: ApprovalMode::Deny }),
+        |script| script.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny })),
         |script| script.lapsed(2, DecidedBy::Deadline).interrupt(),
         |script| script.input(Input::FrontEndGone),
     ];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::core::EndReason;
 use ipc::id::AgentId;
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::time::sleep;
 
 use super::imagined::{Imagined, Manner, POISON};
@@ -70,7 +70,7 @@ async fn trio(seed: u64) -> ([Vec<String>; 3], Ended) {
         sleep(Duration::from_millis(dice.below(40))).await;
     }
     sleep(Duration::from_millis(dice.below(200))).await;
-    stage.act(Some(&id(3)), UserActionKind::Interrupt).await;
+    stage.act(Some(&id(3)), UserActionKind::Agent(AgentAction::Interrupt)).await;
     let ended = stage.end().await;
     assert_eq!(*boundary.alive.lock().unwrap(), 0, "a worker outlived its session");
     (models.map(|model| model.requests()), ended)

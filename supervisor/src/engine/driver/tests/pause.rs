@@ -3,7 +3,7 @@
 use agent::core::EndReason;
 use ipc::id::{AgentId, EventId};
 use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::imagined::{Imagined, Manner};
 use super::model::{Reply, Scripted};
@@ -57,13 +57,13 @@ async fn a_session_that_is_paused_at_any_event_comes_to_what_it_would_have_come_
 
 /// A session in which the user runs a command, whose start is on the disk before it begins.
 async fn with_a_command(stage: Stage, pauses: bool) -> Ended {
-    stage.act(None, UserActionKind::RunCommand { command: "make".to_owned() }).await;
+    stage.act(None, UserActionKind::Agent(AgentAction::RunCommand { command: "make".to_owned() })).await;
     if pauses {
         stage.paused().await;
         stage.act(None, UserActionKind::RetryLog).await;
     }
     stage.event(|event| matches!(event.kind, EventKind::TurnFinished(_))).await;
-    stage.act(None, UserActionKind::Quit).await;
+    stage.act(None, UserActionKind::Agent(AgentAction::Quit)).await;
     stage.end().await
 }
 

@@ -15,7 +15,7 @@ use ipc::id::{AgentId, ConversationId, EventId};
 use ipc::rights::Rights;
 use model::provider::{GiveUp, ProviderError, RequestOptions, Tried};
 use protocol::event::SessionEvent;
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -271,7 +271,8 @@ impl Stage {
     }
 
     pub(super) async fn prompt(&self, agent: Option<&AgentId>, text: &str) {
-        self.act(agent, UserActionKind::Prompt { text: text.to_owned(), images: vec![] }).await;
+        self.act(agent, UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] }))
+            .await;
     }
 
     /// The same, without a front end from now on.

@@ -6,7 +6,7 @@ use agent::core::EndReason;
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::{ApprovalAnswer, ExecCommandApprovalResponse, ReviewDecision};
 use protocol::event::{EventKind, NoticeCode};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::time::sleep;
 
 use super::imagined::{Imagined, Manner};
@@ -42,11 +42,11 @@ async fn session(manner: Manner, turns: Turns, does: Option<UserActionKind>, lim
 async fn what_ends_a_session_ends_it_while_it_starts() {
     for manner in NOT_BEGUN {
         for (kind, reason) in [
-            (UserActionKind::Interrupt, EndReason::Interrupted),
-            (UserActionKind::Quit, EndReason::Closed),
-            (UserActionKind::InterruptSession, EndReason::Interrupted),
-            (UserActionKind::Terminate, EndReason::Terminated),
-            (UserActionKind::HangUp, EndReason::HungUp),
+            (UserActionKind::Agent(AgentAction::Interrupt), EndReason::Interrupted),
+            (UserActionKind::Agent(AgentAction::Quit), EndReason::Closed),
+            (UserActionKind::Agent(AgentAction::InterruptSession), EndReason::Interrupted),
+            (UserActionKind::Agent(AgentAction::Terminate), EndReason::Terminated),
+            (UserActionKind::Agent(AgentAction::HangUp), EndReason::HungUp),
         ] {
             let ended = session(manner, Turns::One, Some(kind.clone()), None).await;
             assert_eq!(ended.end.reason, reason, "{manner:?}, {kind:?}");
@@ -83,12 +83,12 @@ async fn after_an_interrupted_start_the_next_turn_goes_on() {
     let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
     let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None);
     stage.prompt(None, "not this").await;
-    stage.act(None, UserActionKind::Interrupt).await;
+    stage.act(None, UserActionKind::Agent(AgentAction::Interrupt)).await;
     sleep(Duration::from_secs(1)).await;
     assert!(model.requests().is_empty(), "{:?}", model.requests());
     stage.prompt(None, "this").await;
     sleep(Duration::from_secs(1)).await;
-    stage.act(None, UserActionKind::Quit).await;
+    stage.act(None, UserActionKind::Agent(AgentAction::Quit)).await;
     let ended = stage.end().await;
     assert_eq!(ended.end.text, "done");
     let [request] = &model.requests()[..] else { panic!("one request") };
@@ -136,7 +136,7 @@ async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
 async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
     let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
     let stage = Stage::open(vec![run(&boundary, &AgentId::from("1"), &model, Turns::Many)], None);
-    stage.act(None, UserActionKind::Quit).await;
+    stage.act(None, UserActionKind::Agent(AgentAction::Quit)).await;
     let answer = ApprovalAnswer::Exec(ExecCommandApprovalResponse {
         decision: ReviewDecision::Approved,
         digest: None,

@@ -9,7 +9,7 @@ use gate::StandingRights;
 use ipc::id::AgentId;
 use ipc::rights::{Network, Rights, RightsChange};
 use protocol::event::{EventKind, SessionEvent, SubAgentStatus};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -206,7 +206,7 @@ async fn an_interrupt_ends_everything_below() {
         let play = Play::open(&scripts, seed, TreeLimits::default());
         play.stage.prompt(None, "the task").await;
         sleep(Duration::from_millis(dice.below(1_200))).await;
-        play.stage.act(None, UserActionKind::Interrupt).await;
+        play.stage.act(None, UserActionKind::Agent(AgentAction::Interrupt)).await;
         let played = play.end().await;
         let started = played.ended.types().iter().filter(|kind| *kind == "sub_agent_spawned").count();
         let statuses = played.statuses();
@@ -223,7 +223,7 @@ async fn one_sub_agent_is_stopped_alone() {
     let play = Play::of(&scripts, 3, (TreeLimits::default(), Manner::Answering), Turns::One);
     play.stage.prompt(None, "the task").await;
     play.stage.event(|event| matches!(event.kind, EventKind::SubAgentSpawned(_))).await;
-    play.stage.act(Some(&"1.1".into()), UserActionKind::Interrupt).await;
+    play.stage.act(Some(&"1.1".into()), UserActionKind::Agent(AgentAction::Interrupt)).await;
     let played = play.end().await;
     let mut statuses = played.statuses();
     statuses.sort_by(|one, other| one.0.cmp(&other.0));
@@ -250,7 +250,7 @@ async fn no_two_agents_write_the_same_place_not_even_while_one_is_ended() {
         let play = Play::open(&scripts, seed, TreeLimits::default());
         play.stage.prompt(None, "the task").await;
         sleep(Duration::from_millis(dice.below(300))).await;
-        play.stage.act(Some(&"1.1".into()), UserActionKind::Interrupt).await;
+        play.stage.act(Some(&"1.1".into()), UserActionKind::Agent(AgentAction::Interrupt)).await;
         let boundary = Arc::clone(&play.boundary);
         let played = play.end().await;
         assert_eq!(*boundary.clashes.lock().unwrap(), 0, "seed {seed}");
@@ -299,9 +299,11 @@ async fn a_right_that_is_taken_from_an_agent_is_taken_from_everything_below_firs
         // Workers that answer nothing, not even what the project says to agents: that wait has an end.
         play.stage.event(|event| event.agent == "1.1.1".into() && is_started(event)).await;
         let change = RightsChange::Network { net: Network::Off, reach: None };
-        play.stage.act(named.map(AgentId::from).as_ref(), UserActionKind::SetRights { change }).await;
+        play.stage
+            .act(named.map(AgentId::from).as_ref(), UserActionKind::Agent(AgentAction::SetRights { change }))
+            .await;
         play.stage.event(|event| event.agent == AgentId::root() && is_changed(event)).await;
-        play.stage.act(None, UserActionKind::Quit).await;
+        play.stage.act(None, UserActionKind::Agent(AgentAction::Quit)).await;
         let played = play.end().await;
         let changed = played.place_of(|event| event.agent == AgentId::root() && is_changed(event));
         let ended = |agent: &str| {
@@ -344,10 +346,10 @@ fn random_action(dice: &mut Dice) -> (Option<AgentId>, UserActionKind) {
         2 => RightsChange::Network { net, reach: None },
         _ => {
             let agent = ["1.1", "1.2", "1.1.1"][dice.at(3)];
-            return (Some(agent.into()), UserActionKind::Interrupt);
+            return (Some(agent.into()), UserActionKind::Agent(AgentAction::Interrupt));
         }
     };
-    (None, UserActionKind::SetRights { change })
+    (None, UserActionKind::Agent(AgentAction::SetRights { change }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,7 +366,7 @@ async fn no_worker_begins_with_more_than_one_above_it_or_less_than_one_below_it(
             play.stage.act(agent.as_ref(), action).await;
         }
         play.stage.event(|event| matches!(event.kind, EventKind::TurnFinished(_))).await;
-        play.stage.act(None, UserActionKind::Quit).await;
+        play.stage.act(None, UserActionKind::Agent(AgentAction::Quit)).await;
         let boundary = Arc::clone(&play.boundary);
         let played = play.end().await;
         let order: Vec<_> =

@@ -6,7 +6,7 @@ use protocol::event::{
     EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
     ToolKind, WriteTurnAwaited,
 };
-use protocol::frontend::{UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -139,10 +139,14 @@ async fn a_message_and_a_stop_reach_the_agent_that_is_named() {
     let mut message = named("1.10");
     message["text"] = json!("only in src");
     assert_eq!(client.call(5, "sendToAgent", message.clone()).await["result"], json!({}));
-    let prompt = UserActionKind::Prompt { text: "only in src".to_owned(), images: vec![] };
+    let prompt =
+        UserActionKind::Agent(AgentAction::Prompt { text: "only in src".to_owned(), images: vec![] });
     assert_eq!(core.wanted().await, (Some(AgentId::from("1.10")), prompt));
     assert_eq!(client.call(6, "stopAgent", named("1.10")).await["result"], json!({}));
-    assert_eq!(core.wanted().await, (Some(AgentId::from("1.10")), UserActionKind::Interrupt));
+    assert_eq!(
+        core.wanted().await,
+        (Some(AgentId::from("1.10")), UserActionKind::Agent(AgentAction::Interrupt))
+    );
     for agent in ["1.2", "1.3", "2", ""] {
         message["agent"] = json!(agent);
         assert_eq!(client.word("sendToAgent", message.clone()).await, "no_such_agent", "{agent}");

@@ -1,7 +1,7 @@
 //! Rights that are given and taken back by a request.
 
 use ipc::rights::{Network, Reach, RightsChange};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;
 
 use super::Client;
@@ -21,14 +21,17 @@ async fn a_right_is_granted_and_withdrawn_without_a_question() {
     ] {
         let granted = client.call(5, "grant", json!({"conversation_id": "c1", "right": right})).await;
         assert_eq!(granted["result"], json!({}));
-        assert_eq!(core.wanted().await, (None, UserActionKind::SetRights { change }));
+        assert_eq!(core.wanted().await, (None, UserActionKind::Agent(AgentAction::SetRights { change })));
     }
     for (right, change) in [
         (json!({"write": "out"}), RightsChange::RemoveWrite { path: "out".into() }),
         (json!({"network": {}}), RightsChange::Network { net: Network::Off, reach: None }),
     ] {
         client.call(5, "withdraw", json!({"conversation_id": "c1", "agent": "1.2", "right": right})).await;
-        assert_eq!(core.wanted().await, (Some("1.2".into()), UserActionKind::SetRights { change }));
+        assert_eq!(
+            core.wanted().await,
+            (Some("1.2".into()), UserActionKind::Agent(AgentAction::SetRights { change }))
+        );
     }
     for right in
         [json!({"write": 7}), json!({"network": "off"}), json!({"write": "a", "network": {}}), json!({})]

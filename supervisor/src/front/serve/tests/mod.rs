@@ -16,7 +16,7 @@ use ipc::rights::{Grant, Network, RightsChange, RightsSummary};
 use ipc::tool::Access;
 use protocol::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
 use protocol::event::{RewindScope, RewindTarget, SCHEMA};
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use protocol::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -213,10 +213,10 @@ async fn each_action_reaches_its_own_conversation() {
         (
             "sendUserMessage",
             json!({"conversation_id": "c2", "text": "hi"}),
-            UserActionKind::Prompt { text: "hi".to_owned(), images: vec![] },
+            UserActionKind::Agent(AgentAction::Prompt { text: "hi".to_owned(), images: vec![] }),
         ),
-        ("interrupt", json!({"conversation_id": "c2"}), UserActionKind::Interrupt),
-        ("compact", json!({"conversation_id": "c2"}), UserActionKind::Compact),
+        ("interrupt", json!({"conversation_id": "c2"}), UserActionKind::Agent(AgentAction::Interrupt)),
+        ("compact", json!({"conversation_id": "c2"}), UserActionKind::Agent(AgentAction::Compact)),
         (
             "rewind",
             json!({"conversation_id": "c2", "to": 7, "scope": "files", "files": ["a"], "digest": "d"}),
@@ -225,10 +225,12 @@ async fn each_action_reaches_its_own_conversation() {
         (
             "setNet",
             json!({"conversation_id": "c2", "net": "on"}),
-            UserActionKind::SetRights { change: RightsChange::Network { net: Network::On, reach: None } },
+            UserActionKind::Agent(AgentAction::SetRights {
+                change: RightsChange::Network { net: Network::On, reach: None },
+            }),
         ),
-        ("revokeGrant", grant, UserActionKind::RevokeGrant { id: ipc::id::GrantId(3) }),
-        ("closeConversation", json!({"conversation_id": "c2"}), UserActionKind::Quit),
+        ("revokeGrant", grant, UserActionKind::Agent(AgentAction::RevokeGrant { id: ipc::id::GrantId(3) })),
+        ("closeConversation", json!({"conversation_id": "c2"}), UserActionKind::Agent(AgentAction::Quit)),
     ] {
         let response = client.call(5, method, params).await;
         assert_eq!(response["result"], json!({}), "{method}");
@@ -249,7 +251,7 @@ async fn only_whole_pictures_reach_a_conversation() {
     let error = client.call(5, "sendUserMessage", message(&PNG[..60])).await["error"].to_string();
     assert!(error.contains("-32602") && error.contains("images[0]: the picture is a damaged png"), "{error}");
     client.call(6, "sendUserMessage", message(PNG)).await;
-    let UserActionKind::Prompt { images, .. } = core.action().await else { panic!() };
+    let UserActionKind::Agent(AgentAction::Prompt { images, .. }) = core.action().await else { panic!() };
     assert_eq!(images, [picture::read(PNG).unwrap()]);
 }
 
@@ -353,7 +355,7 @@ async fn an_approval_is_answered_once() {
     assert_eq!(closed["params"]["data"], json!({"agent": "1", "id": 5, "request_id": "c1:1:5"}));
     client.respond(&request["id"], json!({"decision": "approved"})).await;
     client.call(9, "interrupt", json!({"conversation_id": "c1"})).await;
-    assert_eq!(core.action().await, UserActionKind::Interrupt);
+    assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Interrupt));
 }
 
 #[tokio::test]
@@ -392,7 +394,7 @@ async fn a_front_end_that_is_gone_denies_and_ends_everything() {
     let ApprovalAnswer::Failed { cause } = one.answer(1).await else { panic!() };
     assert_eq!(cause, "the front end closed its end");
     for core in [&mut one, &mut two] {
-        assert_eq!(core.action().await, UserActionKind::Terminate);
+        assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Terminate));
     }
     // What is asked after that is denied too.
     two.asks(1);
@@ -412,7 +414,7 @@ async fn an_output_that_nobody_reads_ends_everything() {
     client.read().await;
     drop(std::mem::replace(&mut client.output, mpsc::channel(1).1));
     assert!(matches!(core.answer(1).await, ApprovalAnswer::Failed { .. }));
-    assert_eq!(core.action().await, UserActionKind::Terminate);
+    assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Terminate));
     core.over.send(Ok(())).unwrap();
     assert_eq!(client.server.await.unwrap(), Exit::Internal);
 }
@@ -425,7 +427,7 @@ async fn shutdown_is_answered_when_everything_is_over() {
     client.read().await;
     client.send(json!({"jsonrpc": "2.0", "id": "bye", "method": "shutdown"})).await;
     assert!(matches!(core.answer(1).await, ApprovalAnswer::Failed { .. }));
-    assert_eq!(core.action().await, UserActionKind::Quit);
+    assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Quit));
     assert_eq!(client.word("newConversation", json!({"cwd": "/p"})).await, "shutting_down");
     core.show(UiEventKind::TextDelta { text: "last".to_owned() });
     core.over.send(Err("broke".to_owned())).unwrap();

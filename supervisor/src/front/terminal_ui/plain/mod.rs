@@ -16,7 +16,7 @@ use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
 use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use protocol::event::EventKind;
-use protocol::frontend::{UiEvent, UiEventKind, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
 use tui::{ALLOWED, KnownModels, allowed};
 
@@ -63,16 +63,16 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
     plain.say(WELCOME);
     if let Some(text) = prompt {
         plain.at_work.insert(AgentId::root());
-        handle.act(UserActionKind::Prompt { text, images: Vec::new() }).await;
+        handle.act(UserActionKind::Agent(AgentAction::Prompt { text, images: Vec::new() })).await;
     }
     let mut session = tokio::spawn(session.run());
     let ended: UiEnded = loop {
         let action = tokio::select! {
             biased;
             signal = endings.next() => Some(handle.action(match signal {
-                libc::SIGINT => UserActionKind::Interrupt,
-                libc::SIGHUP => UserActionKind::HangUp,
-                _ => UserActionKind::Terminate,
+                libc::SIGINT => UserActionKind::Agent(AgentAction::Interrupt),
+                libc::SIGHUP => UserActionKind::Agent(AgentAction::HangUp),
+                _ => UserActionKind::Agent(AgentAction::Terminate),
             })),
             event = events.recv(), if !events.is_closed() || !events.is_empty() => {
                 if let Some(event) = event {
@@ -86,7 +86,7 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
             } else {
                 lines = None;
                 plain.is_over = true;
-                Some(handle.action(UserActionKind::Quit))
+                Some(handle.action(UserActionKind::Agent(AgentAction::Quit)))
             },
         };
         if let Some(action) = action {
@@ -301,12 +301,15 @@ impl PlainUi {
                 }
             }
             PlainCommand::Act(kind) => {
-                if matches!(kind, UserActionKind::Prompt { .. }) {
+                if matches!(kind, UserActionKind::Agent(AgentAction::Prompt { .. })) {
                     self.at_work.insert(AgentId::root());
                 }
-                self.is_over |= kind == UserActionKind::Quit;
+                self.is_over |= kind == UserActionKind::Agent(AgentAction::Quit);
                 // What is done for these is told at once.
-                if !matches!(kind, UserActionKind::Plan { .. } | UserActionKind::RunCommand { .. }) {
+                if !matches!(
+                    kind,
+                    UserActionKind::Plan { .. } | UserActionKind::Agent(AgentAction::RunCommand { .. })
+                ) {
                     self.invite();
                 }
                 return Some(action(kind));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ipc::rights::{Network, RightsChange};
-use protocol::frontend::UserActionKind;
+use protocol::frontend::{AgentAction, UserActionKind};
 
 use gate::modes::ApprovalMode;
 
@@ -84,10 +84,15 @@ impl PlainCommand {
             return Self::Nothing;
         }
         if let Some(command) = text.strip_prefix('!') {
-            return Self::Act(UserActionKind::RunCommand { command: command.trim().to_owned() });
+            return Self::Act(UserActionKind::Agent(AgentAction::RunCommand {
+                command: command.trim().to_owned(),
+            }));
         }
         let Some(command) = text.strip_prefix(':') else {
-            return Self::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() });
+            return Self::Act(UserActionKind::Agent(AgentAction::Prompt {
+                text: text.to_owned(),
+                images: Vec::new(),
+            }));
         };
         let (name, argument) = command.split_once(' ').unwrap_or((command, ""));
         Self::named(name, argument.trim())
@@ -97,11 +102,11 @@ impl PlainCommand {
         if name == "mode"
             && let Some(mode) = ApprovalMode::named(argument)
         {
-            return Self::Act(UserActionKind::SetMode { mode });
+            return Self::Act(UserActionKind::Agent(AgentAction::SetMode { mode }));
         }
         let net = |net| {
             let change = RightsChange::Network { net, reach: None };
-            Self::Act(UserActionKind::SetRights { change })
+            Self::Act(UserActionKind::Agent(AgentAction::SetRights { change }))
         };
         match (name, argument) {
             ("help", _) => Self::Help,
@@ -110,23 +115,25 @@ impl PlainCommand {
             ("net", "off") | ("disallow", "net") => net(Network::Off),
             ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
                 let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
-                Self::Act(UserActionKind::SetRights { change: RightsChange::AddWrite { path: path.into() } })
+                Self::Act(UserActionKind::Agent(AgentAction::SetRights {
+                    change: RightsChange::AddWrite { path: path.into() },
+                }))
             }
             ("disallow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
                 let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
-                Self::Act(UserActionKind::SetRights {
+                Self::Act(UserActionKind::Agent(AgentAction::SetRights {
                     change: RightsChange::RemoveWrite { path: path.into() },
-                })
+                }))
             }
             ("model", model) if !model.is_empty() => Self::Model(model.to_owned()),
             ("model!", model) if !model.is_empty() => {
                 Self::Act(UserActionKind::SetModel { model: model.to_owned() })
             }
             ("plan", text) if !text.is_empty() => Self::Act(UserActionKind::Plan { text: text.to_owned() }),
-            ("compact", "") => Self::Act(UserActionKind::Compact),
-            ("clear", "") => Self::Act(UserActionKind::Clear),
-            ("stop", "") => Self::Act(UserActionKind::Interrupt),
-            ("q" | "quit", "") => Self::Act(UserActionKind::Quit),
+            ("compact", "") => Self::Act(UserActionKind::Agent(AgentAction::Compact)),
+            ("clear", "") => Self::Act(UserActionKind::Agent(AgentAction::Clear)),
+            ("stop", "") => Self::Act(UserActionKind::Agent(AgentAction::Interrupt)),
+            ("q" | "quit", "") => Self::Act(UserActionKind::Agent(AgentAction::Quit)),
             _ => {
                 let form = COMMANDS.iter().map(|(form, _)| form).find(|form| {
                     form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name))
@@ -158,7 +165,10 @@ mod tests {
     #[test]
     fn lines_are_commands_or_messages() {
         let prompt = |text: &str| {
-            PlainCommand::Act(UserActionKind::Prompt { text: text.to_owned(), images: Vec::new() })
+            PlainCommand::Act(UserActionKind::Agent(AgentAction::Prompt {
+                text: text.to_owned(),
+                images: Vec::new(),
+            }))
         };
         assert_eq!(PlainCommand::of(" fix it "), prompt("fix it"));
         assert_eq!(PlainCommand::of(""), PlainCommand::Nothing);
@@ -171,14 +181,16 @@ mod tests {
         );
         assert_eq!(
             PlainCommand::of("!make test"),
-            PlainCommand::Act(UserActionKind::RunCommand { command: "make test".to_owned() })
+            PlainCommand::Act(UserActionKind::Agent(AgentAction::RunCommand {
+                command: "make test".to_owned()
+            }))
         );
         assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
         assert!(help().contains(":allow write PATH|net: "), "{}", help());
         let net = RightsChange::Network { net: Network::On, reach: None };
         assert_eq!(
             PlainCommand::of(":allow net"),
-            PlainCommand::Act(UserActionKind::SetRights { change: net })
+            PlainCommand::Act(UserActionKind::Agent(AgentAction::SetRights { change: net }))
         );
         for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
             let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");

@@ -1,6 +1,7 @@
 //! Plans that were made before the session.
 
 use super::*;
+use protocol::frontend::AgentAction;
 
 /// A planner that has heard nothing, in a session where this plan is approved.
 fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
@@ -8,7 +9,7 @@ fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
     planning.approved = Some(gate::plan::digest(markdown));
     change(&mut planning);
     let mut script = planner_at_rest(planning, false);
-    script.input(Input::Op(Op::ExecutePlan { markdown: markdown.to_owned() }));
+    script.input(Input::Op(Op::Act(AgentAction::ExecutePlan { markdown: markdown.to_owned() })));
     script
 }
 
@@ -77,10 +78,10 @@ fn what_was_finished_before_is_not_done_again() {
 #[test]
 fn only_a_planner_at_rest_takes_one() {
     let mut script = with_approved(PLAN, |_| ());
-    script.input(Input::Op(Op::ExecutePlan { markdown: PLAN.to_owned() }));
+    script.input(Input::Op(Op::Act(AgentAction::ExecutePlan { markdown: PLAN.to_owned() })));
     assert!(script.lines().contains("the plan was not executed: the agent is at work"), "{}", script.lines());
     let mut script = Script::new();
-    script.ready(1).input(Input::Op(Op::ExecutePlan { markdown: PLAN.to_owned() }));
+    script.ready(1).input(Input::Op(Op::Act(AgentAction::ExecutePlan { markdown: PLAN.to_owned() })));
     assert!(script.lines().contains("this agent makes no plans"), "{}", script.lines());
 }
 

@@ -1,19 +1,23 @@
 //! Edits of a plan that waits, as a text and by fields.
 
 use protocol::event::NoticeCode;
+use protocol::frontend::AgentAction;
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
 use super::*;
 
 impl Script {
     fn edit(&mut self, id: u64, markdown: &str) -> &mut Self {
-        self.input(Input::Op(Op::EditPlan { id: ApprovalId(id), markdown: markdown.to_owned() }))
+        self.input(Input::Op(Op::Act(AgentAction::EditPlan {
+            id: ApprovalId(id),
+            markdown: markdown.to_owned(),
+        })))
     }
 
     fn revise(&mut self, id: u64, change: impl FnOnce(&mut Plan)) -> &mut Self {
         let mut plan = Document::parse(PLAN).unwrap().plan().clone();
         change(&mut plan);
-        self.input(Input::Op(Op::RevisePlan { id: ApprovalId(id), plan: Box::new(plan) }))
+        self.input(Input::Op(Op::Act(AgentAction::RevisePlan { id: ApprovalId(id), plan: Box::new(plan) })))
     }
 
     /// The last notice about a plan that could not be read.
