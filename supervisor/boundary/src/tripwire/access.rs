@@ -1,4 +1,4 @@
-//! Access of others to a watched place, or to a directory on the way to one: mode, owner and access control lists (acl(5)).
+//! Permissions of a watched file, or of a directory above one: mode, owner and access control lists (acl(5)).
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -15,29 +15,29 @@ use nix::unistd::geteuid;
 use super::beneath;
 use crate::system::{attribute, set_attribute};
 
-/// The attributes that hold the lists, xattr(7).
+/// Extended attributes that hold access control lists, xattr(7).
 const LIST: &CStr = c"system.posix_acl_access";
 const DEFAULT: &CStr = c"system.posix_acl_default";
 
-/// Bits of a mode by which others write.
+/// Mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Mode, owner and lists.
+/// Mode, owner, group and access control lists of a file or directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// The access control list, if it says more than the mode.
+    /// The access control list, if the file has one beyond its mode.
     pub(super) list: Option<Arc<[u8]>>,
-    /// The list that comes into being with each entry of a directory.
+    /// The default list of a directory, which new entries inherit.
     pub(super) default: Option<Arc<[u8]>>,
 }
 
 impl PlaceAccess {
-    /// By mode and owner alone: a link has no list.
+    /// Returns the permissions in mode and owner alone, without access control lists.
     pub(super) fn of(stat: &FileStat) -> Self {
         Self {
             mode: stat.st_mode & 0o7777,
@@ -48,7 +48,7 @@ impl PlaceAccess {
         }
     }
 
-    /// The same with the lists of what a descriptor holds.
+    /// Returns the permissions with the access control lists of the open file `held`.
     pub(super) fn with_lists(stat: &FileStat, held: impl AsFd) -> Self {
         let list = |name| attribute(held.as_fd(), name).ok().flatten().map(Arc::from);
         let is_directory = beneath::kind(stat) == SFlag::S_IFDIR;
@@ -56,19 +56,19 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if the two say the same to everybody; owners count for who can give files away.
+    /// True if both grant the same access to everybody. Owners count only if this user can give files away.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
     }
 
-    /// True if somebody can write now who could not `before`, or if it belongs to somebody else.
+    /// True if somebody can write now who could not write `before`, or if the owner has changed.
     pub(super) fn is_wider_than(&self, before: &Self) -> bool {
         let owner = may_give_away() && self.owner != before.owner;
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write what is new who cannot write `around` it; what is inherited is no news.
+    /// True if somebody can write a new file who cannot write the directory `around` it. Inherited access does not count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }
@@ -88,7 +88,7 @@ impl PlaceAccess {
             || has_news(self.default.as_deref())
     }
 
-    /// The access of something new where nobody writes who does not write `around` it.
+    /// Returns the permissions without any write access that the directory `around` the file does not give.
     pub(super) fn narrowed_to(&self, around: &Self) -> Self {
         let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
         if self.group != around.group {
@@ -97,14 +97,14 @@ impl PlaceAccess {
         Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
     }
 
-    /// Gives it to a file or directory that /proc leads to; a link would be followed.
+    /// Sets these permissions on the file or directory at `path` in /proc. Follows links, so `path` must not be one.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         let found = fs::metadata(path)?;
         let mut mode = self.mode;
         if !self.is_owned_alike(&found) && !self.own(path, &found) {
             mode &= !GROUP_WRITES;
         }
-        // The mode's group bits are the mask of a list, and set last.
+        // The mode's group bits are the mask of an access control list, so the mode is set last.
         set_attribute(path, LIST, self.list.as_deref())?;
         if found.is_dir() {
             set_attribute(path, DEFAULT, self.default.as_deref())?;
@@ -117,7 +117,7 @@ impl PlaceAccess {
         (found.uid(), found.gid()) == (self.owner, self.group)
     }
 
-    /// True if it belongs to the same owner and group as far as this user may say so.
+    /// Changes owner and group as far as this user may. True if at least the group is now the wanted one.
     fn own(&self, path: &Path, found: &fs::Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
         chown(path, Some(self.owner), Some(self.group)).is_ok()
@@ -126,12 +126,12 @@ impl PlaceAccess {
     }
 }
 
-/// True for whoever can make a file another user's: for others no owner changes.
+/// True if this user can change the owner of a file, as only root can.
 fn may_give_away() -> bool {
     geteuid().is_root()
 }
 
-/// The users and groups that a list names and lets write (`struct posix_acl_xattr_entry` of the kernel).
+/// Returns the users and groups that an access control list lets write (`struct posix_acl_xattr_entry` of the kernel).
 fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
     const USER: u16 = 0x02;
     const GROUP: u16 = 0x08;
@@ -154,7 +154,7 @@ mod tests {
 
     const OWN: PlaceAccess = PlaceAccess { mode: 0o755, owner: 1, group: 1, list: None, default: None };
 
-    /// A list that gives these rights to user 7, and has this mask.
+    /// An access control list that gives these rights to user 7, and has this mask.
     #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no list")]
     fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
         let entry = |tag: u16, rights: u16, id: u32| {

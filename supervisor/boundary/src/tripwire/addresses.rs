@@ -1,4 +1,4 @@
-//! Addresses of remotes: a push to a local one runs the hooks of the repository there.
+//! Addresses of git remotes. A push to a local repository runs the hooks of that repository.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 
 use super::references::{home, steps};
 
-/// Transports that git has built in.
+/// Transports that are built into git.
 const SCHEMES: &[&[u8]] = &[b"https", b"http", b"ssh", b"git", b"file", b"git+ssh", b"ssh+git"];
 
-/// Names that git tries for a path that is given without them (`enter_repo`).
+/// Suffixes that git tries after a path of a repository (`enter_repo`).
 const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 
-/// What an address names.
+/// The kind of address that a git configuration gives for a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// Another machine, by a transport that is built in.
+    /// Another machine, through a transport that is built into git.
     Remote,
-    /// A path, or a remote's name, which git takes for a path where no remote has it.
+    /// A local path. Git takes the name of an unknown remote for a path, too.
     Local(PathBuf),
-    /// A helper program, an option, or a form that git would read otherwise than we do.
+    /// A helper program, an option, or a form that git may read in another way than this parser.
     Strange,
 }
 
 impl Address {
-    /// Reads a value as git does (`url_is_local_not_ssh`, `transport_get`).
+    /// Parses an address as git does (`url_is_local_not_ssh`, `transport_get`).
     pub(super) fn of(value: &[u8]) -> Self {
         if value.first().is_none_or(|first| *first == b'-') || value.iter().any(u8::is_ascii_control) {
             return Self::Strange;
@@ -50,7 +50,7 @@ impl Address {
             return Self::Remote;
         }
         match decoded(rest) {
-            // Whatever stands for a host is a part of the path.
+            // Git takes the host of a `file:` URL for a part of the path.
             Some(path) => {
                 let path = Path::new(OsStr::from_bytes(&path)).to_owned();
                 Self::Local(Path::new("/").join(path.strip_prefix("/").unwrap_or(&path)))
@@ -70,12 +70,12 @@ impl Address {
     }
 }
 
-/// `host:path`: a colon before every slash.
+/// True for `host:path`: a colon before every slash.
 fn is_of_host(value: &[u8]) -> bool {
     value.iter().find(|byte| [b':', b'/'].contains(byte)) == Some(&b':')
 }
 
-/// A part of a URL with its escapes resolved; absent where one is broken, or hides a control character.
+/// Decodes the percent escapes of a URL. Returns nothing if one is invalid or stands for a control character.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -91,31 +91,32 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// The places that decide whether a local path may be a remote, or another object store.
+/// Directories that decide if a local path may be a remote or another object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
-    /// The directories in which repositories are searched for, canonical.
+    /// The canonical directories that are searched for repositories.
     pub(super) searched: &'a [PathBuf],
-    /// The directories that an agent may write, canonical.
+    /// The canonical directories that an agent may write.
     pub(super) writable: &'a [PathBuf],
 }
 
 impl Ground<'_> {
-    /// True if no agent can have put a hook at a path that nobody looks at. `directory` has the configuration; a relative path
-    /// counts from there, or from a directory above.
+    /// True if a remote may be at `path`: the repository there is searched, or no agent can write it. A relative path
+    /// is resolved against `directory`, which has the configuration, and against each directory above.
     pub(super) fn is_open(self, directory: &Path, path: &Path) -> bool {
         let tops = self.searched.iter().map(PathBuf::as_path);
         let mut bases = directory.ancestors().take_while(|base| self.is_searched(base)).chain(tops);
         bases.all(|base| SUFFIXES.iter().all(|suffix| self.leads_to_open_place(base, path, suffix)))
     }
 
-    /// True if another object store may be used, which git opens as a repository to ask for its refs.
+    /// True if git may use the object store at `path` as an alternate of `objects`. Git opens such a store as a
+    /// repository to ask for its refs.
     pub(super) fn has_open_store(self, objects: &Path, path: &Path) -> bool {
         self.is_end_open(objects, path, |end| end.ends_with(".git/objects") || !is_in_git(end))
     }
 
     fn leads_to_open_place(self, base: &Path, path: &Path, suffix: &str) -> bool {
-        // A base in a git directory is none that git has when it resolves an address.
+        // Git never resolves an address against a directory inside of `.git`.
         if base.components().any(|step| step.as_os_str() == ".git") {
             return true;
         }
@@ -139,7 +140,7 @@ impl Ground<'_> {
     }
 }
 
-/// True below a git directory, where a repository would be seen by nobody.
+/// True for a path below a `.git` directory, where the search finds no repositories.
 fn is_in_git(path: &Path) -> bool {
     let mut steps = path.components().skip_while(|step| step.as_os_str() != ".git");
     steps.next().is_some() && steps.next().is_some()

@@ -1,4 +1,4 @@
-//! The project's `.git` itself: one that was renamed away is put back, whatever stands in its place.
+//! Holds the project's `.git` directory: if a command renames it away, it is moved back.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,35 +10,35 @@ use nix::sys::stat::{FileStat, Mode, fstat};
 use super::beneath;
 use super::root::GIT;
 
-/// How often a put-back is tried against whoever still moves things.
+/// Number of attempts to move `.git` back while another process keeps moving it.
 const TRIES: usize = 8;
 
-/// Holds the directory that `.git` was, wherever it is moved.
+/// A descriptor of the directory that was `.git` at the start, wherever it is moved.
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 
-/// What became of `.git`.
+/// The result of a search for the `.git` directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
-    /// It is where it was, or is gone for good: what stands there is judged by what is in it.
+    /// The directory was not moved, or was deleted.
     InPlace,
-    /// It was elsewhere, and is back.
+    /// The directory was elsewhere and has been moved back.
     PutBack,
-    /// It is elsewhere, and stays there.
+    /// The directory is elsewhere and cannot be moved back.
     Lost(Errno),
 }
 
 impl Anchor {
-    /// Holds what `.git` is now, if it is a directory.
+    /// Opens `.git`, if it is a directory.
     pub(super) fn new(root: &OwnedFd) -> Self {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Self(openat(root, GIT, flags, Mode::empty()).ok())
     }
 
-    /// Puts it back where it was moved.
+    /// Moves the held directory back to `.git` if it was renamed.
     pub(super) fn hold(&mut self, root: &OwnedFd) -> FoundAnchor {
         let found = self.0.as_ref().map_or(FoundAnchor::InPlace, |held| put_back(root, held));
-        // What was deleted is let go of: the next one counts from now.
+        // A deleted directory is released, and the new one is held instead.
         if found == FoundAnchor::InPlace {
             *self = Self::new(root);
         }
@@ -55,7 +55,7 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
             return if attempt == 0 { FoundAnchor::InPlace } else { FoundAnchor::PutBack };
         }
         let Some((parent, name)) = whereabouts(held, &own) else { return FoundAnchor::InPlace };
-        // What stands in its place goes where it was.
+        // An exchange puts the replacement where the directory was.
         let flags = if there.is_ok() { RenameFlags::RENAME_EXCHANGE } else { RenameFlags::RENAME_NOREPLACE };
         if let Err(error) = renameat2(&parent, name.as_os_str(), root, GIT, flags) {
             failure = error;
@@ -64,7 +64,7 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     FoundAnchor::Lost(failure)
 }
 
-/// The directory that holds it now, and its name there; absent when it was deleted.
+/// Returns the parent directory and the name of the held directory; nothing if it was deleted.
 fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsString)> {
     let path = std::fs::read_link(beneath::own_path(held)).ok()?;
     let name = path.file_name()?.to_owned();
@@ -72,7 +72,7 @@ fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsS
     for step in path.parent()?.components().skip(1) {
         parent = beneath::open_directory(&parent, step.as_os_str()).ok()?;
     }
-    // The path is only where it was a moment ago: what counts is that this name is that very directory.
+    // The path in /proc may be out of date: what is found at it must be the held directory itself.
     let is_it = beneath::stat(parent.as_fd(), &name).is_ok_and(|there| is_same(&there, own));
     is_it.then_some((parent, name))
 }

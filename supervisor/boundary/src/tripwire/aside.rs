@@ -1,4 +1,4 @@
-//! Taking things out of their place: nothing is deleted as long as there is another place for it.
+//! Moves files out of the project instead of deleting them, as long as another place has room.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,38 +14,38 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::beneath;
 
-/// The most bytes that are copied where a rename is not possible: 1 GiB.
+/// The most bytes copied where a rename is not possible: 1 GiB.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// How deep a directory is copied; each level holds a descriptor.
+/// Greatest depth of a directory that is copied. Each level holds a descriptor.
 const DEEPEST: usize = 100;
 
-/// The beginning of names at the top of a project: for what has room nowhere else, since to rename it there needs none.
+/// Prefix of names at the top of a project, for files that fit nowhere else: a rename there needs no room.
 const BESIDE: &str = "bailiwick-moved-aside-";
 
-/// Places for what is taken out.
+/// The directories that files are moved to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside<'a> {
-    /// The directory for it, which is made; without one it is removed.
+    /// The preferred directory, created when needed. Without one, files are removed.
     pub(super) directory: Option<&'a Path>,
-    /// The project, where nobody looks for names of ours.
+    /// The top of the project, used if the preferred directory fails.
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
-/// The end of something that was taken out.
+/// The result of moving a file out of the project.
 #[derive(Debug, Default)]
 pub(super) struct TakenOut {
-    /// Where it is now.
+    /// The new path; nothing if the file was removed.
     pub(super) moved_to: Option<PathBuf>,
-    /// Why it could be moved nowhere, and was removed.
+    /// The error that prevented the move, if the file was removed instead.
     pub(super) unmoved: Option<io::Error>,
 }
 
 impl Aside<'_> {
-    /// Takes out what stands under a name, which is called `name` where it is moved to: it is moved, or at last removed.
+    /// Moves the file or directory `from` out of its parent, under the new `name`. Removes it if it cannot be moved.
     pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
         let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
-        // An empty directory says nothing.
+        // An empty directory is removed: it has no content to keep.
         if is_gone(unlinkat(parent, from, UnlinkatFlags::RemoveDir)) {
             return Ok(TakenOut::default());
         }
@@ -59,7 +59,7 @@ impl Aside<'_> {
         }
     }
 
-    /// Moves what stands under a name; its new path. Absent where there is no place for it at all.
+    /// Moves the file or directory `from`, and returns its new path. Returns nothing if there is no directory to move it to.
     pub(super) fn move_out(
         self,
         parent: &OwnedFd,
@@ -73,21 +73,21 @@ impl Aside<'_> {
         })
     }
 
-    /// The same places, one directory further down: for many things that belong together.
+    /// Returns an unused directory below the preferred one, for files that belong together.
     pub(super) fn directory_for(self, name: &OsStr) -> Option<PathBuf> {
         let directory = self.directory?;
         Some(free_names(directory, name).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
     }
 }
 
-/// Moves what stands under a name below `directory`, which is made for it; its new path.
+/// Moves a file below `directory`, which is created, and returns its new path.
 fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     for target in free_names(directory, name).filter(|path| path.symlink_metadata().is_err()) {
         match renameat2(parent, from, AT_FDCWD, &target, RenameFlags::RENAME_NOREPLACE) {
-            // Somebody else took the name.
+            // Another process took the name meanwhile.
             Err(Errno::EEXIST) => continue,
-            // Another file system, or one that has no such rename.
+            // Another file system, or one without `RENAME_NOREPLACE`.
             Err(Errno::EXDEV | Errno::EINVAL) => {
                 copy(parent, from, &target, &mut { MOST_BYTES }, DEEPEST).inspect_err(|_| remove(&target))?;
                 beneath::remove(parent, from)?;
@@ -99,7 +99,7 @@ fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) ->
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Renames what stands under a name to the top of its project; its new name there.
+/// Renames a file to the top of its project, and returns its new name there.
 fn move_beside(parent: &OwnedFd, from: &OsStr, name: &OsStr, top: &OwnedFd) -> io::Result<PathBuf> {
     let mut beside = OsString::from(BESIDE);
     beside.push(name);
@@ -122,7 +122,7 @@ fn free_names<'a>(directory: &'a Path, name: &'a OsStr) -> impl Iterator<Item = 
     })
 }
 
-/// A copy that was not finished is of no use to anybody.
+/// Removes a partial copy. Logs a failure.
 fn remove(target: &Path) {
     let removed = match fs::symlink_metadata(target) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(target),
@@ -134,7 +134,7 @@ fn remove(target: &Path) {
     }
 }
 
-/// Copies files, directories and links; the rest has no content.
+/// Copies a file, directory or link. Skips devices, sockets and pipes, which have no content.
 fn copy(at: &OwnedFd, name: &OsStr, target: &Path, left: &mut u64, depth: usize) -> io::Result<()> {
     let stat = beneath::stat(at, name)?;
     match beneath::kind(&stat) {

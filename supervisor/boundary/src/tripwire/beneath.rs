@@ -1,7 +1,7 @@
-//! One name beneath one descriptor: nothing here follows a link, waits for a fifo, or takes a path of several names.
+//! File operations on one name below one directory descriptor. None follows a link, waits for a fifo, or accepts a path of several names.
 //!
-//! A single name that is opened with `O_NOFOLLOW` cannot lead anywhere else, so that this is what openat2(2) with
-//! `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS` is, and works where a container's filter has no openat2.
+//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions give the protection
+//! of openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
@@ -19,28 +19,28 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
 use super::access::PlaceAccess;
 
-/// Names in a directory, and a hint whether each is a directory, or a link to anything.
+/// Names in a directory, each with true if it is a directory or a link.
 pub type Entries = Vec<(OsString, bool)>;
 
-/// How deep a directory that is removed may be; each level holds a descriptor.
+/// Greatest depth of a directory that is removed. Each level holds a descriptor.
 const DEEPEST: usize = 200;
 
-/// How often a file under a lease is opened again.
+/// Time between two attempts to open a file under a lease.
 const LEASE_POLL: Duration = Duration::from_millis(20);
 
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
-/// Opens a project or a git directory by its canonical path.
+/// Opens a directory by its canonical path.
 pub fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// What stands under a name; the link itself where it is one.
+/// Returns the metadata of a file; of the link itself if the name is a link.
 pub fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
-/// What kind of thing it is.
+/// Returns the type of a file (regular, directory, link, …).
 pub fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
@@ -50,7 +50,7 @@ pub fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Opens a directory to change it; one of our own that its modes close is opened up.
+/// Opens a directory to change its entries. If its mode denies that and this user owns it, the mode is widened.
 pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     match open_directory(&at, name) {
         Err(Errno::EACCES) => {
@@ -62,7 +62,7 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory to enter it; one of our own that its modes close is opened up, with the mode to give back.
+/// Opens a directory to enter it. If its mode denies that and this user owns it, the mode is widened, and returned for resetting.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
@@ -80,13 +80,13 @@ pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd
     Ok((open_directory(&at, name)?, Some(mode)))
 }
 
-/// True for what an agent of this user can have made.
+/// True for a file that an agent of this user can have created.
 pub(super) fn is_own(stat: &FileStat) -> bool {
     let user = geteuid();
     user.is_root() || stat.st_uid == user.as_raw()
 }
 
-/// Does something to a file or directory, again with more permissions for its owner if the first try is denied.
+/// Runs `act` on a file or directory. If the first try is denied, adds `more` permissions for a second one.
 fn with_mode<A: AsFd, T>(
     at: &A,
     name: &OsStr,
@@ -96,7 +96,7 @@ fn with_mode<A: AsFd, T>(
     match act(at, name) {
         Err(Errno::EACCES) => {
             let closed = stat(at, name)?.st_mode & 0o7777;
-            // Another user's stays closed.
+            // Only the owner can change a mode.
             set_mode(at, name, closed | more).map_err(|_| Errno::EACCES)?;
             let done = act(at, name);
             set_mode(at, name, closed)?;
@@ -106,7 +106,7 @@ fn with_mode<A: AsFd, T>(
     }
 }
 
-/// Changes the mode of a file or directory; of a link never.
+/// Changes the mode of a file or directory; fails for a link.
 pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     if kind(&fstat(&held)?) == SFlag::S_IFLNK {
@@ -116,7 +116,7 @@ pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()
     fs::set_permissions(own_path(&held), Permissions::from_mode(mode)).map_err(errno)
 }
 
-/// Gives access to a file or directory; to a link never.
+/// Sets the permissions of a file or directory; fails for a link.
 pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     if kind(&fstat(&held)?) == SFlag::S_IFLNK {
@@ -125,12 +125,12 @@ pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> n
     access.give(&own_path(&held)).map_err(errno)
 }
 
-/// Opens what stands under a name to read it, whatever it is: it waits for nobody.
+/// Opens a file of any type for reading, without blocking.
 pub fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Reads a regular file of at most `most` bytes; absent if it is no longer one.
+/// Reads a regular file of at most `most` bytes. Returns nothing for a larger file or another type.
 pub fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
     content(open_file(at, name)?, most)
 }
@@ -146,8 +146,8 @@ fn content(file: OwnedFd, most: usize) -> nix::Result<Option<Vec<u8>>> {
     Ok((content.len() <= most).then_some(content))
 }
 
-/// Reads like [`read`] what is our own, whatever its mode, and asks something of the opened file; waits as long as the kernel
-/// gives the holder of a lease on it.
+/// Reads a file like [`read`], even if its mode denies that, and calls `ask` with the opened file. Waits for a lease on
+/// the file to be released or to expire.
 pub(super) fn read_own<T>(
     at: impl AsFd,
     name: &OsStr,
@@ -162,7 +162,7 @@ pub(super) fn read_own<T>(
     };
     loop {
         match with_mode(&at, name, 0o400, read) {
-            // The first open has told the holder to give the lease up.
+            // The first attempt to open the file has notified the holder of the lease.
             Err(Errno::EWOULDBLOCK)
                 if Instant::now() < *until.get_or_insert_with(|| Instant::now() + lease_break_time()) =>
             {
@@ -173,19 +173,19 @@ pub(super) fn read_own<T>(
     }
 }
 
-/// The time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, and a second more.
+/// Returns the time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, plus one second.
 fn lease_break_time() -> Duration {
     let set = fs::read_to_string("/proc/sys/fs/lease-break-time").ok();
     let seconds = set.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(45);
     Duration::from_secs(seconds) + Duration::from_secs(1)
 }
 
-/// Where a link points.
+/// Returns the target of a link.
 pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
     readlinkat(at, name)
 }
 
-/// The names in a directory, at most `most`.
+/// Lists at most `most` names of a directory.
 pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
@@ -195,7 +195,7 @@ pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Reports every name in a directory until it is told to stop, with its type where the file system tells it.
+/// Calls `report` for each name of a directory until it returns `Break`, with the file type if the file system gives it.
 pub(super) fn each(
     directory: &OwnedFd,
     mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,
@@ -209,17 +209,17 @@ pub(super) fn each(
     Ok(())
 }
 
-/// True for a directory, and for a link to anything.
+/// True for a directory and for a link.
 pub(super) fn leads_on(file_type: Option<FileType>) -> bool {
     file_type.is_some_and(|kind| kind.is_dir() || kind.is_symlink())
 }
 
-/// The path by which /proc leads to what a descriptor holds.
+/// Returns the path in /proc of an open descriptor.
 pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
 }
 
-/// Opens the directory that holds the last name of `path`, making what is missing where `make` says so.
+/// Opens the parent directory of `path`. Creates missing directories if `make` is true.
 pub(super) fn open_parent<'a>(
     root: &OwnedFd,
     path: &'a Path,
@@ -240,7 +240,7 @@ pub(super) fn open_parent<'a>(
     Ok((held, name))
 }
 
-/// Removes whatever stands under a name; what is not there is removed already.
+/// Removes a file or directory with all its contents. Succeeds if there is none.
 pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
     remove_within(&at, name, DEEPEST)
 }
@@ -248,7 +248,7 @@ pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
 fn remove_within(at: &impl AsFd, name: &OsStr, depth: usize) -> nix::Result<()> {
     match unlinkat(at, name, UnlinkatFlags::NoRemoveDir) {
         Ok(()) | Err(Errno::ENOENT) => return Ok(()),
-        // A directory: EISDIR on Linux, EPERM by POSIX.
+        // The name is a directory: EISDIR on Linux, EPERM by POSIX.
         Err(Errno::EISDIR | Errno::EPERM) => {}
         Err(error) => return Err(error),
     }
@@ -257,7 +257,7 @@ fn remove_within(at: &impl AsFd, name: &OsStr, depth: usize) -> nix::Result<()> 
     let depth = depth.checked_sub(1).ok_or(Errno::ENAMETOOLONG)?;
     let mut outcome = Ok(());
     let mut entries = list(&directory, usize::MAX).map_err(|error| errno(&error))?;
-    // Files first: what is too deep to be removed shall not keep what is beside it.
+    // Files are removed first, so that a directory that is too deep does not keep them.
     entries.sort_by_key(|(_, is_directory)| *is_directory);
     for (entry, _) in entries {
         outcome = outcome.and(remove_within(&directory, &entry, depth));

@@ -1,53 +1,53 @@
-//! Bounds of a look. Each is a place's own, so that no place uses up what another one needs; one that is met at the start is no
-//! reason to look at less: the start is refused, and the place named.
+//! Limits on the snapshots of watched files. Each limit counts for one watched path alone, so that no path uses up
+//! another's share. A session whose first snapshot reaches a limit does not start, and the error names the path.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The largest file whose content is kept: 16 MiB. A larger one is known by its times and size.
+/// The largest file whose content is kept: 16 MiB. Of larger ones, times and size are compared.
 pub(super) const LARGEST: usize = 16 << 20;
 
-/// The largest file that is judged by its content: 2 MiB.
+/// The largest file whose content is parsed: 2 MiB.
 pub(super) const LARGEST_JUDGED: usize = 2 << 20;
 
-/// The most bytes that are kept of a place: 64 MiB, and of a root: 512 MiB.
+/// The most bytes kept of one watched path (64 MiB), and of a whole directory tree (512 MiB).
 const MOST_BYTES: usize = 64 << 20;
 const MOST_BYTES_IN_ALL: usize = 512 << 20;
 
-/// The most files and directories of a place.
+/// The most files and directories in one watched path.
 const MOST_ENTRIES: usize = 100_000;
 
-/// The same of what has no part in a git directory: git-annex has four for each of its objects.
+/// The most files in a directory of `.git` that git itself does not have: git-annex has four for each object.
 const MOST_ENTRIES_UNKNOWN: usize = 400_000;
 
-/// The most names in a place that came since the last look and are judged one by one.
+/// The most new names in one watched directory that are checked one by one.
 const MOST_NEW: usize = 10_000;
 
-/// How deep a watched tree is looked into; each level holds a descriptor.
+/// Greatest depth of a watched directory. Each level holds a descriptor.
 pub(super) const DEEPEST: usize = 40;
 
-/// The most places that one place leads to, and that all lead to.
+/// The most other files that one watched file refers to, and that all refer to.
 pub(super) const MOST_REFERENCES: usize = 2_000;
 pub(super) const MOST_REFERENCES_IN_ALL: usize = 50_000;
 
-/// How often what was found may lead on; git follows ten includes (`MAX_INCLUDE_DEPTH`).
+/// The longest chain of links or includes; git follows ten includes (`MAX_INCLUDE_DEPTH`).
 pub(super) const LONGEST_CHAIN: usize = 12;
 
-/// The most entries that a walk sees, and the most repositories that it finds.
+/// The most entries that a search of the project sees, and the most repositories that it finds.
 pub(super) const MOST_WALKED: usize = 5_000_000;
 pub(super) const MOST_REPOSITORIES: usize = 10_000;
 
-/// The longest that a walk may take, in seconds.
+/// The longest time of a search for repositories, in seconds.
 pub(super) const LONGEST_WALK: u64 = 60;
 
-/// How deep a walk goes; each level holds a descriptor.
+/// Greatest depth of a search for repositories. Each level holds a descriptor.
 pub(super) const DEEPEST_WALK: usize = 100;
 
-/// The most directories of git's data in a place, and how deep they are; each level holds a descriptor.
+/// The most data directories in one git directory, and their greatest depth. Each level holds a descriptor.
 pub(super) const MOST_TREES: usize = 200_000;
 pub(super) const DEEPEST_TREE: usize = 100;
 
-/// A bound that was met.
+/// A limit that a snapshot has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Entries(usize),
@@ -86,7 +86,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// What a look may still take of one place.
+/// Counters of one watched path, against the limits of a snapshot.
 #[derive(Debug)]
 pub(super) struct PlaceBudget {
     place: PathBuf,
@@ -102,48 +102,48 @@ impl PlaceBudget {
         Self { place: PathBuf::new(), most_entries: MOST_ENTRIES, entries: 0, new: 0, bytes: 0, in_all: 0 }
     }
 
-    /// Goes on to another place.
+    /// Resets the counters for another watched path.
     pub(super) fn begin(&mut self, place: &Path) {
         let in_all = self.in_all;
         *self = Self { place: place.to_owned(), in_all, ..Self::new() };
     }
 
-    /// Goes on to something that has no part in a git directory.
+    /// Resets the counters for a path in `.git` that git itself does not have.
     pub(super) fn begin_unknown(&mut self, place: &Path) {
         self.begin(place);
         self.most_entries = MOST_ENTRIES_UNKNOWN;
     }
 
-    /// The place.
+    /// The watched path that is counted.
     pub(super) fn place(&self) -> &Path {
         &self.place
     }
 
-    /// Counts an entry; the bound if it is one too many.
+    /// Counts an entry. Fails if the limit of entries is exceeded.
     pub(super) fn entry(&mut self) -> Result<(), Bound> {
         self.entries += 1;
         if self.entries > self.most_entries { Err(Bound::Entries(self.most_entries)) } else { Ok(()) }
     }
 
-    /// Counts a name that came since the last look; false if it is one too many.
+    /// Counts a new name. False if there are too many new names to check one by one.
     pub(super) fn is_judged_alone(&mut self) -> bool {
         self.new += 1;
         self.new <= MOST_NEW
     }
 
-    /// The largest content that may be kept now.
+    /// Returns the largest number of bytes that may be kept of the next file.
     pub(super) fn bytes(&self) -> usize {
         let left = MOST_BYTES.saturating_sub(self.bytes);
         LARGEST.min(left).min(MOST_BYTES_IN_ALL.saturating_sub(self.in_all))
     }
 
-    /// Counts what is kept.
+    /// Counts the bytes of a file that is kept.
     pub(super) fn keep(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.in_all += bytes;
     }
 
-    /// The bound of bytes that a content met.
+    /// Returns the limit of bytes that was reached: of the path, or of all paths.
     pub(super) fn bytes_bound(&self) -> Bound {
         let in_all = MOST_BYTES_IN_ALL.saturating_sub(self.in_all) < MOST_BYTES.saturating_sub(self.bytes);
         Bound::Bytes(if in_all { MOST_BYTES_IN_ALL } else { MOST_BYTES })

@@ -1,6 +1,7 @@
-//! Git's configuration syntax, as `config.c` of git reads it; what git would read in another way than we do is an error.
+//! Parser for git's configuration syntax, as `config.c` of git reads it. Where git could read something else than this
+//! parser, parsing fails.
 //!
-//! A file that does not parse is never taken for harmless, so that every doubt here is resolved by failing.
+//! A file that does not parse is never taken for harmless, so every doubt is resolved by failing.
 
 use std::ops::Range;
 
@@ -9,25 +10,25 @@ use std::ops::Range;
 pub(super) struct GitConfigEntry {
     /// The section, in lower case.
     pub(super) section: Vec<u8>,
-    /// The subsection, as it stands.
+    /// The subsection, with its case kept.
     pub(super) subsection: Option<Vec<u8>>,
     /// The key, in lower case.
     pub(super) key: Vec<u8>,
-    /// The value; absent for a key alone, which means "true".
+    /// The value; nothing for a key alone, which means "true".
     pub(super) value: Option<Vec<u8>>,
-    /// Where key and value stand, the line end included.
+    /// Byte range of key and value in the file, with the line end.
     pub(super) span: Range<usize>,
 }
 
 impl GitConfigEntry {
-    /// Its name as git prints it, for people.
+    /// Returns the full name as git prints it, `section.subsection.key`.
     pub(super) fn name(&self) -> String {
         let section = (!self.section.is_empty()).then_some(&self.section);
         let parts: Vec<_> = section.into_iter().chain(&self.subsection).chain([&self.key]).cloned().collect();
         String::from_utf8_lossy(&parts.join(&b'.')).into_owned()
     }
 
-    /// What it means, wherever it stands.
+    /// Returns section, subsection, key and value, without the position.
     pub(super) fn meaning(&self) -> Meaning<'_> {
         (&self.section, self.subsection.as_deref(), &self.key, self.value.as_deref())
     }
@@ -41,7 +42,7 @@ pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a 
 #[error("it is no configuration that git accepts, from byte {0}")]
 pub(super) struct SyntaxError(pub(super) usize);
 
-/// All entries of a file, in order.
+/// Parses all entries of a file, in order.
 pub(super) fn parse(text: &[u8]) -> Result<Vec<GitConfigEntry>, SyntaxError> {
     // A NUL ends the string for some of git's readers and not for others.
     if let Some(at) = text.iter().position(|byte| *byte == 0) {
@@ -62,7 +63,7 @@ type Header = (Vec<u8>, Option<Vec<u8>>);
 impl Parser<'_> {
     fn file(mut self) -> Result<Vec<GitConfigEntry>, SyntaxError> {
         let mut entries = Vec::new();
-        // Git reads what stands before the first section as well.
+        // Git also reads entries before the first section.
         let mut header: Header = (Vec::new(), None);
         loop {
             let start = self.at;
@@ -81,7 +82,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The next byte; CR LF is one line end.
+    /// Returns the next byte, with CR LF as one line end.
     fn next(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.at)?;
         self.at += 1;
@@ -92,7 +93,7 @@ impl Parser<'_> {
         Some(byte)
     }
 
-    /// The end of the file ends a line, too.
+    /// Returns the next byte, or a line end at the end of the file.
     fn next_of_line(&mut self) -> u8 {
         self.next().unwrap_or(b'\n')
     }
@@ -101,7 +102,7 @@ impl Parser<'_> {
         while self.next_of_line() != b'\n' {}
     }
 
-    /// What follows `[`.
+    /// Parses a section header after its `[`.
     fn header(&mut self) -> Result<Header, SyntaxError> {
         let mut name = Vec::new();
         loop {
@@ -117,7 +118,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows the name in `[name "subsection"]`.
+    /// Parses the subsection in `[name "subsection"]`, with its closing brackets.
     fn subsection(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let here = self.at;
         let mut byte = self.next();
@@ -161,7 +162,7 @@ impl Parser<'_> {
 
     fn value(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let mut value = Vec::new();
-        // White space outside quotes counts only between words.
+        // White space outside of quotes counts only between words.
         let mut kept = 0;
         let mut quoted = false;
         loop {
@@ -195,7 +196,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// What follows a backslash: nothing for a line that is continued.
+    /// Parses an escape after its backslash. Returns nothing for a continued line.
     fn escape(&mut self) -> Result<Option<u8>, SyntaxError> {
         let at_end = self.at >= self.text.len();
         match self.next_of_line() {
@@ -210,12 +211,12 @@ impl Parser<'_> {
     }
 }
 
-/// What git's own `isspace` takes for white space.
+/// True for white space by git's own `isspace`.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// `[section.subsection]`, the old form, whose subsection is in lower case.
+/// Splits `section.subsection`, the old form, whose subsection is in lower case.
 fn without_dots(name: Vec<u8>) -> Header {
     match name.iter().position(|byte| *byte == b'.') {
         Some(at) => (name[..at].to_vec(), Some(name[at + 1..].to_vec())),
@@ -232,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// What git reads, as `name\nvalue\0…`.
+    /// Runs git on a file, and returns the settings that it reads.
     fn as_git_reads(text: &[u8]) -> Option<Vec<(String, Option<Vec<u8>>)>> {
         let mut child = Command::new("git")
             .args(["config", "--file", "-", "--list", "-z", "--no-includes"])
@@ -291,7 +292,7 @@ mod tests {
             assert_eq!(as_git_reads(text.as_bytes()), None, "{text:?}");
             assert_eq!(as_we_read(text.as_bytes()), None, "{text:?}");
         }
-        // Git reads it, but in no way that is worth following.
+        // Git reads past a NUL, but not in a way that is worth following.
         assert!(parse(b"[a]\nk = v\0\n").is_err());
     }
 
@@ -336,7 +337,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Where we read something, git reads the same or refuses the file: never something else.
+        /// Each file that this parser accepts git reads in the same way, or rejects.
         #[test]
         fn we_never_read_what_git_does_not(parts in proptest::collection::vec(fragment(), 0..14)) {
             let text = parts.concat();

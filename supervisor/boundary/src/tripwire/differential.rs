@@ -1,4 +1,4 @@
-//! Our own reading of git's configuration, held against git's: over generated files that include each other.
+//! Compares this parser of git configurations with git itself, over generated files that include each other.
 
 #[cfg(test)]
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::references::Search;
 /// The settings of a file, by name and value.
 type FileSettings = Vec<(String, Option<Vec<u8>>)>;
 
-/// A line of a file, or a part of one: quotes, continued lines, comments, odd sections, and includes of the other files.
+/// Generates a line of a file or a part of one: quotes, continued lines, comments, odd sections, and includes of the other files.
 fn line() -> impl Strategy<Value = String> {
     let plain = select(vec![
         "[core]",
@@ -78,7 +78,7 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|(mark, lines)| if mark { format!("\u{feff}{}", lines.concat()) } else { lines.concat() })
 }
 
-/// The settings that git reads from each file; absent where it refuses one.
+/// Returns the settings that git reads from each file; nothing if git rejects one.
 fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, FileSettings>> {
     let output = Command::new("git")
         .args(["config", "--list", "--show-origin", "-z", "--includes"])
@@ -107,7 +107,8 @@ fn as_we_read(file: &Path) -> FileSettings {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
-    /// Each file that git reads we read, with the same settings in it; we may read more, since we take every condition as met.
+    /// The search finds each file that git reads, and the parser reads the same settings from it. The search may find
+    /// more files, since it follows includes with unmet conditions.
     #[test]
     fn what_git_reads_of_files_we_read_too(texts in proptest::collection::vec(text(), FILES)) {
         let place = tempfile::tempdir().unwrap();

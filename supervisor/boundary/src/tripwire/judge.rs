@@ -1,4 +1,4 @@
-//! What a change of a watched place means.
+//! Decides if a change of a watched file may stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -17,23 +17,23 @@ use super::promised::Promised;
 use super::root::GIT;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
-/// What becomes of a change.
+/// The decision on a changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TripwireVerdict {
-    /// It may stay.
+    /// The change may stay.
     Pass,
-    /// The place becomes again what it was; what stands there is moved aside.
+    /// The old state is restored, and the new file is moved aside.
     Restore(PlaceChange),
-    /// Only this part of a file stays.
+    /// The file stays without the parts that are not allowed; the field has the content to keep.
     Keep(Vec<u8>, PlaceChange),
-    /// Nobody else may write there any more.
+    /// Write access of other users is removed.
     Close(PlaceAccess),
-    /// What came into a directory since goes, without a look at each.
+    /// The new entries of a directory are removed together, because there are too many to check.
     Thin(TripwireListing),
 }
 
 impl TripwireVerdict {
-    /// True if something has to be written; `was_there` says whether there was something at the place.
+    /// True if the decision writes content to the disk. `was_there` is true if the file existed before.
     pub(super) const fn needs_room(&self, was_there: bool) -> bool {
         match self {
             Self::Restore(_) => was_there,
@@ -43,35 +43,35 @@ impl TripwireVerdict {
     }
 }
 
-/// What is around a place, for what can point elsewhere.
+/// The data that decide if a file may point elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
-    /// The root's canonical path.
+    /// The watched directory's canonical path.
     pub(super) root: &'a Path,
-    /// The git directories beneath it that are looked at.
+    /// The git directories below it that are watched.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
-    /// The entries of configurations that were the person's own at the start.
+    /// The person's own configuration entries at the start.
     pub(super) own: &'a Own,
-    /// The branches that the repository had at the start, where git said so.
+    /// The branches that the repository had at the start, if git listed them.
     pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
-    /// Where remotes may lie.
+    /// The directories in which remotes may be.
     pub(super) ground: Ground<'a>,
 }
 
-/// The entries that a person's configurations had at the start and that no agent may set, by the path of the file; absent for a file
+/// The person's entries at the start that no agent may change, by the path of the configuration. Nothing for a file
 /// that git does not accept.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 
-/// An entry of the person's.
+/// A configuration entry of the person's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnEntry {
     pub(super) entry: GitConfigEntry,
-    /// True if an agent may not set it, whosever it is.
+    /// True if no agent may set an entry like this one.
     is_guarded: bool,
 }
 
 impl TripwireVerdict {
-    /// The change that does not stay; absent if it passes.
+    /// Returns the change that does not stay; nothing if the change may stay.
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
@@ -83,7 +83,7 @@ impl TripwireVerdict {
 }
 
 impl JudgedSurroundings<'_> {
-    /// Judges one place.
+    /// Decides on the change of one file.
     pub(super) fn judge(
         self,
         path: &Path,
@@ -100,7 +100,7 @@ impl JudgedSurroundings<'_> {
             [Some(one), Some(other)] if one != other => FileKind::Whole,
             [one, other] => other.or(one).unwrap_or(FileKind::Whole),
         };
-        // What they lead to can change while they stay.
+        // The targets of these files can change while the files stay the same.
         let leads_on = matches!(kind, FileKind::Config | FileKind::State(TripwireRule::ConflictedPaths));
         if alike && !leads_on {
             return TripwireVerdict::Pass;
@@ -112,7 +112,7 @@ impl JudgedSurroundings<'_> {
             FileKind::Unknown if now.is_some() => return TripwireVerdict::Restore(PlaceChange::NoPartOfGit),
             FileKind::Unknown | FileKind::Whole | FileKind::Hook => false,
             FileKind::CommonDirectory => harmless(&|place| is_common_of_worktree(path, place)),
-            // Where there is none any more, git finds what lies above, or nothing.
+            // Without a `.git` file, git finds the repository above, or none.
             FileKind::GitFile => now.is_none_or(|place| {
                 before.is_none_or(|before| self.leads_to_own_repository(path, before))
                     && self.leads_to_own_repository(path, place)
@@ -121,7 +121,8 @@ impl JudgedSurroundings<'_> {
         if passes { TripwireVerdict::Pass } else { TripwireVerdict::Restore(what_happened(before, now)) }
     }
 
-    /// An operation may go on, end, or begin; it may not come to execute something or to lead elsewhere.
+    /// Decides on a file of a paused git operation. The operation may begin, go on or end, but not execute a command or
+    /// refer to other files.
     fn state(
         self,
         path: &Path,
@@ -147,14 +148,14 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// `git rerere` reads and writes these files, through links as well.
+    /// True if every path is a file of the work tree. `git rerere` reads and writes these files, through links as well.
     fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
         let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"))
         else {
             return text.is_empty();
         };
         let top = top.parent().unwrap_or(Path::new(""));
-        // A worktree, or a module, has its files elsewhere.
+        // A linked worktree or a submodule has its files elsewhere.
         let is_own = path.parent().is_some_and(|git| git.file_name().is_some_and(|name| name == ".git"));
         let stays = |file: &Path| {
             let inside = lexically(top, file).filter(|_| file.is_relative() && is_own);
@@ -175,7 +176,7 @@ impl JudgedSurroundings<'_> {
             .all(is_open)
     }
 
-    /// What an agent may not change has to be the same, in the same order.
+    /// Decides on a git configuration. The entries that an agent may not change must be the same, in the same order.
     fn config(
         self,
         path: &Path,
@@ -220,7 +221,7 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// True for the configuration of a git directory that is gone as a whole: that leads nobody anywhere.
+    /// True if the git directory of a configuration is gone as a whole.
     fn is_gone_with(self, path: &Path) -> bool {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_gone = || {
@@ -232,8 +233,8 @@ impl JudgedSurroundings<'_> {
         directory.iter().any(|name| name == GIT) && is_gone()
     }
 
-    /// What is left is read again: it has to have the person's own entries and no other guarded ones, and to say something else than
-    /// there was.
+    /// True if the text without the forbidden entries is worth keeping: it has the person's entries and no other
+    /// forbidden ones, and differs from before.
     fn is_worth_keeping(
         self,
         path: &Path,
@@ -248,7 +249,7 @@ impl JudgedSurroundings<'_> {
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// The entries of a configuration that is the person's own which an agent may not change; a strange one is none.
+    /// Returns the person's entries in a configuration that an agent may not change. Returns nothing if the file does not parse.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
         let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
@@ -260,14 +261,14 @@ impl JudgedSurroundings<'_> {
         Some(own.collect())
     }
 
-    /// Those of them that may stay: an address that was harmless, and now leads to what an agent made, goes like any other.
+    /// Returns the person's entries that may stay. An address that now leads to a repository of an agent may not.
     fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
         own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
-    /// The same of what it has become; a missing one has none.
+    /// Returns the entries of a changed configuration that an agent may not set. A missing file has none.
     fn guarded(
         self,
         path: &Path,
@@ -295,14 +296,14 @@ impl JudgedSurroundings<'_> {
         entries.iter().filter(is_guarded).cloned().collect()
     }
 
-    /// True of `config` in a git directory: `config.worktree`, and what is included, adds to another.
+    /// True for `config` in a git directory, which git reads by itself, unlike `config.worktree` and included files.
     fn is_main_configuration(self, path: &Path) -> bool {
         let directory = path.parent().unwrap_or(Path::new(""));
         path.file_name().is_some_and(|name| name == "config")
             && self.repositories.iter().any(|repositories| repositories.contains(directory))
     }
 
-    /// Whether `core.worktree` of a module names a directory of the project that is not in a git directory.
+    /// True if `core.worktree` of a submodule names a directory of the project that is not in a git directory.
     fn is_worktree_of_module(self, config: &Path, value: &[u8]) -> bool {
         let is_module = config.components().any(|part| part.as_os_str() == "modules");
         let value = Path::new(std::ffi::OsStr::from_bytes(value));
@@ -312,8 +313,8 @@ impl JudgedSurroundings<'_> {
         is_module && value.is_relative() && is_inside && !has_links(self.root, &place)
     }
 
-    /// Whether a `.git` file names a directory of the project that is looked at itself: one that is known, or one that
-    /// the walk finds, which enters everything but git directories.
+    /// True if a `.git` file names a directory of the project that is watched itself: a known repository, or a
+    /// directory that the search for repositories enters.
     fn leads_to_own_repository(self, path: &Path, place: &WatchedPlace) -> bool {
         let Some(target) = content(place).and_then(git_file_target) else { return false };
         let (base, target) = match target.strip_prefix(self.root) {
@@ -327,7 +328,7 @@ impl JudgedSurroundings<'_> {
     }
 }
 
-/// What a configuration says of its worktree: the last word counts, as with git.
+/// Returns `core.worktree` of a configuration. The last entry counts, as with git.
 pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries
@@ -336,7 +337,7 @@ pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(&value)))
 }
 
-/// What `gitdir: …` names.
+/// Returns the target of a `.git` file, `gitdir: …`.
 pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
     let line = text.strip_prefix(b"gitdir: ")?;
     let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
@@ -345,7 +346,7 @@ pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
         .then(|| PathBuf::from(std::ffi::OsStr::from_bytes(line)))
 }
 
-/// `git worktree add` writes `../..`.
+/// True if a `commondir` file has the content `../..` that `git worktree add` writes.
 fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
@@ -356,13 +357,13 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// Things of the person's that entries are about.
+/// The person's promisor remotes and other targets that entries can change.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,
 }
 
-/// A configuration, and what its values can lead to.
+/// A configuration file, with what its values can refer to.
 struct OfConfiguration<'a> {
     around: JudgedSurroundings<'a>,
     path: &'a Path,
@@ -386,7 +387,7 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     }
 }
 
-/// `base` and then `path`, without `.` and `..`; absent if it leaves the root.
+/// Resolves `path` against `base` by its text alone, without `.` and `..`. Returns nothing if it leaves the top.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in base.components().chain(path.components()) {
@@ -404,7 +405,7 @@ fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
-/// Whether a link stands anywhere on the way: what it says would not be where it leads.
+/// True if a link is on the way to `path`, so that its text does not say where it leads.
 fn has_links(root: &Path, path: &Path) -> bool {
     let mut whole = root.to_owned();
     path.components().any(|part| {
@@ -413,13 +414,13 @@ fn has_links(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// A text without these entries.
+/// Returns the text without these entries.
 fn without(text: &[u8], entries: &[GitConfigEntry]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let mut at = 0;
     for entry in entries {
         kept.extend_from_slice(&text[at..entry.span.start]);
-        // The line end stays if something else began the line.
+        // The line end stays if other text began the line.
         let own_line = kept.iter().rposition(|byte| !matches!(byte, b' ' | b'\t'));
         if own_line.is_some_and(|last| kept[last] != b'\n') {
             kept.push(b'\n');

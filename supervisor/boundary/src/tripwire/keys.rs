@@ -1,13 +1,13 @@
-//! Which keys of a git configuration an agent may change: an allowlist, so that what is unknown is not allowed.
+//! An allowlist of git configuration keys that an agent may change.
 //!
-//! What names a program, a file, an include, a rewrite of addresses or a transport is not in it.
+//! Keys that name a program, a file, an include, a rewrite of addresses or a transport are not in it.
 
 use std::path::Path;
 
 use super::addresses::Address;
 use super::config::GitConfigEntry;
 
-/// `section.key` without a subsection, whatever the value.
+/// | `section.key` without a subsection, allowed with any value.
 const PLAIN: &[(&str, &[&str])] = &[
     (
         "core",
@@ -67,20 +67,20 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// How the value of a key decides.
+/// The test that decides if a value is allowed.
 #[derive(Clone, Copy)]
 enum Test {
-    /// By itself.
+    /// A test of the value itself.
     Value(fn(&[u8]) -> bool),
-    /// By the place that it leads to.
+    /// A test of the repository that the value leads to.
     Address,
 }
 
-/// `section.key` without a subsection, by value.
+/// `section.key` without a subsection, allowed by value.
 const BY_VALUE: &[(&str, &str, Test)] =
     &[("commit", "gpgsign", Test::Value(is_off)), ("tag", "gpgsign", Test::Value(is_off))];
 
-/// `section.*.key`, by value.
+/// `section.*.key`, allowed by value.
 const BY_SUBSECTION: &[(&str, &str, Test)] = &[
     ("remote", "url", Test::Address),
     ("remote", "pushurl", Test::Address),
@@ -103,12 +103,12 @@ const BY_SUBSECTION: &[(&str, &str, Test)] = &[
     ("submodule", "update", Test::Value(is_update)),
 ];
 
-/// The places that a value may lead to.
+/// Tests of directories that a value may name.
 pub(super) trait KeyPlaces {
-    /// True if `core.worktree` of this file may say so.
+    /// True if `core.worktree` of this file may have this value.
     fn worktree_leads_back(&self, value: &[u8]) -> bool;
 
-    /// True if a remote of this file may lie at a local path.
+    /// True if a remote of this file may be at this local path.
     fn may_be_remote(&self, path: &Path) -> bool;
 }
 
@@ -157,7 +157,7 @@ fn is_tag_option(value: &[u8]) -> bool {
     [&b"--tags"[..], b"--no-tags"].contains(&value)
 }
 
-/// `!command` runs a command.
+/// True for the ways to update a submodule that run no command, as `!command` would.
 fn is_update(value: &[u8]) -> bool {
     [&b"checkout"[..], b"rebase", b"merge", b"none"].contains(&value)
 }

@@ -1,7 +1,7 @@
-//! The layout of a git directory: the names that git's data model needs, and how each is judged.
+//! The layout of a git directory: the names that git uses, and the check for each.
 //!
-//! From gitrepository-layout(5) and the names that git 2.47 has compiled in. The list is an allowlist: a name that is not here may
-//! be one that some version of git, or a tool beside it, executes or includes.
+//! From gitrepository-layout(5) and the names compiled into git 2.47. The list is an allowlist: some version of git, or
+//! another tool, may execute or include a file with any other name.
 
 use std::ffi::OsStr;
 use std::fs::FileType;
@@ -13,21 +13,21 @@ use super::state::{FileKind, TripwireRule};
 pub(super) enum LayoutPart {
     /// A regular file that git only reads data from.
     Data,
-    /// A directory of such files, as deep as it is.
+    /// A directory of data files, at any depth.
     Tree,
-    /// The object store: only its top and its lists of packs are looked at, since git never writes an object through a link.
+    /// The object store. Only its top and its lists of packs are checked, since git never writes an object through a link.
     Objects,
-    /// A file whose content decides.
+    /// A file that is checked by its content.
     Judged(FileKind),
-    /// The state of a paused operation.
+    /// A directory with the state of a paused operation.
     Paused(Operation),
-    /// Configuration, hooks, and directories of repositories, which are looked at by themselves.
+    /// Configuration, hooks, and directories of repositories, which are checked elsewhere.
     Watched,
-    /// No part of a git directory.
+    /// Not a part of a git directory.
     Unknown,
 }
 
-/// An operation that git can leave paused.
+/// A git operation that can be paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// `git rebase`, by merging.
@@ -63,7 +63,7 @@ const DATA: &[&str] = &[
     "shallow",
 ];
 
-/// Data under names that end in anything: indexes of several parts, and files that git has not renamed yet.
+/// Prefixes of data files: indexes of several parts, and files that git has not renamed yet.
 const DATA_PREFIXES: &[&str] = &["index.", "sharedindex.", "sharedindex_", "next-index-", "shallow_"];
 
 const TREES: &[&str] = &[
@@ -89,7 +89,7 @@ const JUDGED: &[(&str, TripwireRule)] = &[
 const WATCHED: &[&str] =
     &["branches", "commondir", "config", "config.worktree", "hooks", "modules", "remotes", "worktrees"];
 
-/// What git itself writes into the directory of a paused operation, and reads from it without acting on it.
+/// Files that git writes into the directory of a paused operation, and reads as data.
 const PAUSED_DATA: &[(Operation, &[&str])] = &[
     (
         Operation::RebaseMerge,
@@ -193,7 +193,7 @@ const PAUSED_JUDGED: &[(Operation, &[(&str, TripwireRule)])] = &[
     (Operation::Sequencer, &[("opts", TripwireRule::SequencerOptions), ("todo", TripwireRule::Todo)]),
 ];
 
-/// The role of an entry at the top of a git directory, by its name.
+/// Returns the role of an entry at the top of a git directory, by its name.
 pub(super) fn part(name: &OsStr) -> LayoutPart {
     let Some(name) = name.to_str() else { return LayoutPart::Unknown };
     match name {
@@ -224,18 +224,18 @@ fn is_data(name: &str) -> bool {
         || is_message(name)
 }
 
-/// A ref outside of `refs`, such as `ORIG_HEAD` (`is_root_ref_syntax` of git).
+/// True for a ref outside of `refs`, such as `ORIG_HEAD` (`is_root_ref_syntax` of git).
 fn is_root_ref(name: &str) -> bool {
     name.ends_with("_HEAD") && name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(&byte))
 }
 
-/// A text that an editor is given, such as `COMMIT_EDITMSG`.
+/// True for a text that git opens in an editor, such as `COMMIT_EDITMSG`.
 fn is_message(name: &str) -> bool {
     (name.ends_with("EDITMSG") || name.ends_with("_MSG"))
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// How an entry of a paused operation is judged; absent where it is data.
+/// Returns the check for a file of a paused operation; nothing for data.
 pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     let Some(name) = name.to_str() else { return Some(FileKind::Unknown) };
     let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
@@ -251,7 +251,7 @@ pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     (!is_patch && !is_lock && !is_known).then_some(FileKind::Unknown)
 }
 
-/// True if an entry needs no look: a file of data that is a regular file.
+/// True if an entry needs no check: a data file that is a regular file.
 pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
     part(name) == LayoutPart::Data && file_type.is_some_and(|kind| kind.is_file())
 }

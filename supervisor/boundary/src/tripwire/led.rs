@@ -1,7 +1,7 @@
-//! Entries of a configuration that lead the person's next push, fetch or commit: they stay as the person set them.
+//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those that the person has set.
 //!
-//! A remote that the person had with another address would have the next `git push` carry everything to whoever an agent likes. What an
-//! agent adds beside it leads nobody anywhere until it is named, and is told.
+//! With another address for the person's remote, the next `git push` would send everything to a host of the agent's
+//! choice. A new remote does nothing until somebody names it, so it may stay, and the user is told.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 
-/// Keys that say where a push or fetch goes and what it takes along, git-config(1). `remote.*.push` and `remote.*.mirror`, the commands
-/// and the transports never pass at all, whosever remote it is.
+/// Keys that say where a push or fetch goes and what it takes along, git-config(1). `remote.*.push`, `remote.*.mirror`,
+/// commands and transports are forbidden for all remotes.
 const LEADING: &[(&str, &[&str])] = &[
     ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
     ("branch", &["remote", "pushremote", "merge"]),
     ("submodule", &["url"]),
 ];
 
-/// Keys without a subsection that are the person's wherever the person has set them: who commits, and whether there is a work tree.
+/// Keys without a subsection that an agent may not change once the person has set them: the committer, and if there is a work tree.
 const SET: &[(&str, &str)] = &[
     ("core", "bare"),
     ("user", "name"),
@@ -32,13 +32,13 @@ const SET: &[(&str, &str)] = &[
     ("committer", "email"),
 ];
 
-/// The most new entries that are told of a file.
+/// The most new entries named in a message about one file.
 const MOST_TOLD: usize = 5;
 
 /// A section and its subsection, or a section and its key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
-/// Things that were there at the start and that entries can lead.
+/// The person's remotes, branches and keys, which entries can redirect.
 #[derive(Debug, Default)]
 pub(super) struct Led<'a>(BTreeSet<LedName<'a>>);
 
@@ -51,14 +51,14 @@ impl<'a> Led<'a> {
         Self(entries.filter_map(named).chain(branches).collect())
     }
 
-    /// True if an entry is about something that was there.
+    /// True if an entry concerns something that the person already had.
     pub(super) fn has(&self, entry: &GitConfigEntry) -> bool {
         named(entry).is_some_and(|named| self.0.contains(&named))
     }
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// The things that a configuration can lead: those of the person's files that git reads together with this one.
+    /// Returns the remotes, branches and keys in the person's configuration files that git reads together with this one.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
@@ -66,7 +66,7 @@ impl<'a> JudgedSurroundings<'a> {
         let shared = holder.and_then(Path::parent);
         let is_read_with = |(other, _): &(&PathBuf, &Option<Vec<OwnEntry>>)| {
             let other = other.parent();
-            // A file that is included may be by any of them.
+            // An included file may belong to any of them.
             !is_git || other == Some(directory) || (shared.is_some() && other == shared)
         };
         let entries = self
@@ -82,12 +82,12 @@ impl<'a> JudgedSurroundings<'a> {
     }
 }
 
-/// True if an entry leads something.
+/// True if an entry directs a push, fetch or commit.
 pub(super) fn leads(entry: &GitConfigEntry) -> bool {
     named(entry).is_some()
 }
 
-/// The thing that an entry leads, if it leads one.
+/// Returns the remote, branch or key that an entry concerns, if it directs a push, fetch or commit.
 fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     let (section, subsection, key, _) = entry.meaning();
     let is = |known: &str, found: &[u8]| known.as_bytes() == found;
@@ -100,12 +100,12 @@ fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     }
 }
 
-/// The entries that came into configurations and may stay, one sentence a file.
+/// Describes the new entries in configurations that may stay, one sentence for each file.
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {
         let before = before.places.get(path);
-        // A repository that is new has remotes of its own.
+        // A new repository has remotes of its own.
         if before.is_none() && path.ends_with("config") {
             return None;
         }

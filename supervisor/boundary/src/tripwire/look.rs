@@ -1,7 +1,8 @@
-//! A look at the watched places: taken beneath a descriptor, within bounds.
+//! Takes a snapshot of the watched files, within limits and without following links.
 //!
-//! The first look takes what there is; a bound that it meets is noted, and refuses the start. A later one looks at everything
-//! that was there before, whatever else there is now: a crowd hides nothing, and of what is new and goes anyway nothing is read.
+//! The first snapshot records every watched file; reaching a limit prevents the start of the session. A later one
+//! checks every file that was there before, however many new ones there are. New files that are removed anyway are not
+//! read.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
@@ -21,24 +22,24 @@ use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// Looks; every content is read anew.
+/// A snapshot that is being taken. Every content is read anew.
 pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
-    /// What is given away, relative to the root: a change there stays.
+    /// Paths with free write access, relative to the watched directory, where changes stay.
     given: &'a Given,
     pub(super) budget: PlaceBudget,
-    /// The directories of data that were entered.
+    /// The number of data directories that were entered.
     pub(super) trees: usize,
     pub(super) state: WatchState,
 }
 
 impl<'a> TripwireLook<'a> {
-    /// Begins a look; the first one has nothing `before` it.
+    /// Begins a snapshot. The first one has no earlier state `before`.
     pub(super) fn new(before: Option<&'a WatchState>, given: &'a Given) -> Self {
         Self { before, given, budget: PlaceBudget::new(), trees: 0, state: WatchState::default() }
     }
 
-    /// Goes on with the first look.
+    /// Continues the first snapshot.
     pub(super) fn more(state: WatchState, given: &'a Given) -> Self {
         Self { state, ..Self::new(None, given) }
     }
@@ -51,19 +52,19 @@ impl<'a> TripwireLook<'a> {
         self.given.has(path)
     }
 
-    /// True if something stood there at the last look.
+    /// True if the path existed in the last snapshot.
     pub(super) fn was_there(&self, path: &Path) -> bool {
         self.before.is_some_and(|before| before.knows(path))
     }
 
-    /// Looks at the root itself.
+    /// Records the permissions of the watched directory itself.
     pub(super) fn top(&mut self, root: &OwnedFd) {
         if let Ok(stat) = fstat(root) {
             self.state.directories.insert(PathBuf::new(), PlaceAccess::with_lists(&stat, root));
         }
     }
 
-    /// Looks at one name; of a directory at everything in it.
+    /// Records one path, and everything below it if it is a directory.
     pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind) {
         self.place_within(at, path, kind, DEEPEST);
     }
@@ -75,7 +76,7 @@ impl<'a> TripwireLook<'a> {
             Err(Errno::ENOENT) => return,
             Err(error) => return self.note(&path, &error.to_string()),
         };
-        // What has no part in a git directory is moved aside as a whole.
+        // A new entry that git does not know is moved aside as a whole.
         let is_moved = kind == FileKind::Unknown && !self.is_first() && !self.was_there(&path);
         let is_tree = beneath::kind(&stat) == SFlag::S_IFDIR && kind != FileKind::Config && !is_moved;
         if !is_tree {
@@ -94,7 +95,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Everything in a directory of which any change counts.
+    /// Records everything in a directory in which any change counts.
     fn tree(&mut self, directory: &OwnedFd, path: &Path, kind: FileKind, depth: usize) {
         if self.is_given(path) {
             return;
@@ -106,7 +107,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Enters a directory on the way. Anything else that stands there is a place by itself: it would lead elsewhere.
+    /// Opens a directory on the way to a watched file. Anything else there is recorded as a watched file, since a link
+    /// would lead elsewhere.
     pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
         let name = path.file_name()?;
         let stat = beneath::stat(at, name).ok()?;
@@ -122,7 +124,8 @@ impl<'a> TripwireLook<'a> {
         held.map_err(|error| self.cannot_read(path, error)).ok()
     }
 
-    /// Takes out what lies deeper than a look goes, if it came since the start; at the start, the bound is met.
+    /// Handles a path that is deeper than the limit. The first snapshot notes the limit; a later one records the path
+    /// for removal if it is new.
     pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
         if self.is_first() {
             self.met(path, bound);
@@ -131,14 +134,14 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Notes a bound that was met at the start.
+    /// Records that the first snapshot reached a limit.
     pub(super) fn met(&mut self, path: &Path, bound: Bound) {
         if self.is_first() && !self.is_given(path) {
             self.state.met.push((path.to_owned(), bound));
         }
     }
 
-    /// The watched entries of a directory: those that were there before, and as many others as are judged one by one.
+    /// Lists the watched entries of a directory: those of the last snapshot, and as many new ones as are checked one by one.
     pub(super) fn entries(
         &mut self,
         directory: &OwnedFd,
@@ -164,7 +167,7 @@ impl<'a> TripwireLook<'a> {
         kept
     }
 
-    /// The entries of a directory of git's data that are neither files nor directories, and its directories.
+    /// Lists the special files (links, devices, …) in a directory of git's data, and its directories.
     pub(super) fn special_and_directories(
         &mut self,
         directory: &OwnedFd,
@@ -187,7 +190,7 @@ impl<'a> TripwireLook<'a> {
         (special, directories)
     }
 
-    /// True if a watched entry is looked at by itself; an error where the first look meets a bound.
+    /// True if an entry is checked by itself. Fails if the first snapshot reaches a limit.
     fn takes(&mut self, path: &Path, listing: TripwireListing, name: &OsStr) -> Result<bool, Bound> {
         if self.is_first() {
             return self.budget.entry().map(|()| true);
@@ -199,7 +202,7 @@ impl<'a> TripwireLook<'a> {
         Ok(is_taken)
     }
 
-    /// Notes the end of a list.
+    /// Records a limit or an error from listing a directory.
     fn listed(&mut self, path: &Path, seen: io::Result<()>, bound: Option<Bound>) {
         if let Some(bound) = bound
             && !self.is_given(path)
@@ -242,7 +245,7 @@ impl<'a> TripwireLook<'a> {
         WatchedPlace { kind, body, access }
     }
 
-    /// A file's content, absent if it cannot be kept, and the access to it.
+    /// Reads a file's content and permissions. The content is missing if it cannot be kept.
     fn file(
         &mut self,
         at: &OwnedFd,
@@ -273,7 +276,7 @@ impl<'a> TripwireLook<'a> {
         Ok((Some(body), access))
     }
 
-    /// The longest content that says something: of what is only compared, a longer one than before is another one.
+    /// Returns the most bytes to read. A file that is only compared has changed if it is longer than before.
     fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {
@@ -285,7 +288,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// The bytes of a place are used up. What has no part in a git directory is moved aside when it changes, kept or not.
+    /// Records that the limit of bytes was reached, except for entries that git does not know: those are moved aside anyway.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {
             let (place, bound) = (self.budget.place().to_owned(), self.budget.bytes_bound());
@@ -295,7 +298,7 @@ impl<'a> TripwireLook<'a> {
 
     fn cannot_read(&mut self, path: &Path, error: Errno) {
         self.note(path, &error.to_string());
-        // What is gone meanwhile was read as far as it was there.
+        // A file that was removed meanwhile needs no error.
         if error != Errno::ENOENT {
             self.state.unread.push((path.to_owned(), error));
         }

@@ -1,11 +1,12 @@
-//! The tripwire: what the host runs later is after each call what it was before it.
+//! The tripwire detects and undoes changes of files that the host runs later.
 //!
 //! A command with the right to write a project can leave a file there that a person's git, shell, editor or agent will
-//! run: a hook, a configuration that names a program, a task. The supervisor keeps what stands in a fixed list of places,
-//! compares after each call that may write, and puts back what changed. It opens no name that a model or a worker gave,
-//! follows no link, and executes nothing. Repositories elsewhere in the project are searched for when a turn ends.
+//! run: a hook, a configuration that names a program, a task. The supervisor takes a snapshot of a fixed list of such
+//! files (the watched files), compares after each call that may write, and restores changed files. It opens no path
+//! that a model or a worker gave, follows no link, and executes nothing. Other repositories in the project are searched
+//! for when a turn ends.
 //!
-//! This denies nothing: between a change and the end of its call, the change is there.
+//! The tripwire prevents no write: a changed file exists until the call ends.
 
 mod access;
 mod addresses;
@@ -59,7 +60,7 @@ use state::WatchState;
 pub use watch::Watch;
 use watched::WatchedRoots;
 
-/// Keeps what the host runs later.
+/// The watched files of a session, with their recorded state.
 #[derive(Debug)]
 pub struct Tripwire {
     roots: Vec<WatchedRoots>,
@@ -67,38 +68,38 @@ pub struct Tripwire {
     notes: BTreeSet<String>,
 }
 
-/// A place that somebody approved, byte by byte.
+/// A file whose exact content somebody approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
-    /// The file, absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// The digest of its content; absent if it is removed.
+    /// The digest of the content; nothing if the file is removed.
     pub digest: Option<Digest>,
 }
 
 /// A SHA-256 of a file's content.
 pub type Digest = [u8; 32];
 
-/// The digest by which an approved content is known again.
+/// Returns the digest of a content.
 pub fn digest(content: &[u8]) -> Digest {
     Sha256::digest(content).into()
 }
 
-/// What a look brought.
+/// The result of comparing the watched files with their recorded state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The places that had changed.
+    /// The files that had changed.
     pub changes: Vec<RestoredPlace>,
-    /// What could not be looked at, one sentence each; each is told once.
+    /// Warnings about files that could not be checked, one sentence each. Each is reported once.
     pub notes: Vec<String>,
 }
 
 impl Tripwire {
-    /// Takes what there is, or joins the baseline of another session. Blocks for as long as it takes to walk the project, for a file
-    /// under a lease as long as the kernel lets a lease be held, and while a command of a session runs in a directory that contains
-    /// this one or lies in it.
+    /// Records the watched files, or joins the recorded state of another session. Blocks while it searches the project,
+    /// while another process holds a lease on a file, and while a command of another session runs in a directory above
+    /// or below.
     ///
-    /// Fails if something on the fixed list is there and cannot be read, or if a bound is met: it could not be put back.
+    /// Fails if a file on the fixed list cannot be read, or if a limit is reached: such a file could not be restored.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut tripwire = Self { roots: Vec::new(), around: watch.around(), notes: BTreeSet::new() };
         let paths: Vec<_> = watch.places_by_root().map(|(root, path)| (root, path.to_owned())).collect();
@@ -106,7 +107,7 @@ impl Tripwire {
         Ok(tripwire)
     }
 
-    /// Lets agents write these directories as well, from now on, and takes the repositories among them.
+    /// Adds directories that agents may write from now on, and records the repositories in them.
     pub fn widen(&mut self, watch: &Watch) -> io::Result<()> {
         self.around.widen(watch.around());
         let is_new = |path: &Path| !self.roots.iter().any(|watched| watched.path == path);
@@ -115,7 +116,7 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Joins or takes the baselines of these directories.
+    /// Records or joins the state of these directories.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();
@@ -139,7 +140,7 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Before a call that may write. Where no such call of any session runs, what is there is the person's: the baseline is renewed.
+    /// Begins a call that may write. If no such call of any session runs, the current files are the person's and are recorded anew.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
@@ -151,31 +152,31 @@ impl Tripwire {
         Ok(self.told_once(report))
     }
 
-    /// After the last call that may write, and the look that followed it.
+    /// Ends the last call that may write, after its changes were checked.
     pub fn end_call(&mut self) {
         self.rest(false);
     }
 
-    /// After a call: compares the fixed list, and puts back what changed.
+    /// Checks the fixed list after a call, and restores changed files.
     pub fn check(&mut self) -> Report {
         self.look_at(WatchedRoots::check)
     }
 
-    /// At the end of a turn: the fixed list, and repositories anywhere in the project. Blocks like [`Tripwire::set`].
+    /// Checks the fixed list and repositories anywhere in the project, at the end of a turn. Blocks like [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
         report.append(self.look_at(WatchedRoots::check_nested));
         report
     }
 
-    /// The same where no call of ours runs any more.
+    /// Checks everything when no call of this session runs any more.
     pub fn end(&mut self) -> Report {
         let report = self.check_everything();
         self.rest(true);
         report
     }
 
-    /// A mark that stays costs the next start a comparison.
+    /// Records that no call runs. If that fails, the next start compares once more.
     fn rest(&mut self, everything: bool) {
         for watched in &mut self.roots {
             if let Err(error) = watched.end_call(everything) {
@@ -197,7 +198,7 @@ impl Tripwire {
                 has_looked = true;
                 look(watched, &self.around, &mut report, journal)
             });
-            // What changed is put back whether or not others hear of it.
+            // Changed files are restored even if other sessions cannot be told.
             let looked = match looked {
                 Err(error) if !has_looked => look(watched, &self.around, &mut report, None).and(Err(error)),
                 looked => looked,
@@ -210,7 +211,7 @@ impl Tripwire {
         self.told_once(report)
     }
 
-    /// Takes these places as they are now, as far as they have the content that somebody approved.
+    /// Records the current state of these files, if they have the approved content.
     pub fn accept(&mut self, approved: &[Approved]) {
         for watched in &mut self.roots {
             let inside: Vec<_> = approved
@@ -235,14 +236,15 @@ impl Tripwire {
 }
 
 impl Report {
-    /// Adds what another look brought.
+    /// Adds the results of another check.
     pub fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
         self.notes.extend(other.notes);
     }
 }
 
-/// The place to name with `--write` where a restored change may have been wanted: git's configuration, and a setting that was there.
+/// Returns the path to suggest for `--write` if the user may have wanted a change that was undone: git's configuration,
+/// or an existing setting.
 pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();
     let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);
@@ -252,7 +254,7 @@ pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     (is_setting || path.ends_with(".git/config")).then_some(path)
 }
 
-/// Places of the project are told relative to it, all others in full.
+/// Makes paths outside of the project absolute.
 fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
     if let Some(root) = root {
         for change in changes {
@@ -299,7 +301,7 @@ mod tests {
         fs::write(project.join(".envrc"), "one").unwrap();
         let mut tripwire = Tripwire::set(&Watch::of(project.clone())).unwrap();
         let path = project.join(".envrc");
-        // Somebody else changed it between the commit and this look.
+        // Another process changed the file between the commit and this check.
         fs::write(&path, "evil").unwrap();
         tripwire.accept(&[Approved { path: path.clone(), digest: Some(digest(b"two")) }]);
         assert_eq!(tripwire.check().changes.len(), 1);
@@ -314,7 +316,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let project = fs::canonicalize(place.path()).unwrap();
         fs::create_dir_all(project.join(".git")).unwrap();
-        // No directory can be made below a file.
+        // No directory can be created below a file.
         let file = project.join("file");
         fs::write(&file, "").unwrap();
         let watch = Watch { aside: Some(file.join("aside")), ..Watch::of(project.clone()) };

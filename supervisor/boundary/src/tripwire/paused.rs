@@ -1,14 +1,14 @@
-//! The state of paused operations: content that a host's git acts on when the operation goes on.
+//! Checks of the state of paused git operations: files that git acts on when the operation goes on.
 //!
-//! Each rule is an allowlist of the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c` of git 2.47
-//! read these files; versions before 2.20 were shell scripts that sourced some of them.
+//! Each rule is an allowlist of the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c`
+//! of git 2.47 read these files; versions before 2.20 were shell scripts that sourced some of them.
 
 use std::path::Path;
 
 use super::config::{self, GitConfigEntry};
 use super::state::TripwireRule;
 
-/// The strategies that git runs by itself, without looking for `git-merge-NAME`.
+/// The merge strategies that are built into git. For others, git runs `git-merge-NAME`.
 const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// Options of a strategy, merge-strategies(7).
@@ -30,7 +30,7 @@ const STRATEGY_OPTIONS: &[&str] = &[
     "subtree",
 ];
 
-/// Options that `git am` hands on to `git apply`; none names a file outside of the work tree.
+/// Options that `git am` passes on to `git apply`; none names a file outside of the work tree.
 const APPLY_OPTIONS: &[&str] = &[
     "--whitespace",
     "--ignore-space-change",
@@ -42,7 +42,7 @@ const APPLY_OPTIONS: &[&str] = &[
     "--3way",
 ];
 
-/// Commands of a todo that make git run nothing but itself, and their short forms, git-rebase(1).
+/// Commands of a rebase todo list that run no other program, and their short forms, git-rebase(1).
 const COMMANDS: &[&str] = &[
     "pick",
     "p",
@@ -70,7 +70,7 @@ const COMMANDS: &[&str] = &[
     "revert",
 ];
 
-/// Keys of `sequencer/opts` without a meaning of their own beyond yes, no or a number.
+/// Keys of `sequencer/opts` whose value is only yes, no or a number.
 const SEQUENCER_KEYS: &[&str] = &[
     "no-commit",
     "edit",
@@ -86,8 +86,8 @@ const SEQUENCER_KEYS: &[&str] = &[
     "default-msg-cleanup",
 ];
 
-/// True if git runs nothing and writes nowhere else because of this content. `before` is the content at the last look, whose own
-/// commands may stay.
+/// True if git runs no program and writes no other file because of this content. Commands that the content `before`
+/// already had are allowed.
 pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         // Names of authors and paths may be in any encoding; what is executed may not.
@@ -103,12 +103,12 @@ pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>
         TripwireRule::Author => is_author(text),
         TripwireRule::QuotedWords => words(text.as_bytes()).is_some(),
         TripwireRule::SequencerOptions => is_sequencer_options(text.as_bytes()),
-        // These depend on what is around them: the judge has their rules.
+        // These rules need more than the text: the module `judge` has them.
         TripwireRule::ConflictedPaths | TripwireRule::Alternates => false,
     }
 }
 
-/// The lines of a todo that name something to execute, and were not there before.
+/// Returns the new lines of a todo list that execute something.
 pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'a str> {
     let before = before.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
     let known: Vec<_> = before.lines().map(str::trim).collect();
@@ -116,7 +116,7 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
     text.lines().filter(is_added).collect()
 }
 
-/// A todo without the commands that were added.
+/// Returns a todo list without its new commands, and these commands. Returns nothing if the rest is not harmless.
 pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, Vec<String>)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
@@ -128,7 +128,7 @@ pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Ve
     is_harmless(TripwireRule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
 }
 
-/// The comment character is a setting, so that a comment is only what begins with the default one.
+/// True for a command that runs no other program, and for a comment with the default comment character.
 fn is_command_of_git(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty()
@@ -136,7 +136,7 @@ fn is_command_of_git(line: &str) -> bool {
         || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// A word as `quote_cmdline` of git writes it, or versions before 2.40: in quotes, with or without its dashes.
+/// True for a known option of a strategy, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with or without dashes.
 fn is_strategy_option(word: &str) -> bool {
     let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
@@ -155,7 +155,7 @@ fn are_apply_options(text: &str) -> bool {
     words(text.as_bytes()).is_some_and(|words| words.iter().all(is_known))
 }
 
-/// `-pN`, `-CN`, or one by name.
+/// True for `-pN`, `-CN`, and the options of [`APPLY_OPTIONS`].
 fn is_apply_option(name: &str) -> bool {
     let number = name.strip_prefix("-p").or_else(|| name.strip_prefix("-C"));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -167,12 +167,12 @@ fn leads_up(directory: &str) -> bool {
     directory.starts_with('/') || directory.split('/').any(|step| step == "..")
 }
 
-/// A branch, a commit, or a term: nothing that a command would take for an option.
+/// True for a branch, a commit or a term that no command would take for an option.
 fn is_revision(line: &str) -> bool {
     !line.starts_with('-') && line.bytes().all(|byte| byte.is_ascii_graphic() || byte > 0x7f)
 }
 
-/// `GIT_AUTHOR_…='…'` lines, which old versions of git have a shell read.
+/// True for `GIT_AUTHOR_…='…'` lines alone, which old versions of git have a shell read.
 fn is_author(text: &str) -> bool {
     text.lines().all(|line| {
         let Some((name, value)) = line.split_once('=') else { return false };
@@ -181,7 +181,7 @@ fn is_author(text: &str) -> bool {
     })
 }
 
-/// The words of a line that git quoted for a shell (`sq_quote_argv`): each in single quotes, with `'\''` and `'\!'` in it.
+/// Splits a line that git quoted for a shell (`sq_quote_argv`): words in single quotes, with `'\''` and `'\!'` in them.
 fn words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = text.trim_ascii();
@@ -225,7 +225,7 @@ fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     entry.section == b"options" && entry.subsection.is_none() && is_known
 }
 
-/// The paths of `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB PATH NUL`.
+/// Returns the paths in `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB PATH NUL`.
 pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
     use std::os::unix::ffi::OsStrExt;
     let records = text.strip_suffix(b"\0").unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Changes that are the person's, whoever made them: a place is again as the person left it, or as a commit of the person's has it.
+//! Changes that count as the person's, whoever made them: the file is again as the person had it, or as a commit of the person's has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::settle::ConfigView;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
 impl ConfigView<'_> {
-    /// The places that would be restored, and are the person's as they are.
+    /// Returns the changed paths that count as the person's and are not restored.
     pub(super) fn of_the_person(
         self,
         verdicts: &BTreeMap<PathBuf, TripwireVerdict>,
@@ -33,7 +33,7 @@ impl ConfigView<'_> {
         let held = self.around.git.as_ref().map(|git| git.hold(self.path, &others)).unwrap_or_default();
         let again = again.iter().map(|change| change.path);
         let mut persons: BTreeSet<_> = again.chain(held).map(Path::to_owned).collect();
-        // A directory is there for its files, and goes with them.
+        // A directory comes and goes with its files.
         let followed = changes.iter().filter(|change| is_followed(change, &persons, now));
         let followed: Vec<_> = followed.map(|change| change.path.to_owned()).collect();
         persons.extend(followed);
@@ -58,14 +58,14 @@ impl ConfigView<'_> {
         may_change && is_setting && !of_repository && self.around.given.may_follow_commits(self.path, path)
     }
 
-    /// True of content that the person had there.
+    /// True if the file is again as the person had it.
     fn is_again(self, change: &PlaceChanged<'_>) -> bool {
         let left = self.persons.get(change.path);
         left.zip(change.now).is_some_and(|(left, now)| left.is_like(now))
     }
 }
 
-/// True of a directory that came with a file of the person's, or went with all of them.
+/// True for a directory that came with a file of the person's, or went with all of them.
 fn is_followed(change: &PlaceChanged<'_>, persons: &BTreeSet<PathBuf>, now: &WatchState) -> bool {
     let beneath = |path: &&PathBuf| path.starts_with(change.path) && *path != change.path;
     let is_directory =

@@ -1,4 +1,4 @@
-//! The person's git, and what it said before an agent ran.
+//! The person's git repository, as git described it before an agent ran.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,30 +12,30 @@ use super::root::GIT;
 use super::sources::GitSources;
 use super::state::WatchedPlace;
 
-/// The sources of settings and hooks; and the objects that branches, tags, stashes and HEAD name, also where an operation is paused. A NUL
-/// ends each part: an origin of a setting is never empty.
+/// The command that lists the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD
+/// name, also during a paused operation. A NUL ends each part; the origin of a setting is never empty.
 const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
-/// The beginning of the name of a branch.
+/// Prefix of the full name of a branch.
 const BRANCHES: &[u8] = b"refs/heads/";
 
-/// The most bytes of an answer: a hundred thousand refs, or files.
+/// The most bytes of an answer, enough for a hundred thousand refs or files.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The person's git in a project, and what stood in its repository at the start.
+/// The person's git in a project, and the contents of its repository at the start.
 #[derive(Clone, Debug)]
 pub struct PersonsGit {
     git: Arc<dyn ConfinedGit>,
     sources: Arc<GitSources>,
     commits: Arc<PersonsCommits>,
     branches: Arc<BTreeSet<Vec<u8>>>,
-    /// The watched files in the index, as far as they were there at the start.
+    /// The watched files that were in the index at the start.
     tracked: Arc<OnceLock<BTreeSet<PathBuf>>>,
 }
 
-/// Two are the same if they asked the same repository at the same time.
+/// Two are equal if they describe the same repository at the same time.
 impl PartialEq for PersonsGit {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.commits, &other.commits)
@@ -45,7 +45,7 @@ impl PartialEq for PersonsGit {
 impl Eq for PersonsGit {}
 
 impl PersonsGit {
-    /// Asks for what stands in the repository at the top of a project; absent where there is none. Without an answer no commit is known.
+    /// Queries the repository at the top of a project. Returns nothing if there is none. If git does not answer, no commit is known.
     pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
         project.join(GIT).symlink_metadata().ok()?;
         let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));
@@ -64,13 +64,13 @@ impl PersonsGit {
         &self.sources
     }
 
-    /// The names of the branches that there were.
+    /// The names of the branches at the start.
     pub(super) fn branches(&self) -> &BTreeSet<Vec<u8>> {
         &self.branches
     }
 
-    /// The files among or beneath these places of the project that git had in its index at the start. What is asked first counts: an
-    /// agent can add to the index.
+    /// Returns the files at or below these paths that git had in its index at the start. Only the first call asks git,
+    /// since an agent can add to the index.
     pub(super) fn tracked(&self, project: &Path, places: &[&PathBuf]) -> &BTreeSet<PathBuf> {
         self.tracked.get_or_init(|| {
             if project != self.commits.directory() || places.is_empty() {
@@ -80,7 +80,7 @@ impl PersonsGit {
         })
     }
 
-    /// The files among or beneath these places that git has in its index now.
+    /// Returns the files at or below these paths that git has in its index now.
     fn in_index<'a>(&self, places: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
         let command = ["git", "--literal-pathspecs", "ls-files", "-z", "--"].map(OsStr::new);
         let command: Vec<_> = command.into_iter().chain(places.map(Path::as_os_str)).collect();
@@ -89,7 +89,7 @@ impl PersonsGit {
         files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
     }
 
-    /// The places of a root that became what a commit of the person's holds. A file that git still has was not removed by git.
+    /// Returns the changed paths whose new state a commit of the person's has. A removed file that is still in the index does not count.
     pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         if root != self.commits.directory() || changes.is_empty() {
             return Vec::new();
@@ -105,7 +105,7 @@ impl PersonsGit {
     }
 }
 
-/// A place, what it was, and what it is now.
+/// A watched path, with its state before and now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlaceChanged<'a> {
     pub(super) path: &'a Path,
@@ -113,7 +113,7 @@ pub(super) struct PlaceChanged<'a> {
     pub(super) now: Option<&'a WatchedPlace>,
 }
 
-/// The answer of a command in a directory; empty where it cannot be asked.
+/// Runs a command in a directory and returns its output; empty on failure.
 fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
     let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
     answer.unwrap_or_else(|error| {

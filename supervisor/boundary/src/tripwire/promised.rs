@@ -1,7 +1,7 @@
-//! Remotes that git asks by itself: an object that is missing it fetches from a promisor, at any command, `git status` too.
+//! Promisor remotes, from which git fetches missing objects by itself at any command, even `git status`.
 //!
-//! So with the network off an agent could have the person's git carry what it read in an address. A promisor at a local path is
-//! harmless, as partial clones of it are; any other has to have been the person's, and then to stay where it was.
+//! With the network off, an agent could so have the person's git send data in an address. A promisor at a local path is
+//! harmless. Any other must have been the person's, with the same address as before.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,19 @@ use super::addresses::Address;
 use super::config::GitConfigEntry;
 use super::keys::is_off;
 
-/// The names of promisors.
+/// The names of the promisor remotes of a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Promised<'a>(BTreeSet<&'a [u8]>);
 
 impl<'a> Promised<'a> {
-    /// Those of a configuration.
+    /// Collects the promisor remotes of a configuration.
     pub(super) fn of(entries: &'a [GitConfigEntry]) -> Self {
         Self(entries.iter().filter_map(promised_by).collect())
     }
 
-    /// True if an entry of a configuration makes a promisor that is not near, or says where one of these is. Where these are not `all`
-    /// entries that git reads of a repository, an address can be in one file and the promise in another.
+    /// True if an entry makes a remote on another machine a promisor, or gives the address of a known promisor. `all`
+    /// are the entries of the repository, if this file has all of them: otherwise address and promise can be in
+    /// different files.
     pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: Option<&[GitConfigEntry]>) -> bool {
         let makes = promised_by(entry).is_some_and(|name| !all.is_some_and(|all| is_near(name, all)));
         let is_of_promisor = |name| all.is_none() || self.0.contains(name);
@@ -28,7 +29,7 @@ impl<'a> Promised<'a> {
     }
 }
 
-/// The remote that an entry makes a promisor (`promisor_remote_config` of git's promisor-remote.c).
+/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git's promisor-remote.c).
 fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     let (section, remote, key, value) = entry.meaning();
     match (section, remote, key) {
@@ -39,7 +40,7 @@ fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     }
 }
 
-/// True if a remote has addresses in its configuration, all of them of this machine.
+/// True if a remote has addresses in its configuration, all of them local paths.
 fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
     let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
     addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
     use crate::tripwire::config::parse;
 
-    /// The keys of a configuration that lead away, where this one was there before.
+    /// Returns the keys of `text` that lead to other machines, if the configuration was `before`.
     fn away(before: &str, text: &str) -> Vec<String> {
         away_in(before, text, true)
     }

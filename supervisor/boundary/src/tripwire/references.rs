@@ -1,7 +1,8 @@
-//! Where watched places lead: what a link, an include or a hooks path of the person's own names inside what is watched.
+//! References: other files in a watched directory that a link, an include or a hooks path of a watched file names.
 //!
-//! They are followed once, when the tripwire is set: what an agent may not change cannot come to lead elsewhere. Only names
-//! are found here; what they name is opened like every watched place, name by name and through no link.
+//! References are resolved once, when the session starts, since an agent cannot change the files that contain them.
+//! This module only finds their paths; the files are opened like every watched file, name by name and without following
+//! a link.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,17 +23,17 @@ use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
-/// The most links on one way; `path_resolution(7)` has forty.
+/// The most links on the way to one file; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;
 
-/// The largest configuration of a person's own that is read, and the most bytes of all: an include can name any file.
+/// The largest configuration outside of watched directories that is read, and the most bytes of all: an include can name any file.
 const LARGEST: u64 = 2 << 20;
 const MOST_BYTES: usize = 16 << 20;
 
-/// The most configurations outside of what is watched that are read.
+/// The most configurations outside of watched directories that are read.
 const MOST_OUTSIDE: usize = 2_000;
 
-/// What git runs by name from a hooks directory, githooks(5).
+/// Names of the hooks that git runs, githooks(5).
 const HOOKS: &[&str] = &[
     "applypatch-msg",
     "pre-applypatch",
@@ -59,16 +60,16 @@ const HOOKS: &[&str] = &[
     "post-index-change",
 ];
 
-/// Places that are watched because something leads there, and how they are judged.
+/// Files that are watched because a watched file refers to them, each with the check for its changes.
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Lets each root watch what any of them leads to, and where the person's git says that its settings and hooks come from.
+/// Adds to each watched directory the files that any of them refers to, and the sources of settings and hooks that git reports.
 pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
         let Search { found, met, .. } = Search::new(roots).everything(git);
         let mut has_grown = false;
         for watched in roots.iter_mut() {
-            // What was read from a journal is as the person left it.
+            // A state that was read from a journal is as the person left it.
             if !watched.is_taken_anew() {
                 continue;
             }
@@ -82,7 +83,7 @@ pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
             }
         }
         if let (false, [first, ..]) = (met.is_empty(), &mut *roots) {
-            // An absolute path is what it is, whatever it is joined to.
+            // Joining an absolute path to a directory gives the absolute path.
             first.state.met.extend(met);
             return;
         }
@@ -92,7 +93,7 @@ pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     }
 }
 
-/// What was found in a root and is not watched there yet.
+/// Returns the references into a watched directory that are not watched there yet.
 fn new_in(watched: &WatchedRoots, found: &References) -> References {
     let inside = found.iter().filter_map(|(path, kind)| {
         let inside = path.strip_prefix(&watched.path).ok()?;
@@ -104,12 +105,12 @@ fn new_in(watched: &WatchedRoots, found: &References) -> References {
     inside.collect()
 }
 
-/// Whether a git directory lies there: agents work in it, and it is watched for itself.
+/// True if a git directory is at or below a path. Agents work in such a directory, and its files are watched by themselves.
 fn holds_git(state: &WatchState, place: &Path) -> bool {
     state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
 }
 
-/// A configuration outside of what is watched.
+/// A configuration outside of watched directories.
 struct Included {
     path: PathBuf,
     by: PathBuf,
@@ -117,14 +118,14 @@ struct Included {
 
 pub(super) struct Search<'a> {
     sources: Vec<(&'a Path, &'a WatchState)>,
-    /// The directories that hooks are run in, which a relative hooks path counts from.
+    /// Directories in which hooks run. A relative hooks path is resolved against each.
     tops: Vec<PathBuf>,
     found: References,
-    /// Configurations outside of what is watched that still have to be read, each with the place that leads there.
+    /// Configurations outside of watched directories that still have to be read, each with the file that refers to it.
     outside: Vec<Included>,
-    /// The places that lead on, each with the number of places that it leads to.
+    /// Number of references of each file that has some.
     leading: BTreeMap<PathBuf, usize>,
-    /// The place that leads on now.
+    /// The file whose references are being followed.
     origin: PathBuf,
     met: Vec<(PathBuf, Bound)>,
 }
@@ -148,14 +149,14 @@ impl<'a> Search<'a> {
     }
 
     fn everything(mut self, git: Option<&GitSources>) -> Self {
-        // The person's own first: no repository uses up what is looked at.
+        // The person's own configurations are read first, so that no repository uses up the limits.
         self.read_outside();
         if let Some(git) = git {
             self.said_by(git);
         }
         for (root, state) in self.sources.clone() {
             for (path, place) in &state.places {
-                // A directory leads to what all the links in it lead to.
+                // The links in a directory count as references of the directory.
                 let top = path.ancestors().filter(|above| state.places.contains_key(*above)).last();
                 self.origin = root.join(top.unwrap_or(path));
                 self.place(root, path, place);
@@ -165,8 +166,8 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Follows what git says: it knows its variables and the place that it was built for, and takes the conditions of includes as they are
-    /// now. All others are followed above, whatever their conditions.
+    /// Follows the sources that git reports: it knows its environment variables and compiled-in paths. Git skips
+    /// includes whose condition is not met now; `configuration` follows all of them.
     fn said_by(&mut self, git: &GitSources) {
         for file in &git.files {
             self.origin.clone_from(file);
@@ -182,7 +183,7 @@ impl<'a> Search<'a> {
         self.read_outside();
     }
 
-    /// True of `hooks` in a git directory, which is watched as such.
+    /// True for `hooks` in a git directory, which is watched anyway.
     fn is_of_repository(&self, hooks: &Path) -> bool {
         let is_in = |(root, state): &(&Path, &WatchState)| {
             let git = hooks.parent().and_then(|git| git.strip_prefix(root).ok());
@@ -191,7 +192,7 @@ impl<'a> Search<'a> {
         hooks.ends_with("hooks") && self.sources.iter().any(is_in)
     }
 
-    /// Reads the configurations that have to be, and those that they include; those that were read.
+    /// Reads the pending configurations and those that they include. Returns the paths that were read.
     fn read_outside(&mut self) -> Vec<PathBuf> {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(Included { path, by }) = self.outside.pop() {
@@ -225,7 +226,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a configuration in this directory names.
+    /// Follows the includes and hooks paths of a configuration in this directory.
     fn configuration(&mut self, directory: &Path, text: &[u8]) {
         for entry in parse(text).unwrap_or_default() {
             let Some(path) = entry.value.as_deref().and_then(expanded) else { continue };
@@ -245,7 +246,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A directory of hooks; of one that holds a repository only what git runs from it.
+    /// Adds a directory of hooks. In a directory that holds a repository, only the hooks themselves are added.
     fn hooks(&mut self, top: &Path, path: &Path) {
         let places = steps(top, path);
         let Some(directory) = places.last().cloned() else { return };
@@ -262,7 +263,7 @@ impl<'a> Search<'a> {
         self.leads_to(top, path, FileKind::Whole);
     }
 
-    /// Notes what a path leads to, and the links on the way; the place at its end.
+    /// Adds the target of a path and the links on the way. Returns the target.
     fn leads_to(&mut self, from: &Path, path: &Path, kind: FileKind) -> Option<PathBuf> {
         let places = steps(from, path);
         let end = places.last().cloned();
@@ -274,7 +275,7 @@ impl<'a> Search<'a> {
         end
     }
 
-    /// Counts a place that something leads to; false beyond the bounds.
+    /// Counts a reference of the current file. Returns false beyond the limits.
     fn may_lead_on(&mut self) -> bool {
         let leads = self.leading.entry(self.origin.clone()).or_default();
         *leads += 1;
@@ -297,7 +298,7 @@ fn is_include(entry: &GitConfigEntry) -> bool {
     entry.key == b"path" && [(&b"include"[..], false), (b"includeif", true)].contains(&section)
 }
 
-/// Where a person runs git: in the project, and in each repository and worktree beneath it.
+/// Returns the directories in which a person runs git: the project, and each repository and worktree below it.
 fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
     let files =
         nested.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile).map(|(path, _)| path);
@@ -308,7 +309,7 @@ fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
     [project.to_owned()].into_iter().chain(nested).collect()
 }
 
-/// The person's configurations for all repositories, git-config(1), "FILES".
+/// Returns the paths of the person's configurations for all repositories, git-config(1), "FILES".
 fn personal() -> Vec<PathBuf> {
     let home = home();
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -321,8 +322,8 @@ pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// The text of a person's own configuration, and where it lies. A hostile repository names it, too: a file that the kernel makes up
-/// when it is read has no length, or no end, and some have a reader wait.
+/// Returns the directory and the text of a configuration outside of watched directories. Returns nothing for other
+/// files: a hostile repository could name a device, or a file of /proc that has no end or blocks its reader.
 fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let path = fs::canonicalize(path).ok()?;
     let is_text = |meta: &Metadata| meta.is_file() && (1..=LARGEST).contains(&meta.len());
@@ -344,7 +345,7 @@ fn is_made_up(file: &File) -> bool {
     !fstatfs(file).is_ok_and(|system| !kinds.contains(&system.filesystem_type()))
 }
 
-/// A value that is a path, as git expands it; absent for what does not lead into a project.
+/// Expands a value that is a path, as git does. Returns nothing for a path that cannot lead into a project.
 fn expanded(value: &[u8]) -> Option<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     match value.strip_prefix(b"~/") {
@@ -354,7 +355,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Every link on the way of a path from a directory, and where it ends, whether or not something is there.
+/// Returns every link on the way from a directory to a path, and the final target, which may not exist.
 pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
@@ -370,7 +371,7 @@ pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
         if step == "." {
             continue;
         }
-        // An absolute step replaces the way.
+        // Pushing an absolute path replaces the whole path.
         at.push(step);
         if let Ok(target) = fs::read_link(&at) {
             places.push(at.clone());
@@ -387,7 +388,7 @@ pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 impl Search<'_> {
-    /// The files that are read if the person's git begins with this one.
+    /// Returns the files that git would read, starting with this one.
     pub(super) fn files_from(top: PathBuf) -> Vec<PathBuf> {
         let mut search = Search::new(&[]);
         search.outside = vec![Included { by: top.clone(), path: top }];
@@ -408,7 +409,7 @@ mod tests {
         fs::write(&real, "[core]\n").unwrap();
         assert_eq!(configuration(&real).map(|(_, text)| text), Some(b"[core]\n".to_vec()));
         fs::write(&real, vec![b'#'; 3 << 20]).unwrap();
-        // The first never ends, and a reader of the second waits for it.
+        // The first file never ends, and reading the second one blocks.
         for path in ["/proc/self/pagemap", "/proc/kmsg", "/sys/kernel/notes", "/dev/zero"] {
             assert_eq!(configuration(Path::new(path)), None, "{path}");
         }

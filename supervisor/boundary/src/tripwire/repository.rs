@@ -1,7 +1,7 @@
-//! A git directory: everything in it that git, now or when a paused operation goes on, may execute or follow.
+//! Watches a git directory: everything in it that git may execute or follow, now or when a paused operation goes on.
 //!
-//! The rule is an allowlist. Data that git only reads stays ([`layout`](super::layout)), as long as it is a regular file: through a
-//! link `git commit` of the host would write wherever the link leads.
+//! The rule is an allowlist. Data that git only reads may change ([`layout`](super::layout)), as long as it is a
+//! regular file: through a link, `git commit` on the host would write to the link's target.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -13,24 +13,24 @@ use super::layout::{self, LayoutPart, Operation};
 use super::look::TripwireLook;
 use super::state::{FileKind, TripwireListing, TripwireRule};
 
-/// Where a git directory has remotes outside of its configuration, gitrepository-layout(5).
+/// Directories of remotes outside of the configuration, gitrepository-layout(5).
 pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 
-/// How far a look goes into repositories within a repository.
+/// Limit on the nesting of repositories within a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Depth {
     most: usize,
     modules: usize,
-    /// False for a directory that only looks like a repository: what it holds besides may be a person's files.
+    /// False for a directory that only looks like a repository: other files in it may be a person's.
     is_strict: bool,
 }
 
 impl Depth {
-    /// Of a project's own git directory.
+    /// The limit for a project's own git directory.
     pub(super) const OWN: Self = Self { most: 12, modules: 12, is_strict: true };
-    /// Of one that was found in a project.
+    /// The limit for a repository that was found in a project.
     pub(super) const NESTED: Self = Self { most: 6, modules: 6, is_strict: true };
-    /// Of a directory in a project that has the entries of a bare repository.
+    /// The limit for a directory in a project that has the entries of a bare repository.
     pub(super) const BARE: Self = Self { most: 6, modules: 6, is_strict: false };
 
     const fn below(self) -> Option<Self> {
@@ -42,7 +42,7 @@ impl Depth {
 }
 
 impl TripwireLook<'_> {
-    /// Looks at everything in a git directory that git may act on.
+    /// Records everything in a git directory that git may act on.
     pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.state.repositories.insert(path.to_owned());
         self.place(git, path.join("config"), FileKind::Config);
@@ -59,7 +59,7 @@ impl TripwireLook<'_> {
         self.layout(git, path, depth);
     }
 
-    /// Goes on to a part of a git directory, which has a budget of its own.
+    /// Begins a part of a git directory, with limits of its own.
     fn part(&mut self, git: &Path, name: &str) {
         self.begin_data(&git.join(name));
     }
@@ -69,7 +69,7 @@ impl TripwireLook<'_> {
         self.trees = 0;
     }
 
-    /// Any change of what is in it counts; `git init` makes the directory itself.
+    /// Records every entry of a directory in which any change counts.
     fn each(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(directory) = self.enter(git, &path) else { return };
         for (name, _) in self.entries(&directory, &path, TripwireListing::Whole) {
@@ -90,14 +90,14 @@ impl TripwireLook<'_> {
         self.budget.begin(&path);
         for (name, _) in self.entries(&worktrees, &path, TripwireListing::Repositories) {
             let path = path.join(name);
-            // All of it: without its `commondir` it is a git directory like any other.
+            // Without its `commondir`, a worktree's directory is a git directory like any other.
             if let Some(worktree) = self.enter(&worktrees, &path) {
                 self.git_directory(&worktree, &path, below);
             }
         }
     }
 
-    /// A module's name may have slashes, so that a directory is a module, or holds some.
+    /// Records the git directories of submodules. A submodule's name may have slashes, so a directory is a submodule or holds some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };
@@ -115,7 +115,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Everything else at the top of a git directory, what has no part in it last.
+    /// Records all other entries at the top of a git directory, with unknown names last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
@@ -144,7 +144,7 @@ impl TripwireLook<'_> {
     }
 
     fn unknown(&mut self, git: &OwnedFd, name: &OsStr, place: PathBuf, depth: Depth) {
-        // A module whose name begins with that of another one.
+        // The directory may be a submodule whose name begins with that of another one.
         let head =
             beneath::open_directory(git, name).and_then(|found| beneath::stat(&found, OsStr::new("HEAD")));
         let is_module = place.components().any(|step| step.as_os_str() == "modules") && head.is_ok();
@@ -154,7 +154,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Only files and directories are data.
+    /// Records everything in a directory of data that is neither a file nor a directory.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
         if self.trees > MOST_TREES {
@@ -166,7 +166,7 @@ impl TripwireLook<'_> {
         }
         let unread = self.state.unread.len();
         let entered = self.enter(at, &path);
-        // No agent of the same user writes where this one cannot read.
+        // No agent of the same user can write where this process cannot read.
         self.state.unread.truncate(unread);
         let Some(directory) = entered else { return };
         for name in self.special_to_places(&directory, &path) {
@@ -174,7 +174,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Takes what is neither file nor directory as places; the directories.
+    /// Records the entries that are neither files nor directories. Returns the names of the directories.
     fn special_to_places(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
         let (special, directories) = self.special_and_directories(directory, path);
         for name in special {

@@ -1,6 +1,6 @@
-//! Putting back what was there: on descriptors, name by name, and never through a link.
+//! Restores watched files, name by name below a descriptor and never through a link.
 //!
-//! Where that fails, what needs no room comes first: what stands in the place is renamed away, or closed.
+//! If restoring fails, the changed file is renamed away or closed, which needs no disk space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,16 +19,16 @@ use super::aside::{Aside, TakenOut};
 use super::beneath;
 use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace};
 
-/// The end of an attempt to make a place what it was.
+/// The result of restoring a watched file.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
-    /// Where that is now which stood there.
+    /// The path to which the changed file was moved.
     pub(super) moved_to: Option<PathBuf>,
-    /// Why that could not be moved aside, and was removed.
+    /// The error that prevented the move, if the changed file was removed instead.
     pub(super) unmoved: Option<io::Error>,
-    /// True if that stands there still, and nobody may open it.
+    /// True if the changed file is still there, without any permissions.
     pub(super) closed: bool,
-    /// Why the place is not what it was.
+    /// The error that prevented restoring the old file.
     pub(super) failure: Option<Errno>,
 }
 
@@ -44,7 +44,7 @@ impl Restored {
     }
 }
 
-/// A root, what its places were, and where to move what stands there instead.
+/// The means to restore files of one watched directory: its descriptor, the recorded state, and the directories for changed files.
 #[derive(Clone, Copy)]
 pub(super) struct Restorer<'a> {
     pub(super) root: &'a OwnedFd,
@@ -53,7 +53,7 @@ pub(super) struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    /// Makes a place what it was.
+    /// Restores the recorded file at `path`, or removes the new one.
     pub(super) fn restore(self, path: &Path) -> Restored {
         match self.before.places.get(path) {
             Some(place) => self.put_back(path, place),
@@ -61,12 +61,12 @@ impl Restorer<'_> {
         }
     }
 
-    /// Takes out of a directory what is watched there and was not there before, however much it is.
+    /// Moves all new watched entries out of a directory.
     pub(super) fn thin(self, path: &Path, listing: TripwireListing) -> Restored {
         Restored::of(self.thinned(path, listing))
     }
 
-    /// Writes a configuration of which a part stays.
+    /// Writes the allowed part of a changed file.
     pub(super) fn keep(self, path: &Path, content: &[u8]) -> Restored {
         let kept = || {
             let (parent, name) = beneath::open_parent(self.root, path, false)?;
@@ -82,7 +82,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Gives access as it was.
+    /// Sets the permissions of a file or directory.
     pub(super) fn give(self, path: &Path, access: &PlaceAccess) -> Restored {
         let given = if path == Path::new("") {
             access.give(&beneath::own_path(self.root)).map_err(|error| beneath::errno(&error))
@@ -111,14 +111,14 @@ impl Restorer<'_> {
                     Ok(taken.into())
                 }
                 FileBody::Directory => self.directory(&parent, name, &place.access),
-                // Its content was never taken.
+                // The content of such a file was never recorded.
                 FileBody::Closed(_) => Err(Errno::EFBIG),
             }
         };
         put_back().unwrap_or_else(|error| self.without(path, error))
     }
 
-    /// The directory that holds a place; those on the way that are gone are made as they were.
+    /// Opens the parent directory of a path. Creates missing directories with their recorded permissions.
     fn parent(self, path: &Path) -> nix::Result<(OwnedFd, &OsStr)> {
         match beneath::open_parent(self.root, path, false) {
             Err(Errno::ENOENT) => {}
@@ -141,7 +141,7 @@ impl Restorer<'_> {
         beneath::open_parent(self.root, path, false)
     }
 
-    /// Puts a file that was written beside a place into it.
+    /// Exchanges a file with the restored one beside it, and moves the old one away.
     fn exchange(
         self,
         parent: &OwnedFd,
@@ -158,7 +158,7 @@ impl Restorer<'_> {
         if exchanged.is_ok() {
             return self.aside.take_out(parent, beside, name).map(Restored::from);
         }
-        // Nothing was there, or the file system cannot exchange names.
+        // There was no file, or the file system cannot exchange names.
         let replace = || {
             let is_file =
                 beneath::stat(parent, name).is_ok_and(|stat| beneath::kind(&stat) == SFlag::S_IFREG);
@@ -186,11 +186,11 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Takes out what was not there, and the directories that were made for it.
+    /// Moves a new file away, and removes the directories that were created for it.
     fn withdraw(self, path: &Path) -> nix::Result<Restored> {
         let taken = match beneath::open_parent(self.root, path, false) {
             Ok((parent, name)) => self.aside.take_out(&parent, name, name)?,
-            // Nothing leads there any more.
+            // The file is already gone.
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Restored::default()),
             Err(error) => return Err(error),
         };
@@ -209,7 +209,7 @@ impl Restorer<'_> {
     fn thinned(self, path: &Path, listing: TripwireListing) -> nix::Result<Restored> {
         let directory = match beneath::open_parent(self.root, path, false) {
             Ok((parent, name)) => beneath::open_own_directory(&parent, name)?,
-            // The root itself.
+            // The watched directory itself.
             Err(Errno::EINVAL) => self.root.try_clone().map_err(|error| beneath::errno(&error))?,
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Restored::default()),
             Err(error) => return Err(error),
@@ -235,7 +235,7 @@ impl Restorer<'_> {
         outcome.map(|()| restored)
     }
 
-    /// Sees to it that nothing acts on a place that cannot be what it was.
+    /// Moves a file away, or closes it, if the recorded file cannot be restored.
     fn without(self, path: &Path, error: Errno) -> Restored {
         let failure = Some(error);
         let Ok((parent, name)) = beneath::open_parent(self.root, path, false) else {
@@ -250,7 +250,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Takes all permissions of a file or directory; a link, which has none, is removed.
+/// Removes all permissions of a file or directory. A link, which has none, is removed.
 fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     match beneath::set_mode(parent, name, 0) {
         Err(Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).is_ok(),
@@ -258,7 +258,7 @@ fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     }
 }
 
-/// Writes a file beside a place, so that the place never holds a part; its name.
+/// Writes a file under a temporary name in the same directory, so that its final name never holds a partial file. Returns the name.
 fn write_beside(parent: &OwnedFd, content: &[u8], access: &PlaceAccess) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;

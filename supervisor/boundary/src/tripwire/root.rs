@@ -1,4 +1,4 @@
-//! How a project and a git directory are looked at.
+//! Snapshots of whole watched directories: projects and git directories.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -11,17 +11,17 @@ use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 pub(super) use gate::protected::GIT;
 
-/// What a root is.
+/// The kind of a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
-    /// A project.
+    /// A project with its settings and repository.
     Project,
-    /// A git directory that lies elsewhere.
+    /// A git directory outside of its project.
     GitDirectory,
 }
 
 impl Root {
-    /// Looks at everything that is watched beneath it.
+    /// Takes a snapshot of everything that is watched in the directory.
     pub(super) fn look(
         self,
         root: &OwnedFd,
@@ -41,10 +41,10 @@ impl Root {
 }
 
 impl TripwireLook<'_> {
-    /// Looks at what something leads to.
+    /// Records the files that other watched files refer to.
     pub(super) fn references(&mut self, root: &OwnedFd, references: &References) {
         for (path, kind) in references {
-            // What is watched for itself is judged as what it is.
+            // A file that is watched anyway keeps its own check.
             if !self.state.places.contains_key(path) {
                 self.budget.begin(path);
                 self.watched(root, path, *kind);
@@ -57,7 +57,7 @@ impl TripwireLook<'_> {
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
 
-    /// Enters one directory after the other, and looks there; not where something else stands on the way.
+    /// Opens one directory after the other and calls `look` in the last. Stops where a step is not a directory.
     pub(super) fn within(
         &mut self,
         root: &OwnedFd,
@@ -77,8 +77,8 @@ impl TripwireLook<'_> {
     }
 }
 
-/// What of the watched places is there and can be protected by the kernel: relative to the root, nothing that a link leads to, and none
-/// of the files that git has to be able to check out.
+/// Returns the existing watched files that the kernel can protect by a mount, relative to the directory. Leaves out
+/// links, and files that git has to be able to check out.
 pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));
@@ -92,7 +92,7 @@ pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec
         is_judged_whole && place.is_solid() && !open.contains(path)
     };
     let solid = state.places.iter().filter(|(path, place)| is_solid(path, place));
-    // A directory is held with everything in it.
+    // A protected directory covers everything in it.
     let is_held = |path: &Path| {
         let mut above = path.ancestors().skip(1);
         above.any(|above| state.places.get(above).is_some_and(|place| is_solid(above, place)))

@@ -1,4 +1,4 @@
-//! The settings of a project that its tools obey.
+//! The settings in a project that tools of the host read.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use super::root::GIT;
 use super::state::{FileKind, TripwireListing};
 
 impl TripwireLook<'_> {
-    /// Looks at a project's git directory, and at the settings in it.
+    /// Records a project's git directory and its settings.
     pub(super) fn project(&mut self, root: &OwnedFd) {
         self.budget.begin(Path::new(GIT));
         if let Some(git) = self.enter(root, Path::new(GIT)) {
@@ -41,18 +41,18 @@ impl TripwireLook<'_> {
     }
 }
 
-/// The names at the top of a project: one list says of most settings that they are not there.
+/// The names at the top of a project. One listing rules out most settings without a system call for each.
 struct TopNames(Option<BTreeSet<OsString>>);
 
 impl TopNames {
-    /// The most names that are listed; with more, it is cheaper to ask for each setting.
+    /// The most names that are listed. With more, one system call for each setting is cheaper.
     const MOST: usize = 2_000;
 
     fn of(root: &OwnedFd) -> Self {
         let mut names = BTreeSet::new();
         let mut is_complete = true;
         let listed = beneath::each(root, |name, _| {
-            // File systems that fold names take some letters beyond ASCII for one of ASCII.
+            // File systems that fold case take some letters beyond ASCII for ASCII ones.
             is_complete = names.len() < Self::MOST && name.is_ascii();
             names.insert(name.to_ascii_lowercase());
             if is_complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -60,7 +60,7 @@ impl TopNames {
         Self((is_complete && listed.is_ok()).then_some(names))
     }
 
-    /// False if nothing stands at `path` for certain, in no file system's spelling.
+    /// False if no file can exist at `path`, in any spelling that the file system accepts.
     fn may_have(&self, path: &Path) -> bool {
         let first = path.iter().next().map(OsStr::to_ascii_lowercase);
         first.zip(self.0.as_ref()).is_none_or(|(first, names)| names.contains(&first))
@@ -90,7 +90,7 @@ mod tests {
         ] {
             assert_eq!(may_have(path), expected, "{path}");
         }
-        // The Kelvin sign is a k to ext4 and others.
+        // ext4 and others fold the Kelvin sign to a `k`.
         fs::write(place.path().join(".\u{212a}iro"), "").unwrap();
         assert!(may_have(".idea"));
         fs::remove_file(place.path().join(".\u{212a}iro")).unwrap();

@@ -1,4 +1,4 @@
-//! Putting back until nothing is left to be put back.
+//! Compares watched files with their recorded state, and restores them until nothing differs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -16,13 +16,13 @@ use super::root::Root;
 use super::state::{WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// The rounds of putting back before a change is left: nobody who could make it again should be alive.
+/// The most attempts to restore. By then, no process that could change the file again should run.
 const ROUNDS: usize = 3;
 
-/// The most places that are named of those that follow a commit.
+/// The most changed files that are named in a message about a commit.
 const MOST_NAMED: usize = 5;
 
-/// Circumstances that all roots share.
+/// Settings that all watched directories share.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) given: Given,
@@ -42,13 +42,13 @@ impl Around {
     }
 }
 
-/// One root, and what its places are judged by.
+/// One watched directory, with the data to judge its changes.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigView<'a> {
     pub(super) root: Root,
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
-    /// The places as the person left them.
+    /// The watched files as the person left them.
     pub(super) persons: &'a BTreeMap<PathBuf, WatchedPlace>,
     pub(super) own: &'a Own,
     pub(super) around: &'a Around,
@@ -74,7 +74,7 @@ impl<'a> ConfigView<'a> {
         self.verdicts_but_of(&BTreeSet::new(), before, now)
     }
 
-    /// The same where what became of these places is the person's; who may write there is judged all the same.
+    /// Judges the changes of all files but those that count as the person's. Write access is judged for all.
     pub(super) fn verdicts_but_of(
         self,
         persons: &BTreeSet<PathBuf>,
@@ -107,7 +107,7 @@ impl<'a> ConfigView<'a> {
         self.around.given.has(&self.path.join(path))
     }
 
-    /// The places and the directories on the way to them in which somebody else can write now, with the access that they had.
+    /// Returns the files and directories that other users can write now, each with its permissions from before.
     fn opened(
         self,
         before: &'a WatchState,
@@ -120,7 +120,7 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// The access that a place had, or the widest that it may have, if it is more open now.
+/// Returns the permissions to set if a file is more open than before: the old ones, or the widest allowed for a new file.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {
@@ -130,8 +130,8 @@ fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<Plac
     access.is_wider_than_around(around).then(|| access.narrowed_to(around))
 }
 
-/// Looks, puts back, and looks again until nothing is left to be put back; what passes is what the next look starts from. Gives what
-/// the state was before, if all of it is settled.
+/// Takes snapshots and restores files until nothing is left to restore. The last snapshot becomes the new `state`.
+/// Returns the old state; nothing if some files could not be restored.
 pub(super) fn settle(
     held: &OwnedFd,
     state: &mut WatchState,
@@ -150,7 +150,7 @@ pub(super) fn settle(
             now.notes.push(told(&persons));
         }
         if verdicts.is_empty() {
-            // Neither is a part of a look.
+            // A snapshot does not have this field.
             let unreached = std::mem::take(&mut state.unreached);
             settled = Some(std::mem::replace(state, WatchState { unreached, ..now }));
             break;
@@ -163,7 +163,7 @@ pub(super) fn settle(
             state.notes = now.notes;
             return None;
         }
-        // What takes something away needs no room, and may make some.
+        // Removals need no disk space, and may free some.
         let (first, then): (Vec<_>, Vec<_>) = verdicts
             .into_iter()
             .partition(|(path, verdict)| !verdict.needs_room(state.places.contains_key(path)));
@@ -176,7 +176,7 @@ pub(super) fn settle(
     settled
 }
 
-/// A sentence for the person, who can look whether a branch was meant to be changed.
+/// Returns a sentence that tells the person which files now are as a commit has them.
 fn told(persons: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
     if persons.len() > MOST_NAMED {
@@ -185,14 +185,14 @@ fn told(persons: &BTreeSet<PathBuf>) -> String {
     format!("now as a commit of yours has it: {}", names.join(", "))
 }
 
-/// Adds to a change what another attempt brought.
+/// Adds the result of a further attempt to a change.
 fn amend(known: &mut RestoredPlace, change: &RestoredPlace) {
     known.moved_to = known.moved_to.take().or_else(|| change.moved_to.clone());
     known.closed |= change.closed;
     known.error = known.error.take().or_else(|| change.error.clone());
 }
 
-/// Restores one place, and describes its change for the report. Failures show in the next look.
+/// Restores one file, and describes its change for the report. The next snapshot shows if that failed.
 fn put_back(
     held: &OwnedFd,
     before: &mut WatchState,

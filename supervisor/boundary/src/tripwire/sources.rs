@@ -1,10 +1,10 @@
-//! Where git itself says that its settings and hooks come from: by variables, from a place that it was built with, by whatever condition.
+//! The sources of git's settings and hooks, as git itself reports them, including environment variables and compiled-in paths.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The mark of git for the origin of a setting that is in a file.
+/// Prefix of the origin of a setting that is in a file.
 const FILE: &[u8] = b"file:";
 
 /// Sources of a repository's settings and hooks, absolute.
@@ -12,12 +12,13 @@ const FILE: &[u8] = b"file:";
 pub(super) struct GitSources {
     /// The files that settings were read from, each once.
     pub(super) files: Vec<PathBuf>,
-    /// The directories of hooks: the one that git uses, and those that a setting without a file names.
+    /// The hooks directory that git uses, and those that a setting outside of files names.
     pub(super) hooks: Vec<PathBuf>,
 }
 
 impl GitSources {
-    /// Reads `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, a NUL after each; and what follows them.
+    /// Parses the outputs of `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, a NUL after
+    /// each. Returns the rest of the text as well.
     pub(super) fn read<'a>(mut said: &'a [u8], project: &Path) -> (Self, &'a [u8]) {
         let mut sources = Self::default();
         loop {
@@ -50,7 +51,7 @@ impl GitSources {
     }
 }
 
-/// The bytes up to the next NUL, which are taken away.
+/// Splits off the bytes up to the next NUL.
 fn part<'a>(said: &mut &'a [u8]) -> &'a [u8] {
     let end = said.iter().position(|byte| *byte == 0).unwrap_or(said.len());
     let (part, rest) = said.split_at(end);

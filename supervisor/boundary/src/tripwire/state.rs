@@ -1,4 +1,4 @@
-//! What stands in the watched places, as plain data.
+//! The recorded state of watched files, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,41 +18,41 @@ use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
 
-/// How a place is judged.
+/// The check that decides if a change of a watched file may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileKind {
-    /// Any change counts.
+    /// No change may stay.
     Whole,
-    /// A git configuration, by key.
+    /// A git configuration, checked key by key.
     Config,
     /// An entry of a hooks directory.
     Hook,
-    /// Where a git directory says that its configuration and hooks are.
+    /// The file `commondir`, which names the directory with configuration and hooks.
     CommonDirectory,
-    /// A file in a git directory that git acts on later, by its content.
+    /// A file in a git directory that git acts on later, checked by its content.
     State(TripwireRule),
-    /// A `.git` that is a file, and says where the git directory is.
+    /// A `.git` that is a file and names the git directory.
     GitFile,
-    /// An entry of a git directory that is no part of its layout.
+    /// An entry of a git directory that git itself does not have.
     Unknown,
 }
 
-/// The content that a file of git's own state may have.
+/// The content that is allowed in a file of a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TripwireRule {
-    /// Commands of a rebase, none of them one to execute.
+    /// A rebase todo list without commands that execute a program.
     Todo,
-    /// A strategy that git has built in.
+    /// The name of a merge strategy that is built into git.
     Strategy,
-    /// Options of such a strategy.
+    /// Options of a built-in merge strategy.
     StrategyOptions,
     /// The option to sign, without a key.
     Sign,
-    /// Names of branches, commits or terms.
+    /// Names of branches, commits or bisect terms.
     Revision,
-    /// Assignments of an author.
+    /// Assignments of author name, email and date.
     Author,
     /// Words that are quoted for a shell.
     QuotedWords,
@@ -62,42 +62,42 @@ pub(super) enum TripwireRule {
     SequencerOptions,
     /// Files of the work tree, none of them behind a link.
     ConflictedPaths,
-    /// Other object stores: within the project, or where no agent can write.
+    /// Other object stores, within the project or where no agent can write.
     Alternates,
 }
 
-/// What stands there.
+/// The content of a watched path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileBody {
     /// A regular file with this content.
     File(Arc<[u8]>),
     /// A link to this target.
     Link(OsString),
-    /// A directory; its entries are places of their own.
+    /// A directory; its entries are recorded by themselves.
     Directory,
     /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
     Closed(FileStamp),
 }
 
-/// A directory of which entries are watched.
+/// A selection of the entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TripwireListing {
-    /// All but repositories, which are watched for themselves.
+    /// All entries but `.git`, which is watched by itself.
     Whole,
-    /// Hooks: what git takes for an example is none.
+    /// Hooks, without git's samples.
     Hooks,
-    /// Directories, and what may lead to one.
+    /// Directories and links.
     Repositories,
-    /// This directory of a project: names that match a pattern of the list of settings.
+    /// Names in this directory of a project that match the list of settings.
     Settings(&'static Path),
-    /// The top of a git directory: all but plain files of data.
+    /// The top of a git directory, without plain data files.
     GitDirectory,
-    /// All but files and directories, in a directory of git's data.
+    /// All entries of a data directory but files and directories.
     Special,
 }
 
 impl TripwireListing {
-    /// Whether an entry is watched.
+    /// True if an entry belongs to the selection.
     pub(super) fn has(self, name: &OsStr, file_type: Option<FileType>) -> bool {
         match self {
             Self::Whole => name != GIT,
@@ -112,9 +112,9 @@ impl TripwireListing {
     }
 }
 
-/// Evidence that what cannot be read did not change. Of what can be read the content alone counts: a write through a shared
-/// mapping that was read before leaves times and size as they were on a tmpfs (`shmem_fault` maps the page writable, so that
-/// no `file_update_time` follows).
+/// Metadata of a file whose content was not read. Readable files are compared by content alone: on a tmpfs, a write
+/// through a shared mapping that was read before leaves times and size unchanged (`shmem_fault` maps the page writable,
+/// so no `file_update_time` follows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     kind: u32,
@@ -125,7 +125,7 @@ pub(super) struct FileStamp {
     changed: (i64, i64),
 }
 
-/// One place.
+/// The recorded state of one watched path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchedPlace {
     pub(super) kind: FileKind,
@@ -134,7 +134,7 @@ pub(super) struct WatchedPlace {
 }
 
 impl WatchedPlace {
-    /// Whether the two are the same to whoever reads or executes them.
+    /// True if both are the same to whoever reads or executes them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.body == other.body && (self.is_link() || self.access.is_like(&other.access))
     }
@@ -144,35 +144,35 @@ impl WatchedPlace {
     }
 }
 
-/// All watched places of one root, relative to it.
+/// The recorded state of one watched directory, with relative paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
-    /// The directories on the way that are there.
+    /// The directories above watched files that exist.
     pub(super) directories: BTreeMap<PathBuf, PlaceAccess>,
-    /// The git directories among them.
+    /// The git directories.
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// The places that could not be restored, and still have to be.
+    /// The files that could not be restored yet.
     pub(super) owed: BTreeSet<PathBuf>,
-    /// The directories that a walk could not enter at the start: nothing in them is ever news.
+    /// The directories that could not be opened at the start. Their contents are never reported as new.
     pub(super) unreached: BTreeSet<PathBuf>,
-    /// The directories into which more came than is judged one by one.
+    /// The directories with more new entries than are checked one by one.
     pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
-    /// What could not be looked at, one sentence each.
+    /// Warnings about files that could not be checked, one sentence each.
     pub(super) notes: Vec<String>,
-    /// What is there and cannot be read, with the reason; a file that is only too large is not among them.
+    /// The files that cannot be read, with the error. Files that are only too large are not included.
     pub(super) unread: Vec<(PathBuf, Errno)>,
-    /// The bounds that were met at the start, with the places that met them.
+    /// The limits that were reached at the start, with the paths that reached them.
     pub(super) met: Vec<(PathBuf, Bound)>,
 }
 
 impl WatchState {
-    /// Whether something stood there.
+    /// True if the path existed.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.places.contains_key(path) || self.directories.contains_key(path)
     }
 
-    /// The access to the nearest directory above a place that is known.
+    /// Returns the permissions of the nearest recorded directory above a path.
     pub(super) fn around(&self, path: &Path) -> Option<&PlaceAccess> {
         let known = |above: &Path| {
             self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))
@@ -182,7 +182,7 @@ impl WatchState {
 }
 
 impl WatchedPlace {
-    /// True if a mount can hold it, which needs no content: anything but a link.
+    /// True if a mount can protect the path. A link cannot be a mount point.
     pub(super) const fn is_solid(&self) -> bool {
         !self.is_link()
     }

@@ -1,4 +1,4 @@
-//! Repositories anywhere in a project: whoever enters their directories runs git in them.
+//! Searches a project for repositories: a person who enters one of their directories may run git there.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ use super::root::GIT;
 use super::state::{FileKind, WatchState};
 use super::watch::Given;
 
-/// Looks at every repository beneath a project but those that are `known`: its own, and its modules and worktrees.
+/// Takes a snapshot of every repository in a project except the `known` ones: its own, and its submodules and worktrees.
 pub(super) fn nested(
     root: &OwnedFd,
     known: &BTreeSet<PathBuf>,
@@ -47,10 +47,10 @@ pub(super) fn nested(
     walk.finish()
 }
 
-/// Names that say that a directory is a git directory, or has one.
+/// Names that show that a directory is or has a git directory.
 const TELLING: &[&str] = &[GIT, "HEAD", "objects", "refs", "commondir"];
 
-/// The entries of a directory that a walk has to know.
+/// The entries of a directory that the search needs.
 #[derive(Default)]
 struct Seen {
     telling: BTreeSet<OsString>,
@@ -76,7 +76,7 @@ impl Seen {
     }
 }
 
-/// A directory at the top of a project, and how much a walk found in it.
+/// A directory at the top of a project, and the number of entries found in it.
 #[derive(Clone, Debug, Default)]
 struct Crowd {
     name: PathBuf,
@@ -87,10 +87,10 @@ struct Walk<'a> {
     look: TripwireLook<'a>,
     root: &'a OwnedFd,
     known: &'a BTreeSet<PathBuf>,
-    /// What could not be entered at the start.
+    /// Directories that could not be opened at the start.
     unreached: Option<&'a BTreeSet<PathBuf>>,
     seen: usize,
-    /// The directory at the top that the walk is in, and the one with most in it.
+    /// The current directory at the top, and the one with the most entries.
     at: Crowd,
     widest: Crowd,
     until: Instant,
@@ -98,7 +98,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Looks at the repositories that were there at the last look, whatever the walk comes to.
+    /// Records the repositories of the last snapshot, even if the search ends early.
     fn again(&mut self, before: &WatchState) {
         let files = before.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile);
         for path in files.map(|(path, _)| path).chain(&before.repositories) {
@@ -137,7 +137,7 @@ impl Walk<'_> {
         if self.look.state.repositories.len() > MOST_REPOSITORIES {
             self.bound(path, Bound::Repositories);
         }
-        // Git directories last: they shall not use up what a walk may take. A remote's address may lead into one.
+        // Git directories come last, so that they do not use up the limits. A remote's address may lead into one.
         seen.directories.sort_by_key(|name| name == GIT);
         for name in seen.directories {
             self.below(held, path.join(&name), &name, depth);
@@ -155,11 +155,11 @@ impl Walk<'_> {
                     None => self.deep(&path),
                 }
                 if let Some(mode) = closed {
-                    // It may have gone meanwhile.
+                    // The directory may be gone.
                     let _ = beneath::set_mode(held, name, mode);
                 }
             }
-            // A link: where it leads inside the project, the walk comes by itself.
+            // The entry is a link or no directory. The search reaches a link's target in the project by itself.
             Err(Errno::ENOTDIR | Errno::ELOOP | Errno::ENOENT) => {}
             Err(error) => self.unreached(&path, error),
         }
@@ -191,7 +191,7 @@ impl Walk<'_> {
         self.look.git_directory(git, path, Depth::BARE);
     }
 
-    /// Looks at the directories on the way to a repository.
+    /// Records the directories on the way to a repository.
     fn way(&mut self, path: &Path) {
         if !path.ancestors().all(|above| self.look.state.directories.contains_key(above)) {
             self.look.within(self.root, path, |_, _| {});
@@ -233,13 +233,13 @@ impl Walk<'_> {
         }
     }
 
-    /// True for what could not be entered at the start, and is another user's still.
+    /// True for a directory of another user that could not be opened at the start.
     fn is_unreached(&self, held: &OwnedFd, path: &Path, name: &OsStr) -> bool {
         self.unreached.is_some_and(|unreached| unreached.contains(path))
             && beneath::stat(held, name).is_ok_and(|stat| !beneath::is_own(&stat))
     }
 
-    /// Another user's directory: no agent writes where its user cannot read. What it holds is no news later, either.
+    /// Records a directory that cannot be opened, as of another user. No agent can write there.
     fn unreached(&mut self, path: &Path, error: Errno) {
         if self.look.is_first() {
             self.look.state.unreached.insert(path.to_owned());

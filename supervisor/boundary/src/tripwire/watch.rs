@@ -1,4 +1,4 @@
-//! The directories that are watched, and what in them may change.
+//! The directories whose files are watched, and the exceptions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,31 +10,31 @@ use super::persons_git::PersonsGit;
 use super::root::{self, GIT, Root};
 use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 
-/// The directories to watch, and what in them may change.
+/// The directories whose files are watched, and the exceptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// The project, canonical.
+    /// The canonical path of the project.
     pub project: PathBuf,
-    /// Git directories of the project that lie elsewhere, canonical.
+    /// Canonical paths of the project's git directories that are elsewhere.
     pub git_directories: Vec<PathBuf>,
-    /// Other write roots that are repositories, canonical.
+    /// Canonical paths of other writable directories that are repositories.
     pub repositories: Vec<PathBuf>,
-    /// What the user has given away, canonical.
+    /// Canonical paths that the user allowed the agent to change freely.
     pub granted: Vec<PathBuf>,
-    /// What else in the project is to stay as it is, relative to it; given away or not.
+    /// Further paths that must not change, relative to the project, even below an allowed one.
     pub kept: Vec<PathBuf>,
-    /// The directories that an agent may write, canonical: a remote there may have hooks that nobody looks at.
+    /// Canonical paths that an agent may write. A remote there may have hooks that are not watched.
     pub writable: Vec<PathBuf>,
-    /// The directory for what is moved aside; without one, what has no part in a git directory is removed.
+    /// The directory for changed files. Without it, files that git itself does not have are removed.
     pub aside: Option<PathBuf>,
-    /// The baselines that sessions share; without one, each has its own.
+    /// The journals that sessions share. Without them, each session records the state by itself.
     pub journals: Option<JournalOptions>,
-    /// The person's git in the project; without it no commit is known.
+    /// The person's git in the project. Without it, no commits are known.
     pub git: Option<PersonsGit>,
 }
 
 impl Watch {
-    /// Of a project, and of nothing else.
+    /// Watches a project alone.
     pub const fn of(project: PathBuf) -> Self {
         Self {
             project,
@@ -49,8 +49,8 @@ impl Watch {
         }
     }
 
-    /// Adds what the user gave away: another repository is watched as the project is, and of what lies in a watched directory a
-    /// change may stay.
+    /// Adds paths that the user gave to the agent. Another repository is watched like the project; a path in a watched
+    /// directory may change freely.
     pub fn add_granted(&mut self, paths: &[PathBuf]) {
         let is_outside =
             |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
@@ -59,7 +59,7 @@ impl Watch {
         self.repositories.extend(others);
         let roots: Vec<_> = self.places().map(Path::to_owned).collect();
         let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root) && *path != root);
-        // A repository in the project is found there, and watched.
+        // A repository in the project is found by the search.
         let is_repository =
             |path: &&PathBuf| path.file_name().is_some_and(|name| name != GIT) && is_repository(path);
         let granted: Vec<_> =
@@ -67,8 +67,8 @@ impl Watch {
         self.granted.extend(granted);
     }
 
-    /// Adds directories that agents may write from now on; a repository outside of what is watched is watched as the project is. True
-    /// if one was new.
+    /// Adds directories that agents may write from now on. A repository among them is watched like the project. True if
+    /// a directory was new.
     pub fn widen<'a>(&mut self, roots: impl Iterator<Item = &'a Path>) -> bool {
         let is_new = |path: &&Path| !self.writable.iter().any(|known| known == path);
         let new: Vec<_> = roots.filter(is_new).map(Path::to_owned).collect();
@@ -84,21 +84,21 @@ impl Watch {
         has_more
     }
 
-    /// The directories that are watched.
+    /// Returns the watched directories.
     pub fn places(&self) -> impl Iterator<Item = &Path> {
         let others = self.git_directories.iter().chain(&self.repositories);
         [&self.project].into_iter().chain(others).map(PathBuf::as_path)
     }
 }
 
-/// True for a directory that has a repository at its top, or is a bare one.
+/// True for a directory that has a `.git` or is a bare repository.
 fn is_repository(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     has(GIT) || ["HEAD", "objects", "refs"].into_iter().all(has)
 }
 
 impl Watch {
-    /// The watched places that exist, for the kernel to protect where it can: everything but links.
+    /// Returns the existing watched files that the kernel can protect by mounts: all but links.
     pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
         let mut roots = self.roots()?;
         references::follow(&mut roots, self.git.as_ref().map(PersonsGit::sources));
@@ -112,7 +112,8 @@ impl Watch {
         Ok(existing)
     }
 
-    /// The watched files that git checks out, and has to be able to: a mount would leave the old ones and have git go on.
+    /// Returns the watched files that git must be able to check out. Protected by a mount, they would keep their old
+    /// content after a checkout.
     fn tracked(&self, root: &Path, state: &WatchState, given: &Given) -> BTreeSet<PathBuf> {
         let Some(git) = self.git.as_ref().filter(|_| root == self.project) else { return BTreeSet::new() };
         let places = root::to_protect(state, &BTreeSet::new());
@@ -120,7 +121,7 @@ impl Watch {
         git.tracked(root, &places).clone()
     }
 
-    /// The same of the repositories from a number on.
+    /// Returns the same files for the repositories from index `known` on.
     pub fn existing_since(&self, known: usize) -> io::Result<Vec<PathBuf>> {
         let mut new = self.repositories.iter().skip(known).cloned();
         let Some(project) = new.next() else { return Ok(Vec::new()) };
@@ -142,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// The directories and what each is, the project first.
+    /// Returns the watched directories with their kinds, the project first.
     pub(super) fn places_by_root(&self) -> impl Iterator<Item = (Root, &Path)> {
         let elsewhere = self.git_directories.iter().map(|path| (Root::GitDirectory, path.as_path()));
         let projects = [&self.project].into_iter().chain(&self.repositories);
@@ -160,7 +161,7 @@ impl Watch {
     }
 }
 
-/// The places that the user has given away, and those that stay all the same.
+/// Paths that the user gave to the agent, and exceptions that must not change.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
@@ -168,7 +169,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The same beneath a root, relative to it.
+    /// Returns the paths below a watched directory, relative to it.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
@@ -176,8 +177,8 @@ impl Given {
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
     }
 
-    /// True if a place beneath a root may become what a commit of the person's holds: no part of a git directory, nothing of ours, and
-    /// nothing that is to stay as it is.
+    /// True if a file may change to what a commit of the person's has: not in a git directory, not Bailiwick's own, and
+    /// not among the exceptions.
     pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
         let path = root.join(inside);
         let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");

@@ -1,9 +1,9 @@
-//! The person's own commits: what one of them holds at a watched place is the person's, whoever put it there.
+//! The person's own commits: a watched file with the content that such a commit has is accepted, whoever wrote it.
 //!
-//! A branch of the person's may have other settings, and `git checkout` has to bring them. So the names of the commits that
-//! branches, tags, stashes and HEAD lead to are taken before an agent runs. An agent can add objects, and can break the store, but nothing
-//! that it writes has a name that one of these objects says: every step from such a commit to a content is checked against its
-//! digest here, and git, which reads the objects, is confined and believed in nothing.
+//! A branch of the person's may have other settings, and `git checkout` has to bring them. So the ids of the commits
+//! that branches, tags, stashes and HEAD name are recorded before an agent runs. An agent can add or damage objects,
+//! but cannot give other content to a recorded id: each object on the way from a commit to a file is verified against
+//! its digest here. Git, which reads the objects, runs confined, and its answers are not trusted.
 
 mod object;
 mod reader;
@@ -23,13 +23,13 @@ pub(super) use object::ObjectId;
 use reader::ObjectReader;
 use search::CommitSearch;
 
-/// Bits of a mode by which somebody executes.
+/// Mode bits that let somebody execute a file.
 const EXECUTABLE: u32 = 0o111;
 
-/// The command that reads objects by their names.
+/// The command that reads objects by their ids.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
-/// The state of a place in a commit.
+/// The state of a file in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HeldState {
     Absent,
@@ -37,32 +37,32 @@ enum HeldState {
     Link { target: ObjectId },
 }
 
-/// A place, and what it is asked to have been.
+/// A path, and the state that a commit has to have there.
 type Claim = (PathBuf, HeldState);
 
-/// The commits that were there before an agent ran.
+/// The commits of the repository from before an agent ran.
 #[derive(Debug)]
 pub(super) struct PersonsCommits {
     directory: PathBuf,
-    /// The objects that its refs named.
+    /// The objects that the refs of the repository named.
     named: Vec<ObjectId>,
-    /// Claims that were looked for, each with true if a commit holds it: neither changes.
+    /// Claims that were searched for, each with true if a commit has that state. The results never change.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
 impl PersonsCommits {
-    /// Of the repository of a directory whose refs named these objects.
+    /// Creates the list for the repository in `directory`, whose refs named these objects.
     pub(super) fn new(directory: PathBuf, named: Vec<ObjectId>) -> Self {
         Self { directory, named, judged: Mutex::default() }
     }
 
-    /// The top of the repository's work tree.
+    /// The top directory of the repository's work tree.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The places, relative to the directory, that became what a commit holds: of each what it was before, and is now. What was removed
-    /// has to be in a commit itself, since there is hardly a place that no commit lacks.
+    /// Returns the changed paths, relative to the directory, whose new state a commit has. For a removed file, its old
+    /// state has to be in a commit, too: nearly every path is missing from some commit.
     pub(super) fn hold<'a>(&self, git: &Arc<dyn ConfinedGit>, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         let Some(format) = self.named.first() else { return Vec::new() };
         let claimed: Vec<_> =
@@ -74,7 +74,7 @@ impl PersonsCommits {
             let mut search = CommitSearch::new(new);
             match self.search(git, &mut search) {
                 Ok(()) => judged.extend(search.outcome()),
-                // What was found is true all the same, and the rest may be found another time.
+                // Claims that were confirmed stay confirmed, and the others may be found by a later search.
                 Err(error) => {
                     tracing::debug!(%error, "commits are not looked through to their end");
                     judged.extend(search.outcome().filter(|(_, is_held)| *is_held));
@@ -92,14 +92,14 @@ impl PersonsCommits {
     }
 }
 
-/// The claims that commits have to bear out for a change to be the person's.
+/// Returns the states that commits must contain if the change is to count as the person's.
 fn claims(change: &PlaceChanged<'_>, format: &ObjectId) -> Option<Vec<Claim>> {
     let now = held_state(change.now, format)?;
     let before = if now == HeldState::Absent { Some(held_state(change.before, format)?) } else { None };
     Some([now].into_iter().chain(before).map(|held| (change.path.to_owned(), held)).collect())
 }
 
-/// The state that a tree would have to say; absent for what none can, and for directories, which follow from their files.
+/// Returns the state of a file as a tree records it. Returns nothing for directories and for unreadable files.
 fn held_state(place: Option<&WatchedPlace>, format: &ObjectId) -> Option<HeldState> {
     let Some(place) = place else { return Some(HeldState::Absent) };
     match &place.body {

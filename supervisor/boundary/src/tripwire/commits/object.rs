@@ -1,19 +1,19 @@
-//! Git's objects: names that are digests, and the few lines of commits, tags and trees that lead from one to another.
+//! Git's objects: ids, which are digests, and the fields of commits, tags and trees that lead from one object to another.
 
 use std::fmt::Write as _;
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// The bytes of a SHA-1, and of a SHA-256.
+/// Sizes in bytes of a SHA-1 and of a SHA-256.
 const SIZES: [usize; 2] = [20, 32];
 
-/// The name of an object: the SHA-1 or SHA-256 of its kind, length and content.
+/// The id of an object: the SHA-1 or SHA-256 of its kind, length and content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::tripwire) struct ObjectId(Vec<u8>);
 
 impl ObjectId {
-    /// Reads a name as git prints it.
+    /// Parses an id in hexadecimal, as git prints it.
     pub(in crate::tripwire) fn from_hex(text: &[u8]) -> Option<Self> {
         let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let pair = |pair: &[u8]| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?);
@@ -21,7 +21,7 @@ impl ObjectId {
         SIZES.contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// The name as git prints it.
+    /// Returns the id in hexadecimal.
     pub(super) fn hex(&self) -> String {
         self.0.iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -29,7 +29,7 @@ impl ObjectId {
         })
     }
 
-    /// The name that an object has in the format of this one.
+    /// Computes the id of an object, with the digest algorithm of this id.
     pub(super) fn of_object(&self, kind: &str, content: &[u8]) -> Self {
         let head = format!("{kind} {}\0", content.len());
         Self(if self.0.len() == SIZES[0] {
@@ -40,7 +40,7 @@ impl ObjectId {
     }
 }
 
-/// An object with the name that its content has.
+/// An object whose content matches its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitObject {
     id: ObjectId,
@@ -48,7 +48,7 @@ pub(super) struct GitObject {
     content: Vec<u8>,
 }
 
-/// An entry of a tree.
+/// An entry of a git tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeEntry {
     pub(super) mode: u32,
@@ -56,17 +56,17 @@ pub(super) struct TreeEntry {
 }
 
 impl GitObject {
-    /// The object of this name, if the content has it: whoever sent it may lie.
+    /// Returns the object if its content has this digest. The sender is not trusted.
     pub(super) fn verified(id: &ObjectId, kind: &str, content: Vec<u8>) -> Option<Self> {
         (id.of_object(kind, &content) == *id).then(|| Self { id: id.clone(), kind: kind.to_owned(), content })
     }
 
-    /// The tree of a commit.
+    /// Returns the id of a commit's tree; nothing for another kind of object.
     pub(super) fn tree(&self) -> Option<ObjectId> {
         if self.kind == "commit" { self.named(b"tree ").pop() } else { None }
     }
 
-    /// The objects before a commit, or behind a tag.
+    /// Returns the parents of a commit, or the object that a tag names.
     pub(super) fn leads_to(&self) -> Vec<ObjectId> {
         match self.kind.as_str() {
             "commit" => self.named(b"parent "),
@@ -75,14 +75,14 @@ impl GitObject {
         }
     }
 
-    /// The names behind a word at the beginnings of lines, up to the author: the rest is text.
+    /// Returns the ids after `word` in the header lines before the author.
     fn named(&self, word: &[u8]) -> Vec<ObjectId> {
         let lines = self.content.split(|byte| *byte == b'\n');
         let head = lines.take_while(|line| !line.is_empty() && !line.starts_with(b"author "));
         head.filter_map(|line| ObjectId::from_hex(line.strip_prefix(word)?)).collect()
     }
 
-    /// The entry of a tree: each is `MODE SP NAME NUL ID`.
+    /// Finds the entry `name` of a tree. Each entry is `MODE SP NAME NUL ID`.
     pub(super) fn entry(&self, name: &[u8]) -> Option<TreeEntry> {
         let mut rest = (self.kind == "tree").then_some(self.content.as_slice())?;
         while !rest.is_empty() {

@@ -1,21 +1,21 @@
-//! Objects as `git cat-file --batch` gives them, each checked against its name.
+//! Reads objects from `git cat-file --batch` and verifies each against its id.
 
 use std::io;
 
 use super::object::{GitObject, ObjectId};
 use crate::tripwire::git::GitQuestion;
 
-/// The most names in one question: with line ends they fit into a pipe of one page, so that neither side waits for the other.
+/// The most ids in one request: with line ends they fit into a pipe of one page, so neither side blocks the other.
 const MOST_NAMES: usize = 60;
 
-/// The most objects, and bytes of them, in all.
+/// The most objects, and bytes of objects, that one reader accepts.
 const MOST_OBJECTS: usize = 200_000;
 const MOST_BYTES: usize = 512 << 20;
 
-/// The longest line that says what follows.
+/// The longest header line of an answer.
 const LONGEST_LINE: usize = 200;
 
-/// Reads objects from a `git cat-file --batch`.
+/// A client of a running `git cat-file --batch`.
 #[derive(Debug)]
 pub(super) struct ObjectReader {
     git: GitQuestion,
@@ -29,7 +29,7 @@ impl ObjectReader {
         Self { git, buffer: Vec::new(), objects: 0, bytes: 0 }
     }
 
-    /// The objects of these names that are there and are what their names say.
+    /// Returns the objects with these ids; nothing for one that is missing or does not match its id.
     pub(super) fn objects(&mut self, names: &[ObjectId]) -> io::Result<Vec<Option<GitObject>>> {
         let mut found = Vec::with_capacity(names.len());
         for names in names.chunks(MOST_NAMES) {
@@ -42,7 +42,7 @@ impl ObjectReader {
         Ok(found)
     }
 
-    /// `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
+    /// Reads one answer: `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
     fn answer(&mut self, name: &ObjectId) -> io::Result<Option<GitObject>> {
         self.objects += 1;
         let line = self.line()?;
@@ -73,7 +73,7 @@ impl ObjectReader {
         }
     }
 
-    /// Reads until there are this many bytes.
+    /// Reads until the buffer has `wanted` bytes.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let mut piece = vec![0; 1 << 16];
         while self.buffer.len() < wanted {

@@ -1,4 +1,4 @@
-//! A walk from commits to what they hold, breadth first: what is wanted is mostly in the newest ones.
+//! A breadth-first search through commits for the states of files. Most are found in the newest commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,7 +16,7 @@ const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// The word of a commit on a place. A tree that is missing, or not what its name says, says nothing: not even that something is absent.
+/// The result of a lookup in a tree. A tree that is missing or corrupt proves nothing, not even that a file is absent.
 #[derive(Clone, Debug)]
 enum Looked {
     Entry(TreeEntry),
@@ -24,12 +24,12 @@ enum Looked {
     Unreadable,
 }
 
-/// Claims, and those of them that a commit bears out.
+/// States that are searched for, and those that a commit has.
 #[derive(Debug)]
 pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
     found: Vec<Claim>,
-    /// Trees below the top ones that were read, by where they were asked: settings change less often than projects.
+    /// Results of lookups in subtrees, by tree and name: settings change less often than projects.
     known: BTreeMap<(ObjectId, Vec<u8>), Looked>,
 }
 
@@ -38,13 +38,13 @@ impl CommitSearch {
         Self { wanted, found: Vec::new(), known: BTreeMap::new() }
     }
 
-    /// Each claim, and whether it was borne out.
+    /// Returns each claim, with true if a commit has that state.
     pub(super) fn outcome(self) -> impl Iterator<Item = (Claim, bool)> {
         let found = self.found.into_iter().map(|claim| (claim, true));
         found.chain(self.wanted.into_iter().map(|claim| (claim, false)))
     }
 
-    /// Looks through what these names lead to, until nothing is wanted any more.
+    /// Searches the commits that these objects lead to, until every claim is confirmed.
     pub(super) fn go(&mut self, objects: &mut ObjectReader, names: &[ObjectId]) -> io::Result<()> {
         if !self.may_be_there(objects)? {
             return Ok(());
@@ -69,7 +69,7 @@ impl CommitSearch {
         Ok(())
     }
 
-    /// False if nothing that is wanted can be in a commit: a content that is no object at all is in none.
+    /// False if no commit can have any of the states, because none of their contents is an object of the repository.
     fn may_be_there(&mut self, objects: &mut ObjectReader) -> io::Result<bool> {
         let mut may = false;
         for (_, held) in &self.wanted {
@@ -83,7 +83,7 @@ impl CommitSearch {
         Ok(may)
     }
 
-    /// Compares everything that is wanted with one tree.
+    /// Compares all open claims with one tree.
     fn look(&mut self, objects: &mut ObjectReader, tree: &ObjectId) -> io::Result<()> {
         for claim in std::mem::take(&mut self.wanted) {
             let is_borne_out = bears_out(&self.entry(objects, tree, &claim.0)?, &claim.1);
@@ -124,7 +124,7 @@ impl From<Option<TreeEntry>> for Looked {
     }
 }
 
-/// True if a commit has at a place what the place is now. What the commit does not execute must not be executable.
+/// True if the entry in a commit equals the state of the file. A file that the commit has as not executable must not be executable.
 fn bears_out(looked: &Looked, held: &HeldState) -> bool {
     let entry = match looked {
         Looked::Unreadable => return false,

@@ -1,4 +1,4 @@
-//! What commits bear out, asked of real repositories, and of ones in which an agent forged what it could.
+//! Searches in real repositories, and in repositories with objects that an agent forged.
 
 #[cfg(test)]
 use std::fs::{self, Permissions};
@@ -17,7 +17,7 @@ use crate::tripwire::git::GitQuestion;
 use crate::tripwire::persons_git::PersonsGit;
 use crate::tripwire::state::FileKind;
 
-/// Git as anybody has it: the sandbox around it has tests of its own.
+/// Git without a sandbox, which has tests of its own.
 #[derive(Debug)]
 struct PlainGit;
 
@@ -40,7 +40,7 @@ impl ConfinedGit for PlainGit {
 struct Repository(TempDir);
 
 impl Repository {
-    /// A repository with these commits in it.
+    /// Creates a repository with the commits of these commands.
     fn new(format: &str, commands: &str) -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         repository.sh(&format!("git init -q -b main --object-format={format} . && {commands}"));
@@ -134,7 +134,7 @@ fn what_a_commit_of_the_persons_has_is_held_and_nothing_else() {
     }
 }
 
-/// Acts on a repository that a person's git believes, each with a sign that git does.
+/// Attacks on a repository that git itself accepts, each with a command that shows that git does.
 const FORGED: &[(&str, &str)] = &[
     ("a branch", "git checkout -qb new; echo evil > .envrc; git commit -qam x"),
     ("a branch moved", "git checkout -q other; echo evil > .envrc; git commit -qam x"),

@@ -1,4 +1,4 @@
-//! Joining a journal, as the first session or as another one.
+//! Joins a journal of watched files, as the first session in a directory or as a further one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,26 +16,26 @@ use crate::tripwire::WatchedRoots;
 use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 
-/// Time for another session to compare with what a killed one left; a person may be asked meanwhile.
+/// Time to wait while another session settles the changes of a killed one; it may ask a person meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time between two looks at a lock.
+/// Time between two attempts to take a lock.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A way into a journal.
+/// The result of entering a journal.
 pub(super) enum JournalEntry {
-    /// Nobody else is there, and nobody else enters before [`Doorway::open`].
+    /// No other session uses the journal, and none can enter before the [`Doorway`] is dropped.
     First(BaselineJournal, Doorway),
-    /// Others are.
+    /// Other sessions use the journal, too.
     Joined(BaselineJournal),
 }
 
-/// The way in, closed to others until this is dropped.
+/// The lock that keeps other sessions from entering. Dropping this releases it.
 pub(super) struct Doorway(File);
 
 impl Drop for Doorway {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has the file until it executes a program.
+        // A process that was forked meanwhile has the file until it executes a program, so closing it would not unlock it.
         if let Err(error) = self.0.unlock() {
             tracing::warn!(%error, "the way into a journal stays closed");
         }
@@ -43,7 +43,7 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Joins the journal of a directory, and reads what it says. The first session settles what a killed one left.
+    /// Joins the journal of a directory and reads its lines. The first session settles the changes of a killed one.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
@@ -60,14 +60,14 @@ impl BaselineJournal {
         }
     }
 
-    /// Enters the journal of a directory.
+    /// Enters the journal of a directory, and locks it.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<JournalEntry> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
         let door = door(&place)?;
         let alive = open_file(&place, "alive")?;
         let is_first = lock_now(&alive, File::try_lock)?;
-        // Nobody else asks before the door is open.
+        // No other session tries this lock before the door is unlocked.
         alive.lock_shared()?;
         let mut notes = Vec::new();
         if is_first {
@@ -98,7 +98,7 @@ impl BaselineJournal {
         }
     }
 
-    /// Drops every line.
+    /// Removes every line of the journal.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.working.clear();
         self.unsearched.clear();
@@ -107,13 +107,13 @@ impl BaselineJournal {
     }
 }
 
-/// Closes the way in.
+/// Takes the lock that keeps other sessions from entering. Fails after 20 seconds.
 fn door(place: &Path) -> io::Result<File> {
     let begun = Instant::now();
     loop {
         make_private(place)?;
         let Some(door) = found(open_file(place, "door"))? else { continue };
-        // The last one that left may have removed what was opened here.
+        // The session that left last may have removed the file that was opened here.
         if lock_now(&door, File::try_lock)? {
             if is_in_place(&door, &place.join("door")) {
                 return Ok(door);
@@ -128,7 +128,7 @@ fn door(place: &Path) -> io::Result<File> {
     }
 }
 
-/// Absent if the directory was removed meanwhile.
+/// Returns nothing if the directory was removed meanwhile.
 fn found(opened: io::Result<File>) -> io::Result<Option<File>> {
     match opened {
         Ok(file) => Ok(Some(file)),
@@ -142,7 +142,7 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Locks the watched directory for everybody to see; gives what is to be told.
+/// Takes a shared lock on the watched directory, which other users' sessions can see. Returns a warning for the user, if any.
 fn lock_directory(
     directory: &File,
     path: &Path,
@@ -161,12 +161,12 @@ fn lock_directory(
     loop {
         match lock_now(directory, File::try_lock_shared) {
             Ok(true) => break,
-            // Somebody looks whether it is free.
+            // Another session is testing the lock.
             Ok(false) if begun.elapsed() < PATIENCE => std::thread::sleep(POLL),
             Ok(false) => {
                 return Err(io::Error::other(format!("{} is locked by another program", path.display())));
             }
-            // NFS, for one, locks no directory.
+            // NFS, for one, has no locks on directories.
             Err(error) => {
                 return Ok(Some(format!(
                     "sessions of other users in {} are not noticed: {error}",

@@ -1,4 +1,4 @@
-//! A watched directory as the kernel knows it.
+//! The identity of a watched directory.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// A directory by its canonical path and its file handle, so that a directory which was made anew under the same name is another one.
+/// A directory by its canonical path and its file handle. A new directory at the same path has another handle.
 ///
-/// A file system that has no handles (`name_to_handle_at(2)`) is asked for the inode, which it may give to another directory later.
-/// Device numbers and birth times identify nothing: the first change with each mount, and some file systems have no second.
+/// On a file system without handles (`name_to_handle_at(2)`) the inode is used, which another directory may get later.
+/// Device numbers change with each mount, and some file systems have no birth times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RootIdentity {
     pub(super) path: WirePath,
@@ -33,18 +33,18 @@ impl RootIdentity {
         Ok(Self { path: path.into(), handle })
     }
 
-    /// The name of the directory that holds its journal.
+    /// Returns the name of the directory that holds the journal.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::new().chain_update(self.path.as_path().as_os_str().as_bytes());
         hex(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
-    /// True of another directory at the same path.
+    /// True if both are at the same path but are different directories.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True of the same directory at another path, where it is no more.
+    /// True if both are the same directory, which is no longer at the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();
@@ -53,7 +53,7 @@ impl RootIdentity {
         self.path != other.path && self.handle == other.handle && !is_there()
     }
 
-    /// True if one of the two contains the other, or is the other.
+    /// True if one of the directories contains the other, or is the other.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (one, other_path) = (self.path.as_path(), other.path.as_path());
         one.starts_with(other_path) || other_path.starts_with(one) || self.handle == other.handle
@@ -62,7 +62,6 @@ impl RootIdentity {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

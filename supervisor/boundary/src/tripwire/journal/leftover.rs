@@ -1,4 +1,4 @@
-//! What a session left that was ended in the middle of a call.
+//! Changes that a session left which was killed in the middle of a call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,27 +13,27 @@ use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
-/// A place that is not as it was before a call that was cut off.
+/// A watched file that differs from before a call that was cut off.
 #[derive(Clone, Debug)]
 pub struct CutOffChange {
-    /// The place, absolute.
+    /// The absolute path.
     pub path: PathBuf,
-    /// Its change.
+    /// The kind of change.
     pub what: PlaceChange,
-    /// The content of the file before it, if it was one that is kept.
+    /// The content of the file before the call, if it was kept.
     pub before: Option<Vec<u8>>,
     /// The content of the file now.
     pub now: Option<Vec<u8>>,
-    /// Places in it that are not as they were either, if it is a directory: the word on it is one on them.
+    /// Changed paths below this one, if it is a directory. The person's choice for the directory covers them.
     pub inside: Vec<PathBuf>,
 }
 
-/// A person's word on a difference.
+/// The person's choice for a changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaselineChoice {
-    /// It stays as it is.
+    /// Keep the file as it is now.
     Mine,
-    /// It becomes what it was before the call.
+    /// Restore the file as it was before the call.
     Restore,
 }
 
@@ -46,9 +46,8 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares what is watched with what sessions knew that were ended in the middle of a call, before anything may write. `decide` is
-/// asked about the differences of a directory, and gives a word on each; its error ends the start. Nothing is asked where nothing
-/// differs.
+/// Compares watched files with their state before calls that were cut off, before any new call may write. Calls
+/// `decide` with the differences of each directory, if there are any, and applies its choices. Fails if `decide` fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
@@ -60,7 +59,7 @@ pub fn settle_leftovers(
             continue;
         }
         let mut watched = WatchedRoots::empty(root, path, watch.given().beneath(path))?;
-        // One with a living session is none that was left.
+        // A journal with a running session is left to that session.
         if let JournalEntry::First(mut journal, _door) =
             BaselineJournal::enter(options, path, watched.held())?
         {
@@ -70,7 +69,7 @@ pub fn settle_leftovers(
     Ok(report)
 }
 
-/// Tells the sessions that live in these directories of a change that somebody approved, byte by byte, in one that watches none of them.
+/// Tells other sessions in these directories of an approved change, in a session that watches none of them.
 pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     let Some(options) = &watch.journals else { return Ok(()) };
     let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
@@ -83,7 +82,7 @@ pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     Tripwire::set(watch).map(|mut tripwire| tripwire.accept(approved))
 }
 
-/// True if there is a journal with lines. A directory that was moved brings its own.
+/// True if the directory has a journal with lines. A journal follows its directory when that is moved.
 fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
     if !options.directory.exists() {
         return Ok(false);
@@ -95,7 +94,7 @@ fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
 }
 
 impl BaselineJournal {
-    /// Settles what a killed session left, and drops the journal's lines.
+    /// Settles the changes of a killed session, and clears the journal.
     pub(super) fn settle_left(
         &mut self,
         watched: &mut WatchedRoots,
@@ -107,7 +106,7 @@ impl BaselineJournal {
         if self.is_unsettled() {
             let differences = watched.differences(around);
             if !differences.is_empty() {
-                // Not a line is lost where nobody decides.
+                // The journal keeps its lines if `decide` fails.
                 let choices = decide(&differences)?;
                 let mine =
                     differences.iter().zip(&choices).filter(|(_, choice)| **choice == BaselineChoice::Mine);
@@ -119,13 +118,13 @@ impl BaselineJournal {
         Ok(report)
     }
 
-    /// True if a call was cut off, or the machine stopped.
+    /// True if a call was cut off, or the machine has restarted.
     fn is_unsettled(&self) -> bool {
         !self.working.is_empty() || !self.unsearched.is_empty() || self.has_baseline() && self.boot != boot()
     }
 }
 
-/// The answer of a start that cannot ask anybody.
+/// Fails with the list of changed paths: for a session that cannot ask a person.
 pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(

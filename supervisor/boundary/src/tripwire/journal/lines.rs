@@ -1,4 +1,4 @@
-//! The lines of a journal: what one participant writes and each other one reads.
+//! The lines of a journal of watched files, which all sessions in a directory write and read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,32 +19,32 @@ use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlac
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLine {
-    /// The first line: the boot in which the journal began.
+    /// The first line: the boot of the machine in which the journal began.
     Began { version: u32, boot: String },
     /// A call that may write begins in a session.
     Working { session: String },
-    /// No such call of the session runs. `everything` is true if a search of the whole directory followed.
+    /// No such call of the session runs. `everything` is true if the whole directory was searched afterwards.
     Resting { session: String, everything: bool },
-    /// The places that are watched because something leads there.
+    /// The files that are watched because another watched file refers to them.
     References(Vec<ReferenceLine>),
-    /// What is different from before.
+    /// Changes of watched files.
     Changed { part: BaselinePart, by: Author, delta: StateDelta },
 }
 
-/// The version of these lines.
+/// The version of the format.
 pub(super) const VERSION: u32 = 1;
 
-/// A part of what is watched in a directory.
+/// A group of watched files in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum BaselinePart {
-    /// The fixed list of places.
+    /// The fixed list of paths.
     Listed,
-    /// Repositories elsewhere.
+    /// Repositories elsewhere in the directory.
     Nested,
 }
 
-/// The one who changed a place.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
@@ -59,12 +59,12 @@ pub(super) struct ReferenceLine {
     kind: FileKind,
 }
 
-/// The difference between two states of watched places.
+/// The difference between two states of watched files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(in super::super) struct StateDelta {
     places: Vec<PlaceLine>,
     gone: Vec<WirePath>,
-    /// All of them, if they are others than before.
+    /// All directories, if any of them changed.
     directories: Option<Vec<DirectoryLine>>,
     repositories: Option<Vec<WirePath>>,
     unreached: Option<Vec<WirePath>>,
@@ -81,7 +81,7 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
-    /// Lists of `acl(5)`, in base64.
+    /// Access control list of acl(5), in base64.
     list: Option<String>,
     default: Option<String>,
 }
@@ -105,7 +105,7 @@ enum BodyLine {
 }
 
 impl StateDelta {
-    /// The way from one state to another; absent where they are the same.
+    /// Computes the difference; nothing if both states are equal.
     pub(in super::super) fn between(before: &WatchState, now: &WatchState) -> Option<Self> {
         let places = now.places.iter().filter(|(path, place)| before.places.get(*path) != Some(*place));
         let gone = before.places.keys().filter(|path| !now.places.contains_key(*path));
@@ -124,7 +124,7 @@ impl StateDelta {
         (!is_empty).then_some(delta)
     }
 
-    /// Goes that way; absent if a line is not one of ours.
+    /// Applies the difference to a state. Returns nothing if a line is invalid.
     pub(in super::super) fn apply(
         self,
         state: &mut WatchState,
@@ -193,13 +193,13 @@ impl AccessLine {
     }
 }
 
-/// The references as a line.
+/// Converts references to a line.
 pub(super) fn references(references: &References) -> JournalLine {
     let line = |(path, kind): (&PathBuf, &FileKind)| ReferenceLine { path: path.into(), kind: *kind };
     JournalLine::References(references.iter().map(line).collect())
 }
 
-/// The references of a line.
+/// Converts a line to references.
 pub(super) fn referenced(lines: Vec<ReferenceLine>) -> References {
     lines.into_iter().map(|line| (line.path.into(), line.kind)).collect::<BTreeMap<_, _>>()
 }

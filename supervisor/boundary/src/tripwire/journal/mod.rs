@@ -1,18 +1,18 @@
-//! The baseline of a watched directory on the disk, shared by all sessions that may write there.
+//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all sessions that may write there.
 //!
-//! A session that took its baseline by itself would take a file that another session's command has just planted for the person's
-//! own, and one that starts after a kill would take what the killed one left. So the baseline is the directory's: the first session
-//! writes it into a journal in the state directory, others join it, and each look compares with it. Locks (`flock(2)`, which end
-//! with whoever holds them) say what a pid could not:
+//! If each session recorded the state by itself, it would take a file that another session's command has just planted
+//! for the person's own, and likewise a file of a killed session. So the first session in a directory writes the state
+//! into a journal in the state directory, and others join it. Locks (`flock(2)`, which end with the process that holds
+//! them) show which sessions run:
 //!
 //! | file | shared | exclusive |
 //! | --- | --- | --- |
-//! | `door` | – | by one that enters or leaves; by the first, until it has compared with what a killed one left |
-//! | `alive` | by each session, for its life | nobody else lives: tried behind the door |
-//! | `calls` | while a call that may write runs | while the baseline is taken or renewed: no call runs anywhere |
-//! | `lines` | – | while one reads, compares and appends |
+//! | `door` | – | by a session that enters or leaves; by the first, until the changes of a killed one are settled |
+//! | `alive` | by each session, for its life | by none: a session that gets it is the only one |
+//! | `calls` | while a call that may write runs | while the recorded state is renewed, so that no call runs anywhere |
+//! | `lines` | – | while a session reads, compares and appends |
 //!
-//! The watched directory itself is locked as well, shared, which sessions of other users, containers and state directories see.
+//! The watched directory itself gets a shared lock as well, which sessions of other users, containers and state directories see.
 
 mod enter;
 mod identity;
@@ -34,56 +34,56 @@ use super::WatchedRoots;
 pub use leftover::{BaselineChoice, CutOffChange, settle_leftovers, tell_others};
 pub(super) use lines::{Author, BaselinePart, StateDelta};
 
-/// Where journals lie, and how strict they are.
+/// Settings of journals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// The directory of all journals; made if it is missing.
+    /// The directory of all journals, created if it is missing.
     pub directory: PathBuf,
-    /// True if a directory that somebody else's session writes is written all the same.
+    /// True if a session may start in a directory that another user's session writes.
     pub allow_shared: bool,
 }
 
-/// One session's part in the journal of one watched directory.
+/// One session's access to the journal of one watched directory.
 #[derive(Debug)]
 pub(super) struct BaselineJournal {
     place: PathBuf,
     identity: RootIdentity,
-    /// The name of this participant.
+    /// The unique name of this session.
     session: String,
     alive: File,
     calls: File,
     lines: File,
-    /// True while a call of ours runs, for which `calls` is locked.
+    /// True while a call of this session runs, for which `calls` is locked.
     in_call: bool,
-    /// Bytes of `lines` that were read or written by us.
+    /// Bytes of `lines` that this session has read or written.
     read: u64,
-    /// The boot in which the journal began.
+    /// The boot of the machine in which the journal began.
     boot: String,
-    /// Sessions of which a call that may write was not looked after yet.
+    /// Sessions with a call whose changes were not compared yet.
     working: BTreeSet<String>,
-    /// Sessions after whose calls nobody has searched the whole directory.
+    /// Sessions with calls after which the whole directory was not searched yet.
     unsearched: BTreeSet<String>,
     /// The watched directory, locked.
     directory: File,
     notes: Vec<String>,
 }
 
-/// The exclusive right to take a baseline: while it lives no call that may write runs in what is watched.
+/// The exclusive right to renew the recorded state: no call that may write runs while this exists.
 #[derive(Debug)]
 pub(super) struct AtRest(#[expect(dead_code, reason = "its locks end with it")] Neighbours);
 
 impl BaselineJournal {
-    /// True if somebody has written a baseline that holds.
+    /// True if some session has written a complete state.
     pub(super) const fn has_baseline(&self) -> bool {
         self.read > 0
     }
 
-    /// What is to be told of the start, once.
+    /// Takes the warnings of the start.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Locks out every call that may write in this directory, or in one that it contains or lies in; absent while one runs.
+    /// Locks out every call that may write in this directory, in one above or in one below. Returns nothing while such a call runs.
     pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
         // A lock that cannot be converted is lost (flock(2)).
         if self.in_call || !lock_now(&self.calls, File::try_lock)? {
@@ -95,19 +95,19 @@ impl BaselineJournal {
         }
     }
 
-    /// Ends the exclusive right without beginning a call.
+    /// Releases the exclusive right without beginning a call.
     pub(super) fn leave_rest(&self, _right: AtRest) -> io::Result<()> {
         self.calls.unlock()
     }
 
-    /// True if a session ended in the middle of a call: asked while nothing runs.
+    /// True if another session ended in the middle of a call. Valid only while no call runs.
     pub(super) fn was_cut_off(&self) -> bool {
         self.working.iter().any(|session| *session != self.session)
     }
 
-    /// Has others see that a call that may write runs. Waits while somebody takes the baseline anew.
+    /// Marks a call of this session as running. Waits while another session renews the recorded state.
     pub(super) fn lock_calls(&mut self) -> io::Result<()> {
-        // From exclusive to shared there is a moment without a lock (flock(2)). Nothing of ours runs yet.
+        // From exclusive to shared there is a moment without a lock (flock(2)). No call of this session runs yet.
         self.calls.lock_shared()?;
         self.in_call = true;
         Ok(())
@@ -118,18 +118,18 @@ impl BaselineJournal {
         self.calls.unlock()
     }
 
-    /// Notes that a call that may write begins.
+    /// Records that a call that may write begins.
     pub(super) fn write_working(&mut self) -> io::Result<()> {
         if self.working.contains(&self.session) {
             return Ok(());
         }
         let is_first = !self.unsearched.contains(&self.session);
         self.append(&[JournalLine::Working { session: self.session.clone() }])?;
-        // Once in a turn: a machine that stops in a call finds the mark at the next start.
+        // Synced once in a turn, so that the mark is found after a crash of the machine.
         if is_first { self.lines.sync_data() } else { Ok(()) }
     }
 
-    /// Notes that no call of ours runs any more, and that its changes were looked at.
+    /// Records that no call of this session runs, and that its changes were compared.
     pub(super) fn write_resting(&mut self, everything: bool) -> io::Result<()> {
         if self.working.contains(&self.session) || (everything && !self.unsearched.is_empty()) {
             self.append(&[JournalLine::Resting { session: self.session.clone(), everything }])?;
@@ -137,7 +137,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Notes that what sessions have changed that were cut off is settled.
+    /// Records that the changes of sessions that were cut off are settled.
     pub(super) fn write_settled(&mut self) -> io::Result<()> {
         let cut_off = self.working.iter().filter(|session| **session != self.session);
         let lines: Vec<_> = cut_off
@@ -146,7 +146,7 @@ impl BaselineJournal {
         self.append(&lines)
     }
 
-    /// Reads what others wrote since, under the lock that keeps them from writing more.
+    /// Runs `work` with the lines locked, after reading the lines of other sessions.
     pub(super) fn exclusively<T>(
         &mut self,
         watched: &mut WatchedRoots,
@@ -158,7 +158,7 @@ impl BaselineJournal {
         done
     }
 
-    /// Writes the whole baseline of a directory as the person's.
+    /// Writes the whole state of a directory as the person's.
     pub(super) fn write_whole(&mut self, watched: &WatchedRoots) -> io::Result<()> {
         let empty = super::WatchState::default();
         let parts = [(BaselinePart::Listed, &watched.state), (BaselinePart::Nested, &watched.nested)];
@@ -176,7 +176,7 @@ impl BaselineJournal {
         self.append(&[references(&watched.references)])
     }
 
-    /// Writes what somebody changed, if it is anything.
+    /// Writes a change, if there is one.
     pub(super) fn write(
         &mut self,
         part: BaselinePart,
@@ -210,7 +210,7 @@ impl BaselineJournal {
             JournalLine::Resting { session, everything } => {
                 self.working.remove(session);
                 if *everything {
-                    // A search finds what any of them left.
+                    // The search covers the changes of all sessions.
                     self.unsearched.retain(|other| self.working.contains(other));
                 }
             }
@@ -219,7 +219,7 @@ impl BaselineJournal {
         }
     }
 
-    /// Takes in the lines behind those that were read.
+    /// Applies the unread lines to `watched`.
     fn catch_up(&mut self, watched: &mut WatchedRoots) -> io::Result<()> {
         for line in self.unread()? {
             self.note_work(&line);
@@ -228,7 +228,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// The lines behind those that were read. One that was cut off by the end of its writer is dropped.
+    /// Reads the lines that other sessions appended. Removes a last line that is incomplete.
     fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
         let length = self.lines.metadata()?.len();
         let mut found = Vec::new();
@@ -274,9 +274,9 @@ impl BaselineJournal {
 }
 
 impl BaselineJournal {
-    /// Takes the journal away with the last session, unless the next start has to compare with it.
+    /// Removes the journal with the last session, unless the next start has to compare with it.
     fn leave(&mut self, door: &File) -> io::Result<()> {
-        // One that enters finds out by itself that it is the first.
+        // A session that enters meanwhile notices that it is the first.
         if !lock_now(door, File::try_lock)? || !lock_now(&self.alive, File::try_lock)? {
             return Ok(());
         }
@@ -295,27 +295,27 @@ impl Drop for BaselineJournal {
     fn drop(&mut self) {
         let left = open_file(&self.place, "door").and_then(|door| {
             let left = self.leave(&door);
-            // A process that was forked meanwhile has these files until it executes a program: closing them ends no lock.
+            // A process that was forked meanwhile has these files until it executes a program, so that closing them would not unlock them.
             for lock in [&self.calls, &self.lines, &self.alive, &self.directory, &door] {
                 drop(lock.unlock());
             }
             left
         });
-        // What cannot be removed is compared with at the next start.
+        // A journal that stays is settled at the next start.
         if let Err(error) = left {
             tracing::debug!(place = %self.place.display(), %error, "a journal stays");
         }
     }
 }
 
-/// Opens a file of a journal, which is made if it is missing.
+/// Opens a file of a journal, and creates it if it is missing.
 fn open_file(place: &Path, name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     options.open(place.join(name))
 }
 
-/// Takes a lock if it is free; false if somebody holds it.
+/// Takes a lock if it is free. False if it is taken.
 fn lock_now(file: &File, lock: impl FnOnce(&File) -> Result<(), TryLockError>) -> io::Result<bool> {
     match lock(file) {
         Ok(()) => Ok(true),
@@ -328,7 +328,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// The name of this boot of the machine; empty where the kernel does not say.
+/// Returns the id of this boot of the machine; empty if the kernel does not give one.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

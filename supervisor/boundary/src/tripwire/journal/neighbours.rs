@@ -1,4 +1,4 @@
-//! Other journals that concern a directory.
+//! Journals of directories above or below a watched directory.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use super::identity::RootIdentity;
 use super::{lock_now, open_file};
 
-/// The end of the name of a journal that counts for nothing any more.
+/// Suffix of the names of journals that are no longer used.
 const ASIDE: &str = ".aside";
 
-/// The locks on the calls of all journals of directories that contain a directory, or lie in it.
+/// Locks on the calls of all journals of directories above or below one.
 #[derive(Debug)]
 pub(super) struct Neighbours(Vec<File>);
 
 impl Drop for Neighbours {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has these files until it executes a program.
+        // A process that was forked meanwhile has these files until it executes a program, so closing them would not unlock them.
         self.0.iter().for_each(|lock| drop(lock.unlock()));
     }
 }
 
 impl Neighbours {
-    /// Locks them; absent while a call runs in one.
+    /// Takes the locks; nothing while a call runs in one of the directories.
     pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
         let mut found = Self(Vec::new());
         for (other, its) in all(place.parent().unwrap_or(place))? {
@@ -32,7 +32,7 @@ impl Neighbours {
             match open_file(&other, "calls") {
                 Ok(calls) if lock_now(&calls, File::try_lock)? => found.0.push(calls),
                 Ok(_) => return Ok(None),
-                // It was removed meanwhile.
+                // The journal was removed meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -41,14 +41,14 @@ impl Neighbours {
     }
 }
 
-/// Says of which directory a journal is.
+/// Writes the file that names the directory of a journal.
 pub(super) fn write_about(place: &Path, identity: &RootIdentity) -> io::Result<()> {
     let new = place.join("about.new");
     fs::write(&new, serde_json::to_vec(identity)?)?;
     fs::rename(new, place.join("about"))
 }
 
-/// Sets aside the journals of directories that were at the same path before; gives what is to be told.
+/// Renames the journals of earlier directories at the same path. Returns messages for the user.
 pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     for (place, its) in all(directory)? {
@@ -71,7 +71,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
     Ok(notes)
 }
 
-/// Takes over the journal that a directory has from before it was moved.
+/// Renames the journal that a directory had before it was moved.
 pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentity) -> io::Result<()> {
     if place.join("lines").exists() {
         return Ok(());
@@ -86,14 +86,14 @@ pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentit
     }
 }
 
-/// True if no session lives that has this journal.
+/// True if no session uses this journal.
 fn is_left(place: &Path) -> io::Result<bool> {
     let alive = open_file(place, "alive")?;
     let is_left = lock_now(&alive, File::try_lock)?;
     alive.unlock().map(|()| is_left)
 }
 
-/// The journals and their directories.
+/// Lists the journals and the identities of their directories.
 fn all(directory: &Path) -> io::Result<Vec<(PathBuf, RootIdentity)>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -106,7 +106,7 @@ fn all(directory: &Path) -> io::Result<Vec<(PathBuf, RootIdentity)>> {
         if place.extension().is_some_and(|end| end == ASIDE.trim_start_matches('.')) {
             continue;
         }
-        // One without it is being made, or removed.
+        // A journal without this file is being created or removed.
         if let Ok(about) = fs::read(place.join("about"))
             && let Ok(identity) = serde_json::from_slice(&about)
         {

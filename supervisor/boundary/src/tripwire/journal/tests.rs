@@ -1,5 +1,5 @@
-//! Two sessions and a killed one, each a [`Tripwire`] of its own: locks of one process's open files exclude each other as those of
-//! two do.
+//! Two sessions and a killed one, each a [`Tripwire`] of its own. Locks of one process's open files exclude each other
+//! as those of two processes do.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ impl Place {
         Tripwire::set(&self.watch()).unwrap()
     }
 
-    /// A session in which a call runs.
+    /// Starts a session in which a call runs.
     fn at_work(&self) -> Tripwire {
         let mut session = self.session();
         assert_eq!(session.begin_call().unwrap(), Report::default());
@@ -57,7 +57,7 @@ impl Place {
         fs::read_to_string(self.project().join(name)).ok()
     }
 
-    /// The places that the next start asks about, each of which gets this word.
+    /// Returns the paths that the next start asks about, and answers each with `word`.
     fn next_start(&self, word: BaselineChoice) -> Vec<String> {
         let mut asked = Vec::new();
         let decide = |found: &[CutOffChange]| {
@@ -97,7 +97,7 @@ fn what_another_session_planted_is_not_put_back() {
         other.begin_call().unwrap();
         assert_eq!(changes(&one.end()).len(), 3);
         let found = other.end();
-        // The control: a baseline of its own has the other session put everything back.
+        // The control: with a state of its own, the other session restores everything.
         assert_eq!(place.read(".envrc").is_none(), journals, "{found:?}");
         assert_eq!(place.read("vendored/.git/hooks/post-checkout").is_none(), journals);
         assert_eq!(place.read(".git/hooks/pre-push").as_deref(), Some(if journals { "own" } else { "evil" }));
@@ -136,7 +136,6 @@ fn the_last_session_takes_the_journal_with_it() {
     assert!(place.is_left(), "the other one lives");
     drop(other);
     assert!(!place.is_left());
-    // Nothing is asked about what the person changes afterwards.
     place.write(".envrc", "mine");
     assert!(place.next_start(BaselineChoice::Restore).is_empty());
     assert_eq!(place.read(".envrc").as_deref(), Some("mine"));
@@ -178,7 +177,7 @@ fn nothing_is_asked_where_nothing_differs_or_nothing_ran() {
     place.write("src/main.rs", "fn main() {}");
     assert!(place.is_left());
     assert!(place.next_start(BaselineChoice::Restore).is_empty());
-    // Killed between two calls of a turn, and without a change of what is watched.
+    // Killed between two calls of a turn, without a change of watched files.
     let mut killed = place.at_work();
     killed.check();
     killed.end_call();
@@ -201,7 +200,7 @@ fn a_session_that_lives_puts_back_what_a_killed_one_left() {
     place.write("vendored/.git/hooks/post-checkout", "evil");
     drop(killed);
     assert!(place.next_start(BaselineChoice::Mine).is_empty(), "the living one has the say");
-    // One that starts meanwhile takes nothing of it for the person's.
+    // A session that starts meanwhile takes none of this for the person's.
     let mut third = place.session();
     let found = living.begin_call().unwrap();
     assert_eq!(changes(&found), [".envrc", "vendored/.git/hooks/post-checkout"]);
@@ -284,7 +283,7 @@ fn a_line_that_was_cut_off_is_dropped() {
     assert_eq!(changes(&session.end()), [".envrc"]);
     let mut other = place.session();
     assert_eq!(other.begin_call().unwrap(), Report::default());
-    // A whole line that says nothing is no line of ours: nothing may begin.
+    // A whole line that is invalid prevents every call.
     fs::write(&path, [fs::read(&path).unwrap().as_slice(), b"{}\n"].concat()).unwrap();
     other.end_call();
     let error = session.begin_call().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What differs after a session was ended in the middle of a call.
+//! Changes after a session that was killed in the middle of a call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::tripwire::state::WatchState;
 use crate::tripwire::{Report, walk};
 
 impl WatchedRoots {
-    /// The places that are not as they were, and would be put back.
+    /// Returns the watched files that differ from their recorded state and would be restored.
     pub(in crate::tripwire) fn differences(&mut self, around: &Around) -> Vec<CutOffChange> {
         self.take_own(around);
         let listed = self.root.look(&self.held, &self.references, &self.given, Some(&self.state));
@@ -26,7 +26,7 @@ impl WatchedRoots {
         let text =
             |state: &WatchState, path: &Path| state.places.get(path).and_then(content).map(<[u8]>::to_vec);
         let difference = |(path, verdict): (&PathBuf, &TripwireVerdict)| {
-            // What lies in a directory goes with it.
+            // A changed directory covers everything in it.
             if path.ancestors().skip(1).any(|above| changed.contains_key(above)) {
                 return None;
             }
@@ -40,7 +40,7 @@ impl WatchedRoots {
         changed.iter().filter_map(difference).collect()
     }
 
-    /// Takes these places, absolute, as they are.
+    /// Records the current state of these absolute paths.
     pub(in crate::tripwire) fn take_as_they_are<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) {
         let listed = self.look();
         let nested = walk::nested(&self.held, &listed.repositories, &self.given, None);
@@ -53,7 +53,7 @@ impl WatchedRoots {
         }
     }
 
-    /// Puts back everything that changed.
+    /// Restores every changed file.
     pub(in crate::tripwire) fn restore_all(&mut self, around: &Around) -> io::Result<Report> {
         let mut report = Report::default();
         self.check(around, &mut report, None)?;

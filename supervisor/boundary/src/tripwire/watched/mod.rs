@@ -1,4 +1,4 @@
-//! One watched directory: what it was like, and who may have changed it.
+//! One watched directory: its recorded state, and who may have changed its files.
 
 mod cut_off;
 
@@ -23,42 +23,42 @@ use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 use super::{Approved, Report, beneath, digest, walk};
 
-/// Time between two looks whether a command of another session still runs.
+/// Time between two checks if a command of another session still runs.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The most places that are named of those that a person changed.
+/// The most files that are named in a message about a person's changes.
 const MOST_NAMED: usize = 5;
 
-/// A directory, what it was like, and what something in it leads to.
+/// A watched directory, its recorded state, and the files that its watched files refer to.
 #[derive(Debug)]
 pub(super) struct WatchedRoots {
     pub(super) root: Root,
     pub(super) path: PathBuf,
     held: OwnedFd,
-    /// What something watched leads to.
+    /// The files that are watched because another watched file refers to them.
     pub(super) references: References,
-    /// What is given away, relative to the root.
+    /// Paths that the agent may change freely, relative to the directory.
     given: Given,
     pub(super) state: WatchState,
-    /// Repositories elsewhere in a project.
+    /// The state of other repositories in the project.
     pub(super) nested: WatchState,
-    /// The places as the person left them.
+    /// The watched files as the person left them.
     persons: BTreeMap<PathBuf, WatchedPlace>,
-    /// The entries of those that no agent may set.
+    /// The entries in the person's configurations that no agent may change.
     own: Own,
     anchor: Anchor,
-    /// True if others wrote what the person changed since.
+    /// True if another session recorded a person's change since `own` was computed.
     own_is_old: bool,
-    /// True if a turn ended since repositories elsewhere were taken.
+    /// True if a turn has ended since other repositories in the project were recorded.
     nested_is_old: bool,
-    /// The recorded state that was taken anew and is not written yet, listed places and repositories elsewhere.
+    /// The replaced states, of listed files and of other repositories, until the new ones are written to the journal.
     unwritten: Option<[WatchState; 2]>,
-    /// Absent where the baseline is this process's alone.
+    /// The shared journal; nothing if the recorded state belongs to this process alone.
     journal: Option<BaselineJournal>,
 }
 
 impl WatchedRoots {
-    /// Of a directory of which nothing was taken yet.
+    /// Opens a directory without recording its files.
     pub(super) fn empty(root: Root, path: &Path, given: Given) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
         Ok(Self {
@@ -79,7 +79,7 @@ impl WatchedRoots {
         })
     }
 
-    /// Of a directory as it is now, but for repositories elsewhere in it.
+    /// Records a directory as it is now, without other repositories in it.
     pub(super) fn taken(root: Root, path: &Path, kept: &[PathBuf], given: Given) -> io::Result<Self> {
         let mut watched = Self::empty(root, path, given)?;
         watched.take_listed(kept);
@@ -97,7 +97,7 @@ impl WatchedRoots {
         self.unwritten = Some(recorded);
     }
 
-    /// Takes what there is.
+    /// Records the current state of the directory and of repositories in it.
     pub(super) fn take(&mut self, kept: &[PathBuf]) {
         self.take_listed(kept);
         if self.root == Root::Project {
@@ -105,7 +105,7 @@ impl WatchedRoots {
         }
     }
 
-    /// True if nothing was read from a journal, but looked at.
+    /// True if the state was recorded by this process and not read from a journal.
     pub(super) const fn is_taken_anew(&self) -> bool {
         self.unwritten.is_some()
     }
@@ -114,7 +114,7 @@ impl WatchedRoots {
         self.root.look(&self.held, &self.references, &self.given, None)
     }
 
-    /// Looks at what something leads to as well.
+    /// Records further files that watched files refer to.
     pub(super) fn look_further(&mut self, references: References) {
         let mut look = TripwireLook::more(std::mem::take(&mut self.state), &self.given);
         look.references(&self.held, &references);
@@ -122,7 +122,7 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Joins the journal. Gives the exclusive right to take the baseline, if that is to be taken: nothing may write meanwhile.
+    /// Joins the journal. Returns the exclusive right to record the state, if that is needed: no call may write meanwhile.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
@@ -133,7 +133,7 @@ impl WatchedRoots {
         let right = loop {
             journal.exclusively(self, |_, _| Ok(()))?;
             match journal.at_rest()? {
-                // What a session left that was killed meanwhile is restored at the next look.
+                // Changes of a session that was killed meanwhile are restored at the next check.
                 Some(right) if journal.was_cut_off() => {
                     journal.leave_rest(right)?;
                     break None;
@@ -147,7 +147,7 @@ impl WatchedRoots {
         Ok(right)
     }
 
-    /// Writes what was taken for the others, and ends the exclusive right to take it.
+    /// Writes the recorded state to the journal, and releases the exclusive right.
     pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
         if let Some([state, nested]) = self.unwritten.take() {
             self.exclusively(|watched, journal| {
@@ -176,7 +176,7 @@ impl WatchedRoots {
         journal.write(BaselinePart::Nested, Author::Person, StateDelta::between(nested, &self.nested))
     }
 
-    /// Does something while no other session looks, after what others found was taken in.
+    /// Runs `work` while no other session compares or records, after reading the journal.
     pub(super) fn exclusively<T>(
         &mut self,
         work: impl FnOnce(&mut Self, Option<&mut BaselineJournal>) -> io::Result<T>,
@@ -187,7 +187,7 @@ impl WatchedRoots {
         done
     }
 
-    /// Before a call that may write.
+    /// Begins a call that may write.
     pub(super) fn begin_call(&mut self, around: &Around, report: &mut Report) -> io::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let right = journal.at_rest()?;
@@ -218,7 +218,7 @@ impl WatchedRoots {
         self.journal.as_mut().map_or(Ok(()), BaselineJournal::unlock_calls)
     }
 
-    /// Puts back what a session changed that was ended in a call while this one lives.
+    /// Restores the changes of another session that was killed in the middle of a call.
     fn settle_cut_off(
         &mut self,
         around: &Around,
@@ -230,7 +230,7 @@ impl WatchedRoots {
         journal.write_settled()
     }
 
-    /// Takes what a person changed while no call ran anywhere.
+    /// Records the changes that a person made while no call ran.
     fn renew(
         &mut self,
         part: BaselinePart,
@@ -263,7 +263,7 @@ impl WatchedRoots {
         journal.write(part, Author::Person, Some(delta))
     }
 
-    /// Compares the fixed list, and puts back what changed.
+    /// Checks the listed files, and restores changed ones.
     pub(super) fn check(
         &mut self,
         around: &Around,
@@ -281,7 +281,7 @@ impl WatchedRoots {
         self.write_passed(BaselinePart::Listed, before, journal)
     }
 
-    /// Compares the repositories elsewhere in a project, and puts back what changed.
+    /// Checks other repositories in the project, and restores changed files.
     pub(super) fn check_nested(
         &mut self,
         around: &Around,
@@ -301,7 +301,7 @@ impl WatchedRoots {
         self.write_passed(BaselinePart::Nested, before, journal)
     }
 
-    /// Tells the others of changes that may stay.
+    /// Writes the changes that may stay to the journal.
     fn write_passed(
         &self,
         part: BaselinePart,
@@ -341,7 +341,7 @@ impl WatchedRoots {
         }
     }
 
-    /// Takes in what another session wrote; absent if it is no state.
+    /// Applies a change that another session recorded. Returns nothing if it is invalid.
     pub(super) fn take_in(&mut self, part: BaselinePart, by: Author, delta: StateDelta) -> Option<()> {
         self.own_is_old |= by == Author::Person;
         let persons = &mut self.persons;
@@ -356,7 +356,7 @@ impl WatchedRoots {
         })
     }
 
-    /// Notes the places that are others than before as the person's.
+    /// Records every changed file as the person's.
     fn note_persons(&mut self, before: &WatchState, part: BaselinePart) {
         let now = match part {
             BaselinePart::Listed => &self.state,
@@ -388,14 +388,14 @@ impl WatchedRoots {
         }
     }
 
-    /// Forgets what was read.
+    /// Forgets the state that was read from a journal.
     pub(super) fn forget(&mut self) {
         self.references.clear();
         self.persons.clear();
         (self.state, self.nested) = Default::default();
     }
 
-    /// Why something that is not given away cannot be kept.
+    /// Returns the error if a watched file cannot be recorded, unless the agent may change it freely.
     pub(super) fn unwatched(&self, given: &Given) -> Option<io::Error> {
         let is_kept = |path: &Path| !given.has(&self.path.join(path));
         if let Some((path, error)) = self.state.unread.iter().find(|(path, _)| is_kept(path)) {
