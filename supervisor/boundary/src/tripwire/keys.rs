@@ -7,7 +7,7 @@ use std::path::Path;
 use super::addresses::Address;
 use super::config::GitConfigEntry;
 
-/// | `section.key` without a subsection, allowed with any value.
+/// `section.key` without a subsection, allowed with any value.
 const PLAIN: &[(&str, &[&str])] = &[
     (
         "core",
