@@ -1,7 +1,7 @@
-//! The boundary: everything that starts a confined process, and what it is started with.
+//! Starts every confined process, and determines the rights that each one gets.
 //!
-//! `policy` makes rights of a project, a mode and flags; `monitor` spawns, reads and verifies confined processes; `tripwire` puts back
-//! what the host would run later. It knows workers, and neither agents nor the model.
+//! `policy` computes rights from a project, a mode and flags. `monitor` starts, reads and verifies confined processes.
+//! `tripwire` restores files that the host would run later. This crate knows workers, but neither agents nor the model.
 
 #![deny(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! The last word on a confinement before a program starts in it.
+//! A hook that completes a confinement before a program starts in it.
 
 use std::error::Error;
 use std::fmt::Debug;
 
 use ipc::confinement::Confinement;
 
-/// Completes each confinement before a program starts in it, while sandbox-exec is executed and waits for its orders.
+/// Completes each confinement before its program starts, while sandbox-exec already waits for its orders.
 pub trait BeforeSpawn: Debug + Send {
-    /// Adds what has to be found out at the last moment. After an error nothing is started.
+    /// Adds data that must be as recent as possible, such as hidden files that were moved. After an error no program starts.
     fn fill(&mut self, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>>;
 }

@@ -1,10 +1,10 @@
-//! A child of ours with exactly the descriptors that it is given, made without a copy of this process.
+//! Starts a child process with exactly the given descriptors, without copying this process.
 //!
 //! fork(2) copies the page tables of the supervisor, and every page that either side touches afterwards.
-//! `posix_spawn(3)` executes at once; what has to be done in between is data. It holds the thread that calls it until the child
-//! executes, past all signals: a child that ^Z stopped before that would keep the supervisor from stopping as a whole, and the
-//! shell waiting for ever. So the signals of a terminal that stop a process are blocked in the child from its first instruction
-//! on, and pending ones stop the program once it has unblocked them, as sandbox-exec does first of all.
+//! `posix_spawn(3)` executes a program at once, but it blocks the calling thread, with all signals masked, until the
+//! child executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would wait for
+//! ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them first of all,
+//! and pending ones then stop it.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -18,15 +18,16 @@ use nix::unistd::Pid;
 
 use crate::system;
 
-/// What ^Z sends to a process group, and what its terminal sends to one in the background.
+/// The signals that stop a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// Executes `program` with this process's environment. The child has `descriptors` under the numbers from 0 on, and those of this
-/// process that do not close on exec; it blocks the signals of a terminal that would stop it, and no others.
+/// Executes `program` with this process's environment. The child has `descriptors` under the numbers from 0 on, and
+/// those of this process that do not close on exec. In the child, only the signals of a terminal that stop a process
+/// are blocked.
 pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let least = RawFd::try_from(descriptors.len()).map_err(io::Error::other)?;
     let mut actions = PosixSpawnFileActions::init()?;
-    // Open until the child is executed.
+    // The descriptors stay open until the child executes.
     let descriptors: Vec<_> =
         descriptors.into_iter().map(|descriptor| above(descriptor, least)).collect::<Result<_, _>>()?;
     for (number, descriptor) in (0..).zip(&descriptors) {
@@ -40,7 +41,7 @@ pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<Owne
     Ok(posix_spawn(program, &actions, &signals()?, &arguments, &environment)?)
 }
 
-/// Rust ignores SIGPIPE, and a thread may block what it likes; a program expects neither.
+/// Returns attributes that reset the child's signals: Rust ignores SIGPIPE, and a thread may block signals.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
@@ -49,7 +50,7 @@ fn signals() -> nix::Result<PosixSpawnAttr> {
     Ok(attributes)
 }
 
-/// The same descriptor with a number that is no other's target.
+/// Moves a descriptor to a number of at least `least`, so that it is not overwritten.
 fn above(descriptor: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() >= least {
         return Ok(descriptor);
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn a_child_blocks_what_stops_it_and_nothing_else() {
         let (mut theirs, out) = pipe().unwrap();
-        // Not by a shell, which unblocks what it likes.
+        // A shell would unblock signals.
         let arguments = ["grep", "SigBlk", "/proc/self/status"].map(OsStr::new);
         let child = execute("/bin/grep", &arguments, vec![null(), out.into(), null()]).unwrap();
         let status = waitpid(child, None).unwrap();
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(text, format!("SigBlk:\t{bits:016x}\n"));
     }
 
-    /// Says, to the process that [`a_group_that_is_stopped_while_it_spawns_stops_as_a_whole`] makes, to spawn for ever.
+    /// Tells the process that [`a_group_that_is_stopped_while_it_spawns_stops_as_a_whole`] starts to spawn for ever.
     const SPAWN_FOR_EVER: &str = "BAILIWICK_TEST_SPAWN_FOR_EVER";
 
     #[test]
@@ -139,7 +140,7 @@ mod tests {
             loop {
                 let arguments = [OsStr::new("true")];
                 let child = execute("/bin/true", &arguments, vec![null(), null(), null()]).unwrap();
-                // It continues a child that was stopped after it was executed.
+                // Continues a child that was stopped after it executed.
                 waitpid(child, None).unwrap();
             }
         }

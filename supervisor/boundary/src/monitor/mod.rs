@@ -1,7 +1,8 @@
-//! The boundary: the only place that spawns, reads and verifies confined processes.
+//! Starts, reads and verifies confined processes; no other module does.
 //!
-//! A [`Spawner`] owns the one thread that forks; a [`Worker`] is one generation of an agent's worker, from its spawn to
-//! the end of its last descendant. What comes from a worker is admitted by the table in [`ipc::phase`] or kills it.
+//! A [`Spawner`] owns the one thread that starts processes. A [`Worker`] is one worker process of an agent, from its
+//! start to the end of its last descendant; the number of such a process is its generation. The table in [`ipc::phase`]
+//! decides which messages of a worker are accepted. Any other message ends the worker.
 
 mod before;
 mod child;

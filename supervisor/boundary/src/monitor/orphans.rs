@@ -1,4 +1,4 @@
-//! What outlived a killed broker: as a subreaper we inherit it, whatever it did to its death signal, and end it.
+//! Ends processes that survived a killed sandbox. As a subreaper this process inherits them, whatever they did to their death signal.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,17 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 
-/// How long what keeps forking is chased.
+/// The longest time to chase processes that keep forking.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Inherits orphaned descendants from now on (`PR_SET_CHILD_SUBREAPER(2const)`).
+/// Makes this process the parent of its orphaned descendants from now on (`PR_SET_CHILD_SUBREAPER(2const)`).
 pub fn inherit_orphans() -> nix::Result<()> {
     prctl::set_child_subreaper(true)
 }
 
-/// Ends and reaps every child of this process, and what they leave behind. For a process that has no other children.
+/// Kills and reaps every child of this process, and the orphans that they leave. Only for a process that has no other children.
 ///
-/// A child keeps its number until it is reaped here, so that no stranger is hit.
+/// A child keeps its pid until it is reaped here, so no other process is hit.
 pub fn end_orphans() {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -26,7 +26,7 @@ pub fn end_orphans() {
             return;
         }
         for &child in &children {
-            // It may have ended by itself.
+            // The child may have ended by itself.
             let _ = kill(child, Signal::SIGKILL);
         }
         for child in children {
@@ -41,7 +41,7 @@ fn children() -> Vec<Pid> {
     processes.filter(|process| parent(*process) == Some(getpid())).collect()
 }
 
-/// The fourth field of `/proc/PID/stat`; the second, a name in parentheses, may hold anything.
+/// Returns the parent of a process: the fourth field of `/proc/PID/stat`. The second field, a name in parentheses, may have any bytes.
 fn parent(process: Pid) -> Option<Pid> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;

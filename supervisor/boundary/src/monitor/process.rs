@@ -1,4 +1,4 @@
-//! The broker as a child of ours: signalled and reaped through its process descriptor alone.
+//! The broker, the sandbox-exec process around a confined program, as a child. It is signalled and reaped through its pidfd alone.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::system;
 
-/// How long a broker may take to end everything below it before it is killed itself.
+/// The time that a broker has to end all its descendants before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running broker.
@@ -23,12 +23,12 @@ pub struct BrokerProcess {
     pidfd: AsyncFd<OwnedFd>,
 }
 
-/// How a broker ended.
+/// The end of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with this code.
+    /// The broker exited with this code.
     Exited(i32),
-    /// This signal ended it.
+    /// This signal ended the broker.
     Signalled(i32),
 }
 
@@ -49,18 +49,18 @@ impl fmt::Display for Ended {
 }
 
 impl BrokerProcess {
-    /// Takes over a child that was just spawned. Must be called within the runtime.
+    /// Wraps a child that was just started. Must be called within the runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
         Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }
 
-    /// Asks the broker to end everything below it, and itself.
+    /// Tells the broker to end its descendants and itself.
     pub fn terminate(&self) {
-        // An error here means that the process is gone already: nothing is left to be ended.
+        // An error here means that the process has already ended.
         let _ = system::signal_process(self.pidfd.as_fd(), Signal::SIGTERM);
     }
 
-    /// Waits for the broker's end and reaps it. Cancel safe.
+    /// Waits until the broker ends, and reaps it. Cancel safe.
     pub async fn wait(&self) -> io::Result<Ended> {
         loop {
             let mut guard = self.pidfd.readable().await?;
@@ -72,13 +72,13 @@ impl BrokerProcess {
         }
     }
 
-    /// Ends the broker and everything below it, and reaps it: first by asking, then by force.
+    /// Ends the broker and its descendants, and reaps it. Kills it if it does not end in time.
     pub async fn end(&self) -> io::Result<Ended> {
         self.terminate();
         if let Ok(ended) = timeout(PATIENCE, self.wait()).await {
             return ended;
         }
-        // The worker follows its broker by PDEATHSIG.
+        // The death signal (PDEATHSIG) ends the worker with its broker.
         let _ = system::signal_process(self.pidfd.as_fd(), Signal::SIGKILL);
         self.wait().await
     }

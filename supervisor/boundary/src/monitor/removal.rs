@@ -1,8 +1,8 @@
-//! Removes a tree that confined commands filled, whatever they made of it.
+//! Removes a directory tree that confined commands wrote, whatever is in it.
 //!
-//! No name is followed and no tree is descended: a directory's own directories are moved up to the root of the tree
-//! before it is removed, so that however deep the tree was, two descriptors and no recursion are enough. Nothing is
-//! entered that lies on another mount. Names are those that a listing gives, looked up in the directory that was listed.
+//! The removal follows no link and does not recurse: before a directory is removed, its subdirectories are moved up to
+//! the root of the tree. So two descriptors suffice for any depth. Directories on other mounts are not entered. Each
+//! name comes from a listing of the same open directory.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -17,10 +17,10 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// How long it may take: what fills the tree faster than it is emptied must not keep us for ever.
+/// The longest time for a removal, in case a process fills the tree faster than it is emptied.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A directory, whatever it is called.
+/// The identity of a directory, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: u64,
@@ -34,7 +34,7 @@ impl Identity {
     }
 }
 
-/// Opens a directory, not through a link.
+/// Opens a directory. Fails if the last name is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -42,7 +42,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(parent, name, PLACE | OFlag::O_NOFOLLOW, Mode::empty())?)
 }
 
-/// Removes the directory at `path` with everything in it, if it is the one that is meant.
+/// Removes the directory at `path` with its contents, if it has the identity `meant`.
 pub(super) fn remove(path: &Path, meant: Identity) -> io::Result<()> {
     let root = open(path)?;
     if Identity::of(&root)? != meant {
@@ -56,9 +56,9 @@ const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOE
 
 struct TempRemoval {
     root: OwnedFd,
-    /// How many directories have been moved up.
+    /// Number of directories that were moved up.
     moved: u64,
-    /// How much has been moved or removed.
+    /// Number of entries that were moved or removed.
     changes: u64,
     until: Instant,
 }
@@ -81,7 +81,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root; of a directory, what can be removed of it now.
+    /// Removes an entry of the root; from a directory, everything that can be removed now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -95,14 +95,14 @@ impl TempRemoval {
                     .map_err(|errno| emptied.err().unwrap_or(errno.into()))?;
                 self.changes += 1;
             }
-            // Something else removed it.
+            // Another process removed the entry.
             Err(Errno::ENOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
         Ok(())
     }
 
-    /// Empties a directory of the root: files go, directories move up.
+    /// Empties a directory in the root: removes its files, and moves its directories up.
     fn clear(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
         let mut failure = None;
         for entry in fs::read_dir(by_descriptor(directory))? {
@@ -120,13 +120,13 @@ impl TempRemoval {
     }
 
     fn move_up(&mut self, directory: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<()> {
-        // A directory that may not be written cannot be moved: it holds its parent's number.
+        // A directory without write permission cannot be moved, because that changes its `..` entry.
         drop(enter(directory, name, why)?);
         loop {
             let fresh = format!("bw-moved-{}", self.moved);
             self.moved += 1;
             match renameat(directory, name, &self.root, fresh.as_str()) {
-                // An entry of that name, which the commands made: the next one.
+                // The commands made an entry of that name: the next number is tried.
                 Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}
                 result => return Ok(result?),
             }
@@ -134,8 +134,7 @@ impl TempRemoval {
     }
 }
 
-/// Opens a directory of a directory, on the same mount, and opens it up for us. What is no directory could not be removed for
-/// another reason.
+/// Opens a subdirectory on the same mount, and makes it accessible. Fails with `why` if the entry is not a directory.
 fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd> {
     let flags = PLACE | OFlag::O_NOFOLLOW;
     let how = OpenHow::new().flags(flags);
@@ -143,7 +142,7 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
         ResolveFlag::RESOLVE_NO_XDEV | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_BENEATH,
     );
     let directory = match openat2(parent, name, how) {
-        // Some container profiles know no openat2.
+        // The seccomp profiles of some containers deny openat2.
         Err(Errno::ENOSYS | Errno::EPERM) => openat(parent, name, flags, Mode::empty())?,
         Err(Errno::ENOTDIR | Errno::ELOOP) => return Err(why.into()),
         directory => directory?,
@@ -155,12 +154,12 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
     Ok(directory)
 }
 
-/// Gives the owner every right to a directory that a command closed (`chmod 0`). If that fails, so will what needs it.
+/// Gives the owner all permissions of a directory that a command closed (`chmod 0`). A failure shows in the next step.
 fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }
 
-/// A path to what a descriptor stands for, and to nothing else (`proc_pid_fd(5)`); chmod(2) and getdents(2) know no `O_PATH`.
+/// Returns the path in /proc of an open descriptor (`proc_pid_fd(5)`), since chmod(2) and getdents(2) reject `O_PATH`.
 pub(super) fn by_descriptor(descriptor: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }

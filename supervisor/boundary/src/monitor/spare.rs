@@ -1,13 +1,13 @@
-//! A sandbox-exec that was executed before it is needed.
+//! A sandbox-exec process that is started before it is needed, which saves time later.
 //!
-//! It has no rights yet, and nothing of a session: it waits for its order on a pipe, and ends when that is closed, as it is when the
-//! supervisor is gone.
+//! The process has no rights yet, and no data of a session. It waits for an order on a pipe, and ends when the pipe is
+//! closed, for example because the supervisor has ended.
 
 use std::ffi::OsString;
 
 use super::spawn::BegunLaunch;
 
-/// A program that waits. It is ended when it is dropped.
+/// A waiting sandbox-exec. Dropping this ends the process.
 #[derive(Debug)]
 pub(super) struct PrestartedBroker {
     begun: Option<BegunLaunch>,
@@ -19,12 +19,12 @@ impl PrestartedBroker {
         Self { begun: Some(begun), command }
     }
 
-    /// True if it can become this program.
+    /// True if the process is still running and can start this command.
     pub(super) fn fits(&self, command: &[OsString]) -> bool {
         self.begun.as_ref().is_some_and(BegunLaunch::is_alive) && self.command == command
     }
 
-    /// Hands it over, to be ordered.
+    /// Returns the process, to give it an order.
     pub(super) fn into_begun(mut self) -> Option<BegunLaunch> {
         self.begun.take()
     }
@@ -33,7 +33,7 @@ impl PrestartedBroker {
 impl Drop for PrestartedBroker {
     fn drop(&mut self) {
         if let Some(begun) = &self.begun {
-            // An error means that it is gone already.
+            // An error means that the process has already ended.
             let _ = begun.end();
         }
     }

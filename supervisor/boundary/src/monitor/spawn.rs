@@ -1,4 +1,4 @@
-//! The spawn thread: one thread, as long-lived as the process, from which every broker is forked.
+//! The spawn thread, which starts every confined process and lives as long as this process.
 //!
 //! `PR_SET_PDEATHSIG` fires when the *thread* that forked ends (prctl(2)), and a runtime's threads come and go.
 
@@ -29,90 +29,87 @@ use super::child;
 use super::spare::PrestartedBroker;
 use crate::system;
 
-/// Descriptors that sandbox-exec is told of, as it sees them.
+/// Descriptor numbers that sandbox-exec gets by its flags.
 const RIGHTS_FD: i32 = 3;
 const STATUS_FD: i32 = 4;
 
-/// Under this number a child has sandbox-exec itself.
+/// Descriptor number of the sandbox-exec program itself in the child.
 const PROGRAM_FD: i32 = 5;
 
-/// Where the programs of the system are: beside each other.
+/// Paths of the programs that a session starts.
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub sandbox_exec: PathBuf,
     pub worker: PathBuf,
 }
 
-/// What is to be executed, and how it is confined.
+/// A program to start, and its confinement.
 #[derive(Debug)]
 pub struct Launch {
-    /// The confinement.
     pub confinement: Confinement,
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Further arguments: by them one start differs from the next of the same program.
+    /// Further arguments, which differ from one start of a program to the next.
     pub arguments: Vec<String>,
-    /// What becomes of its standard streams.
+    /// Standard streams of the program.
     pub stdio: Stdio,
 }
 
-/// What becomes of the standard streams of a confined program.
+/// Standard streams of a confined program.
 #[derive(Debug)]
 pub enum Stdio {
     /// Three pipes to the supervisor.
     Piped,
     Given {
-        /// Its standard input.
         stdin: OwnedFd,
-        /// Its standard output.
         stdout: OwnedFd,
-        /// Its standard error, and sandbox-exec's own.
+        /// Standard error of the program and of sandbox-exec.
         stderr: OwnedFd,
     },
 }
 
-/// A broker that was spawned, and our ends of its pipes.
+/// A confined program that was started, with the supervisor's ends of its pipes.
 #[derive(Debug)]
 pub struct Launched {
-    /// Stands for the broker until it is reaped.
+    /// The pidfd of the broker, the sandbox-exec process around the program.
     pub pidfd: OwnedFd,
-    /// Writes to the program's standard input.
+    /// Write end of the program's standard input.
     pub stdin: Option<OwnedFd>,
-    /// Reads the program's standard output.
+    /// Read end of the program's standard output.
     pub stdout: Option<OwnedFd>,
-    /// Reads the program's standard error, and sandbox-exec's own.
+    /// Read end of the standard error of the program and of sandbox-exec.
     pub stderr: Option<OwnedFd>,
-    /// Reads the broker's reports.
+    /// Read end of the broker's status pipe.
     pub status: OwnedFd,
-    /// What it began in.
+    /// The kind of sandbox-exec process that was used.
     pub origin: Origin,
 }
 
-/// What a confined program begins in.
+/// The kind of sandbox-exec process that a program starts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A sandbox-exec that waited.
+    /// A process that was started earlier and waited.
     Spare,
-    /// One that was executed for it.
+    /// A process that was started for this program.
     Fresh,
 }
 
-/// Why nothing was spawned.
+/// The reason why no program was started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The rights do not fit on the wire.
+    /// The confinement does not fit into a message.
     #[error("cannot order the confinement: {0}")]
     Order(#[source] FrameError),
-    /// What is hidden could be anywhere.
+    /// Hidden files may be under other names.
     #[error("cannot keep hidden what is hidden: {0}")]
     Hidden(#[source] Box<dyn Error + Send + Sync>),
-    /// A program of ours is missing or cannot be executed.
+    /// A program of this installation is missing or cannot be executed.
     #[error("cannot execute {program}: {source}")]
     Execute { program: PathBuf, source: io::Error },
-    /// The system refused a descriptor, a pipe or a process.
+    /// The system denied a descriptor, a pipe or a process.
     #[error("cannot spawn a confined process: {0}")]
     System(#[from] io::Error),
-    /// The spawn thread is gone: the process is ending.
+    /// The spawn thread has ended, because this process is ending.
     #[error("the spawn thread has ended")]
     ThreadGone,
 }
@@ -123,32 +120,32 @@ impl From<nix::Error> for SpawnError {
     }
 }
 
-/// Hands launches to a spawn thread, each with the last word of one place on its confinement.
+/// Sends launches to a spawn thread, and completes each confinement with one hook.
 #[derive(Clone, Debug)]
 pub struct Spawner {
     requests: Arc<Requests>,
     before: Before,
 }
 
-/// The last word of a place: what it hides is the same for all who start programs there.
+/// The hook that completes confinements, shared by all starts of a session.
 type Before = Arc<Mutex<dyn BeforeSpawn>>;
 
-/// The spawn thread of this process, while somebody uses it.
+/// The spawn thread of this process, while a `Spawner` uses it.
 static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
 struct Requests {
     sandbox_exec: PathBuf,
-    /// Both are there until this is dropped.
+    /// Both are `Some` until this is dropped.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Requests {
-    /// sandbox-exec is opened here, once: what lies at its path later, in a place that an agent may write, is not
-    /// executed. (What runs cannot be written in place: ETXTBSY, execve(2).)
+    /// Starts the thread. Opens sandbox-exec once, so that a file placed at its path later is never executed. (A
+    /// running program cannot be overwritten: ETXTBSY, execve(2).)
     fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
-        // Whether it is there is told by the first spawn, with its name.
+        // If sandbox-exec is missing, the first start reports that with its path.
         let opened = open(&sandbox_exec, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
         let program = Program { opened, path: sandbox_exec.clone() };
         let (requests, inbox) = mpsc::channel();
@@ -158,7 +155,7 @@ impl Requests {
     }
 }
 
-/// When nobody launches anything any more, what waits is ended before anything else is.
+/// Waits for the thread to end the waiting sandbox-exec.
 impl Drop for Requests {
     fn drop(&mut self) {
         drop(self.sender.take());
@@ -174,21 +171,21 @@ enum Request {
     Launch {
         launch: Box<Launch>,
         before: Before,
-        /// The best that it may begin in.
+        /// The preferred kind of sandbox-exec process.
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
-    /// Keep a sandbox-exec ready for this command.
+    /// Starts a sandbox-exec that waits to run this command.
     Prepare { command: Vec<OsString> },
 }
 
 impl Programs {
-    /// The programs beside the running one.
+    /// Returns the paths of the programs in the directory of the running one.
     pub fn beside_current_exe() -> io::Result<Self> {
         Ok(Self::beside(&std::env::current_exe()?))
     }
 
-    /// The programs beside this one.
+    /// Returns the paths of the programs in the directory of `program`.
     pub fn beside(program: &Path) -> Self {
         let directory = program.parent().unwrap_or(Path::new("/"));
         Self { sandbox_exec: directory.join("sandbox-exec"), worker: directory.join("bailiwick-worker") }
@@ -196,16 +193,16 @@ impl Programs {
 }
 
 impl Spawner {
-    /// Starts a spawn thread; it ends when the last `Spawner` of it is gone.
+    /// Starts a spawn thread, which ends with its last `Spawner`.
     ///
-    /// Everything that may write starts here: `before` sees each confinement.
+    /// `before` completes the confinement of every program that is started.
     pub fn start(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let requests = Arc::new(Requests::start(sandbox_exec)?);
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
-    /// The same on the spawn thread of this process, which is started if nobody uses it: the sessions of one process have one
-    /// thread, and one program that waits.
+    /// Uses the spawn thread of this process, and starts one if there is none. So all sessions of a process share one
+    /// thread and one waiting sandbox-exec.
     pub fn of_this_process(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let mut shared = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         let running = shared.upgrade().filter(|requests| requests.sandbox_exec == sandbox_exec);
@@ -217,22 +214,22 @@ impl Spawner {
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
-    /// Where sandbox-exec was when this began.
+    /// The path of sandbox-exec.
     pub fn sandbox_exec(&self) -> &Path {
         &self.requests.sandbox_exec
     }
 
-    /// Spawns a confined program under a broker: in a sandbox-exec that waits, if one does that fits.
+    /// Starts a confined program, in a waiting sandbox-exec if one fits.
     pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.spawn_in(Origin::Spare, launch).await
     }
 
-    /// The same, at best in this.
+    /// Starts a confined program, preferably in this kind of sandbox-exec.
     pub(super) async fn spawn_in(&self, origin: Origin, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// The same on a thread that no runtime uses, which waits.
+    /// Starts a confined program and blocks until it runs. Not for threads of the runtime.
     pub fn spawn_and_wait(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
     }
@@ -244,9 +241,9 @@ impl Spawner {
         Ok(answer)
     }
 
-    /// Has a sandbox-exec wait for the next launch of this command, if that will be piped.
+    /// Starts a sandbox-exec that waits for the next launch of this command with piped streams.
     pub fn prepare(&self, command: Vec<OsString>) {
-        // A thread that has ended launches nothing any more.
+        // A thread that has ended launches no more programs.
         let _ = self.send(Request::Prepare { command });
     }
 
@@ -256,7 +253,7 @@ impl Spawner {
     }
 }
 
-/// The spawn thread: launches one program after another.
+/// Runs the spawn thread, which launches one program after another.
 fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
     let mut spare = None;
     for request in inbox {
@@ -265,13 +262,13 @@ fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
                 let mut none = None;
                 let spare = if origin == Origin::Spare { &mut spare } else { &mut none };
                 let launched = start(program, spare, &before, *launch);
-                // A caller that no longer waits drops what was spawned, and with it the pipes: the broker ends.
+                // If the caller no longer waits, the pipes are dropped here, and the broker ends.
                 let _ = reply.send(launched);
             }
             Request::Prepare { command } => {
                 if !spare.as_ref().is_some_and(|spare: &PrestartedBroker| spare.fits(&command)) {
                     let begun = program.begin(&command, Stdio::Piped);
-                    // Without one, the next start takes longer.
+                    // Without a waiting process, the next start takes longer.
                     spare = begun.map(|begun| PrestartedBroker::new(begun, command)).ok();
                 }
             }
@@ -292,26 +289,26 @@ fn start(
     };
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
     let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
-    // Filled while sandbox-exec is executed, which waits for it.
+    // sandbox-exec starts meanwhile and waits for the order.
     let filled = fill(before, &mut confinement).map_err(SpawnError::Hidden);
     let order = filled.map(|()| Order { confinement, arguments });
     begun.execute(order).map(|launched| Launched { origin, ..launched })
 }
 
-/// Says the last word. Others use this thread: a panic is an error of this start, and what it left half done is not built upon.
+/// Runs the hook on a confinement. A panic in it fails this start, and all later ones with this hook.
 fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
     let fill = || before.lock().map_err(|_| "an earlier look for it broke off")?.fill(confinement);
     panic::catch_unwind(AssertUnwindSafe(fill)).unwrap_or_else(|_| Err("the look for it broke off".into()))
 }
 
-/// sandbox-exec itself.
+/// The sandbox-exec program.
 struct Program {
     path: PathBuf,
     opened: nix::Result<OwnedFd>,
 }
 
 impl Program {
-    /// Executes it; it waits for its orders.
+    /// Executes sandbox-exec, which waits for its orders.
     fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<BegunLaunch, SpawnError> {
         let unusable = |source| SpawnError::Execute { program: self.path.clone(), source };
         let opened = self.opened.as_ref().map_err(|errno| unusable((*errno).into()))?;
@@ -324,11 +321,11 @@ impl Program {
             .chain(options)
             .chain(command.iter().map(OsString::as_os_str))
             .collect();
-        // Each under its number. The program too: where it is a script, its interpreter opens it by that.
+        // Each descriptor gets its index as number. If the program is a script, its interpreter opens it by that number.
         let descriptors = vec![stdin, stdout, stderr, given, status_writer, opened.try_clone()?];
         let program = format!("/proc/self/fd/{PROGRAM_FD}");
         let pid = child::execute(&program, &arguments, descriptors).map_err(unusable)?;
-        // Not reaped yet, so that the number is still the child's.
+        // The child is not reaped yet, so its pid cannot be another process.
         let end = |_: &io::Error| {
             let _ended = kill(pid, Signal::SIGKILL).and_then(|()| waitpid(pid, None));
         };
@@ -347,16 +344,16 @@ pub(super) struct BegunLaunch {
 }
 
 impl BegunLaunch {
-    /// Gives it an order.
+    /// Sends an order.
     pub(super) fn order(&mut self, order: &Order) -> Result<(), SpawnError> {
         match self.orders.send(order) {
-            // It is gone: its report, or that there is none, says why.
+            // The process has ended. Its report, or the lack of one, gives the reason.
             Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             sent => sent.map_err(SpawnError::Order),
         }
     }
 
-    /// Gives it its last order; without one it is ended.
+    /// Sends the last order. Kills the process if there is none.
     fn execute(mut self, order: Result<Order, SpawnError>) -> Result<Launched, SpawnError> {
         match order.and_then(|order| self.order(&order)) {
             Ok(()) => Ok(self.launched),
@@ -367,13 +364,13 @@ impl BegunLaunch {
         }
     }
 
-    /// Whether it still waits.
+    /// True if the process still waits.
     pub(super) fn is_alive(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         matches!(waitid(Id::PIDFd(self.launched.pidfd.as_fd()), flags), Ok(WaitStatus::StillAlive))
     }
 
-    /// Ends and reaps it.
+    /// Kills and reaps the process.
     pub(super) fn end(&self) -> io::Result<()> {
         let pidfd = self.launched.pidfd.as_fd();
         system::signal_process(pidfd, Signal::SIGKILL)?;
@@ -385,7 +382,7 @@ impl BegunLaunch {
 /// The standard streams of a child.
 struct Streams {
     theirs: [OwnedFd; 3],
-    /// The other ends of those that are pipes to the supervisor.
+    /// The supervisor's ends of those streams that are pipes.
     ours: [Option<OwnedFd>; 3],
 }
 
@@ -444,7 +441,7 @@ mod tests {
         waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
     }
 
-    /// As tests have one, and whoever wraps it.
+    /// The environment of tests, and of programs that wrap this one.
     #[tokio::test]
     async fn a_script_is_executed_by_a_descriptor_too() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What a broker tells on a pipe of its own: that the program runs, and which of its calls were refused.
+//! Reads the status pipe of a broker: the start of the program, and the system calls that the broker denied.
 //!
-//! Of the latter nobody waits for the next while something runs that they may belong to: they are taken when it has ended. Whatever
-//! was refused by then is in the pipe: the broker tells of a call before it answers it. So a flood of them costs what the pipe
-//! holds, and nobody's time before that.
+//! While calls are open, nobody waits for refusals; they are read when a call ends. All refusals up to then are in the
+//! pipe, because the broker writes each before it answers the system call. So a flood of refusals takes no more than
+//! the capacity of the pipe, and no time before that.
 
 use std::fs;
 use std::io;
@@ -22,12 +22,12 @@ use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// The most reports that are read at once: more than a pipe holds.
+/// The most reports read at once, more than a pipe holds.
 const MOST_AT_ONCE: usize = 1024;
-/// The most refusals that are kept.
+/// The most refusals kept.
 const MOST: usize = 1024;
 
-/// The reading end of a broker's reports.
+/// The read end of a broker's status pipe.
 #[derive(Debug)]
 pub struct StatusPipe {
     reports: AsyncIncoming<Prompt, BrokerReport>,
@@ -35,13 +35,13 @@ pub struct StatusPipe {
 }
 
 impl StatusPipe {
-    /// Takes over the pipe of a broker that was just spawned. Must be called within the runtime.
+    /// Wraps the pipe of a broker that was just started. Must be called within the runtime.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         let pipe = Prompt(pipe::Receiver::from_owned_fd(pipe)?);
         Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })
     }
 
-    /// Waits for the first report of what became of the start; `None` if there is none. Cancel safe.
+    /// Waits for the report about the start of the program. `None` if the pipe was closed without one. Cancel safe.
     pub async fn started(&mut self) -> Result<Option<BrokerReport>, FrameError> {
         loop {
             match self.reports.receive().await? {
@@ -51,7 +51,7 @@ impl StatusPipe {
         }
     }
 
-    /// Waits until there is something to take; pends after the last report. Cancel safe.
+    /// Waits until there is a refusal. Never returns after the end of the pipe. Cancel safe.
     pub async fn more(&mut self) {
         if !self.refused.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl StatusPipe {
         }
     }
 
-    /// Takes what was refused by now beneath a child of the program.
+    /// Takes the refusals so far of a child of the program and its descendants.
     pub fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.read();
         let (of_it, others) =
@@ -72,13 +72,13 @@ impl StatusPipe {
         of_it
     }
 
-    /// Takes everything that was refused by now.
+    /// Takes all refusals so far.
     pub fn take(&mut self) -> Vec<Refusal> {
         self.read();
         std::mem::take(&mut self.refused)
     }
 
-    /// Reads what is there. A pipe that brings anything else brings nothing more.
+    /// Reads the available reports. Stops for good at an invalid one.
     fn read(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match self.reports.receive().now_or_never() {
@@ -89,7 +89,7 @@ impl StatusPipe {
         }
     }
 
-    /// Keeps the latest of what is told of the same.
+    /// Keeps a refusal, and replaces an earlier one of the same process, act and object.
     fn keep(&mut self, mut refusal: Refusal) {
         if let Target::Internet(to, place) = &mut refusal.object {
             *place = seen_from_here(*to, *place);
@@ -104,8 +104,8 @@ impl StatusPipe {
     }
 }
 
-/// In a network of its own the program's broker takes an address of this machine for one elsewhere. To the resolver the network leads
-/// by itself, wherever that is.
+/// Returns the place of an address from the supervisor's view. The broker may be in a network namespace, where it takes
+/// this machine's addresses for remote ones. The network's DNS resolver counts as elsewhere.
 fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     match place {
@@ -115,7 +115,7 @@ fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     }
 }
 
-/// A pipe that is read at once: the runtime learns that there is something to read only when it looks, which can be later.
+/// A pipe that is read directly, without waiting for the runtime to notice new data.
 #[derive(Debug)]
 struct Prompt(pipe::Receiver);
 
@@ -169,7 +169,7 @@ mod tests {
         for (process, count) in [(1, 1), (2, 1), (1, 2)] {
             broker.send(&BrokerReport::Refused(refusal(process, "/a", count))).unwrap();
         }
-        // Nothing is awaited in between.
+        // No other task runs in between.
         assert_eq!(status.take_of(1), [refusal(1, "/a", 2)], "the latest");
         assert_eq!(status.take_of(1), []);
         assert_eq!(status.take(), [refusal(2, "/a", 1)]);
@@ -213,7 +213,7 @@ mod tests {
         }
         let mut taken = 0;
         for round in 0.. {
-            // It goes on as it is read.
+            // Reading makes room for the next write.
             let _full = broker.send(&BrokerReport::Refused(refusal(written + round, "/a", 1)));
             let more = status.take().len();
             assert!(more <= MOST);

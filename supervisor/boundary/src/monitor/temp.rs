@@ -1,7 +1,7 @@
-//! An agent's private temp directory: random name, short path, removed at the end, or by the next start.
+//! The private temp directory of an agent: random name, short path, removed at the end or by the next start of Bailiwick.
 //!
-//! A lock file in the state directory names it while its owner lives, and which directory it is: flock(2) dies with the process,
-//! so a directory whose lock can be had belongs to nobody and is removed.
+//! A lock file in the state directory has its path and identity. The lock (flock(2)) ends with the owning process, so a
+//! directory whose lock is free is removed.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,18 +17,18 @@ use uuid::Uuid;
 use super::removal::{self, Identity};
 use super::temps::Temps;
 
-/// Why there is no private temp directory.
+/// The reason why a private temp directory cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
     pub(super) path: PathBuf,
-    /// The variable that moves it.
+    /// The environment variable that chooses the parent directory.
     pub(super) variable: &'static str,
     pub(super) source: io::Error,
 }
 
 impl TempError {
-    /// Of a directory that temp directories are made in.
+    /// Creates the error for the parent of temp directories.
     pub fn of_parent(source: io::Error) -> Self {
         Self { path: std::env::temp_dir(), variable: "TMPDIR", source }
     }
@@ -49,7 +49,7 @@ impl TempError {
     }
 }
 
-/// What was left of a private temp directory, and why.
+/// A private temp directory that could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("a private temp directory could not be removed: {path}: {source}; the next start tries again")]
 pub struct Leftover {
@@ -57,23 +57,23 @@ pub struct Leftover {
     source: io::Error,
 }
 
-/// A private temp directory; dropping it removes it with everything in it.
+/// A private temp directory. Dropping this removes the directory with its contents.
 #[derive(Debug)]
 pub struct PrivateTemp {
     path: PathBuf,
     identity: Identity,
     lock_path: PathBuf,
-    // Held for as long as the directory is ours.
+    // Locked for as long as the directory is in use.
     _lock: Flock<File>,
 }
 
 impl PrivateTemp {
-    /// Makes a fresh directory, owned by this process until it ends; `locks` is a directory of the state directory.
+    /// Creates a directory, with a lock file in `locks`.
     pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(temps.path(), temps.variable, locks)
     }
 
-    /// The same in another directory of our own.
+    /// Creates a directory in another directory of Bailiwick's own.
     pub fn create_in(directory: &Path, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(directory, "BAILIWICK_HOME", locks)
     }
@@ -102,7 +102,6 @@ impl PrivateTemp {
         Ok(Some(Self { path, identity, lock_path, _lock: lock }))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -116,7 +115,7 @@ impl Drop for PrivateTemp {
     }
 }
 
-/// Removes the directories of processes that ended without removing them; what is left of them.
+/// Removes the directories of processes that ended without doing so. Returns those that could not be removed.
 pub fn remove_stale(locks: &Path) -> Vec<Leftover> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     entries.filter_map(|entry| remove_one_stale(&entry.path()).err()).collect()
@@ -135,28 +134,28 @@ fn remove_one_stale(lock_path: &Path) -> Result<(), Leftover> {
     if let Some(identity) = identity {
         return remove(path, identity, lock_path);
     }
-    // Its owner ended before anything could be put into it.
+    // The owner ended before it could put anything into the directory.
     let _ = fs::remove_dir(path);
     let _ = fs::remove_file(lock_path);
     Ok(())
 }
 
-/// The most of a lock file that is read.
+/// The most bytes of a lock file that are read.
 const LONGEST_LOCK: u64 = 8 << 10;
 
-/// The text of a lock file: the path, a NUL byte, and which directory it is.
+/// Splits the text of a lock file: the path, a NUL byte, and the identity of the directory.
 fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     let mut parts = text.splitn(2, |byte| *byte == 0);
     let path = Path::new(OsStr::from_bytes(parts.next().unwrap_or_default()));
     let identity = parts.next().and_then(|rest| std::str::from_utf8(rest).ok()).and_then(|rest| {
-        // The line's end tells a whole number from a torn one.
+        // The line end shows that the number is complete.
         let (device, inode) = rest.strip_suffix('\n')?.split_once(' ')?;
         Some(Identity { device: device.parse().ok()?, inode: inode.parse().ok()? })
     });
     (path, identity)
 }
 
-/// Whether the text of a lock file is what we write: a torn or foreign one must never name what is removed.
+/// True if the path in a lock file is one that this module writes. An incomplete or foreign lock file must never cause a removal.
 fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
     let name = path.file_name();
     path.is_absolute()
@@ -164,7 +163,7 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-/// Makes the lock file. None where another start took the file for a torn one before it was locked: that start removes it.
+/// Creates the lock file. Returns nothing if another start of Bailiwick took the new file for a stale one: that start removes it.
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -176,7 +175,7 @@ fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     Ok(Some(lock))
 }
 
-/// Removes the directory; what could not be removed keeps its lock file, and the next start tries again.
+/// Removes a directory and its lock file. If that fails, the lock file stays, and the next start tries again.
 fn remove(path: &Path, identity: Identity, lock_path: &Path) -> Result<(), Leftover> {
     match removal::remove(path, identity) {
         Err(source) if source.kind() != io::ErrorKind::NotFound && is_still(path, identity) => {
@@ -262,7 +261,7 @@ mod tests {
         let identity = Identity::of(removal::open(&left).unwrap()).unwrap();
         let text = format!("{}\0{} {}\n", left.display(), identity.device, identity.inode);
         fs::write(locks.path().join("bw-left"), text).unwrap();
-        // One that is another directory than the lock file says, and one whose lock file is torn.
+        // A directory that was replaced, and one with an incomplete lock file.
         for (name, rest) in [("bw-other", "\x001 1\n"), ("bw-torn", "\x001 1")] {
             let path = place.path().join(name);
             fs::create_dir_all(path.join("kept")).unwrap();

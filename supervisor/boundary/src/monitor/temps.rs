@@ -1,8 +1,9 @@
-//! The directory that holds the private temps of a user: hidden from every confined program as a whole.
+//! The parent of a user's private temp directories, which is hidden from every confined program as a whole.
 //!
-//! It lies in our cache directory, where nothing beside it needs a rule of its own, and names that appear later stay readable to
-//! nobody: both would be otherwise in the system's temp directory. That one is used where our cache directory cannot be: its path
-//! leaves a socket's name no room, nothing can be made there, or workers run as a user who is not let through our home.
+//! The directory is in the cache directory, where nothing beside it needs rules of its own, and names that appear later
+//! are hidden, too. In the system's temp directory neither would hold. That one is used only if the cache directory is
+//! unsuitable: its path leaves no room for a socket's name, it is not writable, or workers run as a user who cannot
+//! enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -16,33 +17,33 @@ use nix::unistd::geteuid;
 use super::removal;
 use super::temp::TempError;
 
-/// The longest path of such a directory, out of the 108 bytes of `sun_path` (unix(7)).
+/// The longest path of the directory, out of the 108 bytes of `sun_path` (unix(7)).
 const LONGEST: usize = 48;
 
 /// The longest path of the system's temp directory.
 const LONGEST_PARENT: usize = 36;
 
-/// Nobody else enters it, and nobody lists it: in the floor rules keep contents from the confined, and modes the names.
+/// Mode of the directory without Landlock's help: no other user enters it, and no one lists it.
 const PRIVATE: u32 = 0o300;
 
-/// Nobody else enters it.
+/// Mode that lets no other user enter.
 const LISTED: u32 = 0o700;
 
-/// Others enter what they know the name of: their own.
+/// Mode that lets other users enter, but not list.
 const ENTERED: u32 = 0o311;
 
-/// The directory that holds the private temps of a user.
+/// The parent of a user's private temp directories.
 #[derive(Clone, Debug)]
 pub struct Temps {
     path: PathBuf,
-    /// The variable that moves it.
+    /// The environment variable that chooses its place.
     pub(super) variable: &'static str,
     serves_another: bool,
     note: Option<String>,
 }
 
 impl Temps {
-    /// Makes the directory, or checks that it is ours. It serves workers of this user, or of another one.
+    /// Creates the directory, or checks that it belongs to this user. `serves_another` is true if workers run as another user.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
         let passed_over = match (!serves_another).then(|| make_in(cache)) {
             Some(Ok(path)) => {
@@ -64,12 +65,12 @@ impl Temps {
         Ok(Self { path, variable: "TMPDIR", serves_another, note })
     }
 
-    /// Its place, without links.
+    /// The canonical path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a directory of the same owner beside this one; its path.
+    /// Creates a directory with the same owner beside this one, and returns its path.
     pub fn beside(&self, name: &str) -> Result<PathBuf, TempError> {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{own}-{name}"));
@@ -80,16 +81,16 @@ impl Temps {
         }
     }
 
-    /// A sentence about a place that the user chose, and that is not used.
+    /// Returns a sentence for the user if the directory that the user chose is not used.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 }
 
-/// The name of the directory in our cache directory.
+/// The name of the directory in the cache directory.
 const NAME: &str = "temps";
 
-/// The variable by which the user chose our cache directory.
+/// Returns the variable that sets the cache directory, if there is one.
 fn chosen_cache() -> Option<&'static str> {
     ["BAILIWICK_HOME", "XDG_CACHE_HOME"].into_iter().find(|name| std::env::var_os(name).is_some())
 }
@@ -103,13 +104,13 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
     make(&path, PRIVATE).map(|()| path)
 }
 
-/// A socket's name has to fit behind it (unix(7)).
+/// Returns the error for a path that leaves no room for a socket's name (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
     io::Error::other(format!("its path has {length} bytes, and sockets in it leave room for {most}"))
 }
 
-/// The directory that TMPDIR names.
+/// Returns the directory that TMPDIR names.
 fn chosen_temporary() -> Option<PathBuf> {
     std::env::var_os("TMPDIR")
         .and_then(|path| fs::canonicalize(path).ok())
@@ -122,14 +123,14 @@ fn too_long(chosen: Option<PathBuf>) -> Option<(&'static str, PathBuf, io::Error
     Some(("TMPDIR", path, error))
 }
 
-/// The places outside of our cache directory, by their preference.
+/// Returns candidates outside of the cache directory, in order of preference.
 fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     let short = temporary.filter(|path| path.as_os_str().len() <= LONGEST_PARENT).map(Path::to_owned);
     let everybodys = fs::canonicalize("/tmp").unwrap_or_else(|_| "/tmp".into());
     let own = if geteuid().is_root() {
         Some(PathBuf::from(ROOTS_OWN))
     } else {
-        // Nobody else gets into it, and so no worker of another user.
+        // No other user can enter it, not even a worker of another user.
         std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|_| mode == PRIVATE)
     };
     let name = format!("bailiwick-{}", geteuid());
@@ -137,8 +138,7 @@ fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
 }
 
-/// The first of these places that can be made. Whoever makes a name of ours first in a directory that is everybody's keeps us from it
-/// there, and not from the next place.
+/// Creates the first candidate that can be created. If another user took the name in a shared directory, the next candidate is tried.
 fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     let mut first = None;
     for path in places {
@@ -150,10 +150,10 @@ fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     Err(first.unwrap_or_else(|| TempError::of_parent(io::ErrorKind::NotFound.into())))
 }
 
-/// A directory that root alone makes names in, and everybody enters (hier(7)).
+/// A directory in which only root creates names, and which everybody can enter (hier(7)).
 const ROOTS_OWN: &str = "/var/cache";
 
-/// Somebody else may have made something there first: neither a link nor another user's directory is used.
+/// Creates the directory. Fails if another user's directory or a link is there.
 fn make(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -217,7 +217,7 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         chown(&theirs, Some(12345), None).unwrap();
         assert_eq!(make(&theirs, PRIVATE).unwrap_err().to_string(), "it belongs to another user");
-        // Whoever was there first keeps nobody from working: the next place is used.
+        // If another user took the name first, the next candidate is used.
         let next = place.path().join("next");
         assert_eq!(first_of(vec![theirs.clone(), next.clone()], ENTERED).unwrap(), next);
         assert_eq!(mode(&next), ENTERED);

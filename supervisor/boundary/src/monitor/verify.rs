@@ -1,37 +1,32 @@
-//! What the supervisor sees with its own eyes of a worker: `/proc/PID/status`, `proc_pid_status(5)`.
+//! Verifies from `/proc/PID/status` that a worker is confined (`proc_pid_status(5)`).
 //!
-//! It cannot show a Landlock domain; for that the broker tries forbidden acts and reports them.
+//! That file does not show a Landlock domain. For Landlock, the broker tries forbidden actions and reports the results.
 
 use std::fs::File;
 use std::io::{self, Read};
 
 use ipc::confinement::Identity;
 
-/// Why a process is not taken for confined.
+/// The reason why a process does not count as confined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum VerifyError {
-    /// Its status cannot be read.
+    /// The status of the process cannot be read.
     #[error("cannot read the status of process {pid}: {error}")]
     Unreadable {
-        /// The process.
         pid: u32,
         error: String,
     },
     /// A field has a value that a confined process cannot have.
     #[error("process {pid} is not confined: {field} is {found}, expected {expected}")]
     Field {
-        /// The process.
         pid: u32,
-        /// The field's name.
         field: &'static str,
-        /// What it says.
         found: String,
-        /// What it has to say.
         expected: String,
     },
 }
 
-/// The fields of a confined process: filter mode, no new privileges, no capability in any set.
+/// The values of a confined process: seccomp filter mode, no new privileges, no capability in any set.
 const EXPECTED: [(&str, &str); 7] = [
     ("Seccomp", "2"),
     ("NoNewPrivs", "1"),
@@ -42,8 +37,7 @@ const EXPECTED: [(&str, &str); 7] = [
     ("TracerPid", "0"),
 ];
 
-/// Checks from outside that a process has filters, no new privileges and no capabilities, and that it runs as `identity` in
-/// every respect, where one is given.
+/// Checks that a process has filters, no new privileges and no capabilities. Also checks that it runs as `identity`, if one is given.
 pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = read_status(pid).map_err(unreadable)?;
@@ -51,7 +45,7 @@ pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), Verif
     identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
 }
 
-/// The file says that it is empty, so that reading it without room would begin with 32 bytes.
+/// Reads the status. The size of the file is given as 0, so a buffer is allocated first to avoid several reads.
 fn read_status(pid: u32) -> io::Result<String> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status"))?.read_to_string(&mut status)?;
@@ -62,7 +56,7 @@ fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
     EXPECTED.into_iter().try_for_each(|(field, expected)| compare(pid, status, field, expected))
 }
 
-/// Real, effective, saved and file system ids, and no other group.
+/// Checks real, effective, saved and file system ids, and that there are no other groups.
 fn judge_identity(pid: u32, status: &str, identity: Identity) -> Result<(), VerifyError> {
     let four = |id: u32| [id; 4].map(|id| id.to_string()).join("\t");
     compare(pid, status, "Uid", &four(identity.uid))?;

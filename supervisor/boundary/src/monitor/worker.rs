@@ -1,4 +1,4 @@
-//! One generation of a worker: started, verified, served, and ended to its last descendant.
+//! A worker process: started, verified, used, and ended with its last descendant.
 
 mod calls;
 mod reader;
@@ -26,88 +26,81 @@ use self::start::Start;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
 
-/// The variable that sets the level of a worker's own diagnostics.
+/// The environment variable that sets the log level of a worker.
 const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
-/// A worker, and what comes from it.
+/// A worker, and the channel of its events.
 pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);
 
 type Incoming = AsyncIncoming<pipe::Receiver, ToSupervisor>;
 type Outgoing = AsyncOutgoing<pipe::Sender, ToWorker>;
 
-/// What a worker is started as.
+/// The parameters of a worker to start.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
-    /// The agent that it serves.
+    /// The agent that the worker serves.
     pub agent: AgentId,
-    /// Which incarnation it is.
+    /// The number of this worker among those of the agent.
     pub generation: Generation,
-    /// Its confinement.
     pub confinement: Confinement,
-    /// The worker program.
     pub program: PathBuf,
-    /// Writes of an earlier process of the session that were cut off.
+    /// Writes of an earlier process of the session that were interrupted.
     pub leftovers: Option<Leftovers>,
 }
 
-/// What comes from a worker.
+/// An event from a worker.
 #[derive(Debug)]
 pub enum WorkerEvent {
     /// An open call brought something.
     Output {
-        /// The call.
         call: CallId,
         chunk: Chunk,
     },
-    /// An open call brought a part of its effect.
+    /// An open call produced a part of the change that it proposes.
     Prepared {
-        /// The call.
         call: CallId,
-        /// The part.
         part: Part,
     },
     /// An open call ended.
     Outcome {
-        /// The call.
         call: CallId,
         outcome: CallOutcome,
     },
-    /// The broker refused this to processes of which no call has or will have a result.
+    /// System calls that the broker denied to processes that belong to no call.
     Refused(Vec<Refusal>),
-    /// The worker and everything below it is gone; nothing follows.
+    /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,
-        /// What it did against the protocol, if that was why.
+        /// The violation of the protocol, if that was the reason.
         violation: Option<String>,
         /// The calls that were open.
         open: Vec<CallId>,
     },
 }
 
-/// A worker that is ready and verified.
+/// A worker that has started and is verified.
 #[derive(Debug)]
 pub struct Worker {
-    /// Which incarnation it is.
+    /// The number of this worker among those of the agent.
     pub generation: Generation,
-    /// Its process id.
     pub pid: u32,
-    /// What is enforced.
+    /// The confinement that is enforced.
     pub ruleset: RulesetReport,
-    /// From spawning to `Ready`.
+    /// Time from the start of the process to its `Ready` message.
     pub startup: Duration,
     calls: CallSender,
     broker: Arc<BrokerProcess>,
-    /// Tells the reader to wait for nothing but the end.
+    /// Tells the reader to wait only for the end of the process.
     killed: Arc<Notify>,
 }
 
 impl Worker {
-    /// Spawns, greets and verifies a worker; its events come over the channel, `Ended` last.
+    /// Starts and verifies a worker. Its events arrive on the channel, `Ended` as the last.
     pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
         Self::start_unless(spawner, spec, std::future::pending()).await
     }
 
-    /// The same, unless it is cancelled before the worker is ready. After an error nothing is left of it.
+    /// Starts a worker unless `cancelled` completes first. After an error no process of it is left.
     pub async fn start_unless(
         spawner: &Spawner,
         mut spec: WorkerSpec,
@@ -118,7 +111,7 @@ impl Worker {
         let mut start = Start { spawner, spec: &spec, began };
         let mut cancelled = pin!(cancelled);
         let (worker, events) = match start.in_one(Origin::Spare, cancelled.as_mut()).await {
-            // Whatever ended it had nothing to do with this start.
+            // The waiting sandbox-exec had ended, for a reason unrelated to this start.
             Err(StartError::SpareEnded) => start.in_one(Origin::Fresh, cancelled).await,
             started => started,
         }?;
@@ -126,12 +119,12 @@ impl Worker {
         Ok((worker, events))
     }
 
-    /// Where calls go.
+    /// The sender of calls to this worker.
     pub fn calls(&self) -> &CallSender {
         &self.calls
     }
 
-    /// Ends the worker and everything below it, at once and by force if need be. The `Ended` event follows.
+    /// Ends the worker and its descendants at once, by force if necessary. The `Ended` event follows.
     pub fn kill(&self) {
         self.broker.terminate();
         self.killed.notify_one();

@@ -1,4 +1,4 @@
-//! What is sent to a worker, and what its messages are admitted by.
+//! Messages to a worker, and the open calls that decide which answers are accepted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ pub struct CallSender {
     pub(super) open: Arc<Mutex<Register>>,
 }
 
-/// What the admission of a worker's messages is judged by.
+/// The state that decides if a worker's message is accepted.
 #[derive(Debug)]
 pub(super) struct Register {
     pub(super) phase: Phase,
@@ -25,12 +25,12 @@ pub(super) struct Register {
 }
 
 impl CallSender {
-    /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
+    /// Sends a call. If the worker is gone, its `Ended` event lists the call as open.
     pub fn call(&self, call: CallId, work: Work) {
         self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
     }
 
-    /// Sends an effect to be carried out. A worker takes one, and nothing after it.
+    /// Sends an approved change to be carried out. A worker accepts one, and no call after it.
     pub fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError> {
         let parts = effect.to_parts()?;
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, Expected::Commit);
@@ -40,12 +40,12 @@ impl CallSender {
         Ok(())
     }
 
-    /// Cancels a call; its outcome still comes.
+    /// Cancels a call. Its outcome still arrives.
     pub fn cancel(&self, call: CallId) {
         self.send(None, ToWorker::Cancel { call });
     }
 
-    /// Asks the worker to finish its calls and exit.
+    /// Tells the worker to finish its calls and exit.
     pub fn drain(&self) {
         let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.phase == Phase::Serving {
@@ -63,11 +63,11 @@ impl CallSender {
     }
 }
 
-/// Writes what the core sends; ends with its sender, or with the worker.
+/// Writes messages to the worker, until the channel is closed or the worker ends.
 pub(super) async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
     while let Some(message) = messages.recv().await {
         if let Err(error) = outgoing.send(message).await {
-            // The reader learns of the worker's end as well, and reports it.
+            // The reader also notices the end of the worker, and reports it.
             tracing::debug!(%error, "worker takes no more messages");
             return;
         }

@@ -1,4 +1,4 @@
-//! What comes from a worker: read, admitted and passed on, up to its end.
+//! Reads, checks and forwards the messages of a worker, until it ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,13 +19,13 @@ use super::{Incoming, WorkerEvent};
 use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;
 
-/// The most of a worker's diagnostics that are kept per line.
+/// The most bytes of one log line of a worker.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
 
-/// The end of a broker that [`BrokerProcess::end`] asked for.
+/// The exit of a broker after [`BrokerProcess::end`].
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 
-/// Reads a worker's messages, admits them, and sees the worker to its end.
+/// Reads and checks a worker's messages, and waits for its end.
 pub(super) struct WorkerReader {
     pub(super) incoming: Incoming,
     pub(super) refusals: Refusals,
@@ -35,15 +35,15 @@ pub(super) struct WorkerReader {
     pub(super) killed: Arc<Notify>,
 }
 
-/// Why a reader stopped reading.
+/// The reason why a reader stopped.
 enum Stop {
     /// The worker closed its pipe.
     EndOfFile,
-    /// The worker broke the protocol.
+    /// The worker violated the protocol.
     Violation(String),
-    /// Nobody is interested any more.
+    /// The receiver of events is gone.
     CoreGone,
-    /// It is to end.
+    /// The supervisor wants the worker to end.
     Killed,
 }
 
@@ -60,7 +60,7 @@ impl WorkerReader {
         let (open, said_goodbye) = self.left();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (WorkerEnd::ProtocolBroken { violation: what.clone() }, Some(what)),
-            // Its broker is told to end as soon as the pipe is closed, which may be before it has exited.
+            // The broker gets a signal as soon as the pipe is closed, possibly before it has exited by itself.
             (Stop::EndOfFile, Ok(ENDED_BY_US)) if said_goodbye => (Ended::Exited(0).into(), None),
             (_, Ok(ended)) => (ended.into(), None),
             (_, Err(error)) => (WorkerEnd::NotWaitedFor { error: error.to_string() }, None),
@@ -68,7 +68,7 @@ impl WorkerReader {
         let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
     }
 
-    /// The calls that are open, and whether the worker said goodbye.
+    /// Returns the open calls, and true if the worker announced its end.
     fn left(&self) -> (Vec<CallId>, bool) {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         (register.calls.ids().collect(), register.phase == Phase::Gone)
@@ -92,7 +92,7 @@ impl WorkerReader {
                 Err(FrameError::Truncated) => return Stop::Violation("its last frame was cut".to_owned()),
                 Err(error) => return Stop::Violation(error.to_string()),
             };
-            // Before it is admitted: the call of an outcome that does not count stays open, and is lost with the worker.
+            // Checked before the call is closed: after an invalid picture, the call counts as open and is lost with the worker.
             if let Err(error) = check_picture(&message) {
                 return Stop::Violation(format!("a picture that {error}"));
             }
@@ -108,7 +108,7 @@ impl WorkerReader {
                 }
                 ToSupervisor::Ready(_) | ToSupervisor::Bye => continue,
             };
-            // No call is open that could still claim what is left: it was cut short, or it outlived its call.
+            // No call is open any more that the remaining refusals could belong to.
             let left = if is_outcome { self.beside(Refusals::take_rest) } else { Vec::new() };
             if self.events.send(event).await.is_err() || !self.tell(left).await {
                 return Stop::CoreGone;
@@ -116,13 +116,12 @@ impl WorkerReader {
         }
     }
 
-    /// Tells what was refused beside the calls; whether anybody listens.
+    /// Sends refusals outside of calls. False if the receiver is gone.
     async fn tell(&self, refused: Vec<Refusal>) -> bool {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
-    /// What was refused goes with the command that it was refused: each has a process of its own, from which all its others
-    /// descend.
+    /// Adds the refusals to the result of a command. Each command has a process of its own, from which all its processes descend.
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
@@ -135,7 +134,7 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs this if no call is open, and has none opened meanwhile: what is refused from then on may belong to it.
+    /// Runs `take` if no call is open, and prevents the start of a call meanwhile: later refusals may belong to it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
@@ -149,7 +148,7 @@ impl WorkerReader {
     }
 }
 
-/// Checks a picture before anything else sees it: the model's provider would refuse the whole conversation for a false one.
+/// Checks a picture. The model's provider would reject the whole conversation for an invalid one.
 fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     match message {
         ToSupervisor::Outcome { outcome: CallOutcome::Done(ToolOutput::Image(image)), .. } => {
@@ -159,7 +158,7 @@ fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     }
 }
 
-/// Logs a worker's diagnostics: bounded, and as text that nobody trusts.
+/// Logs the standard error of a worker, escaped and with bounded lines.
 pub(super) async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
     let mut line = Vec::new();
     loop {

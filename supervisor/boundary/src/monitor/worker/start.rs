@@ -1,4 +1,4 @@
-//! From a confinement to a worker that serves: started, greeted, verified.
+//! Starts a worker: the process, the greeting, and the verification.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,52 +27,49 @@ use crate::monitor::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio
 use crate::monitor::status::StatusPipe;
 use crate::monitor::verify::{VerifyError, verify_confined};
 
-/// How long a worker may take from its spawn to `Ready`.
+/// The longest time from the start of the process to its `Ready` message.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How many messages of a worker may wait for the core: what bounds our memory is the pipe, not the worker's goodwill.
+/// The most messages of a worker that wait for the core. Further ones stay in the pipe, which bounds memory.
 const INBOX: usize = 8;
 
-/// Why a worker did not start.
+/// The reason why a worker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No process came to be.
+    /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// sandbox-exec refused at one of its stages.
+    /// A stage of sandbox-exec failed.
     #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
     Sandbox {
-        /// The stage's exit code.
         code: u8,
-        /// Its name.
         stage: String,
-        /// What was tried and why it failed.
+        /// The attempted action and the error.
         detail: String,
     },
-    /// It is not confined as it should be.
+    /// The process is not confined as required.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// It spoke out of turn.
+    /// The worker sent a message out of turn.
     #[error("worker broke the protocol at its start: {0}")]
     Violation(#[from] Violation),
-    /// It sent no proper frame.
+    /// The worker sent an invalid frame.
     #[error("worker sent a bad frame at its start: {0}")]
     Frame(#[from] FrameError),
-    /// It or its broker ended instead of starting.
+    /// The worker or its broker ended before it was ready.
     #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
     Ended {
-        /// `sandbox-exec` or `worker`.
         who: &'static str,
-        /// The last line of its diagnostics.
+        /// The last line of standard error.
         stderr: String,
     },
-    /// The sandbox-exec that waited for it ended, and had reported nothing: it is started anew.
+    /// The waiting sandbox-exec had ended without a report. A new one is started.
     #[error("the sandbox-exec that waited has ended")]
     SpareEnded,
-    /// It is not wanted any more.
+    /// The start was cancelled.
     #[error("its start was cancelled")]
     Cancelled,
-    /// It took too long.
+    /// The worker was not ready in time.
     #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
     /// A descriptor or a pipe failed.
@@ -81,7 +78,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The stable code.
+    /// The stable error code.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Sandbox { detail, .. } => sandbox_code(detail),
@@ -90,7 +87,7 @@ impl StartError {
     }
 }
 
-/// The stable code of a start that sandbox-exec gave up with these words.
+/// Returns the stable error code for an error text of sandbox-exec.
 pub fn sandbox_code(words: &str) -> ErrorCode {
     match words.split_once("Landlock is not available") {
         Some((_, why)) if why.contains("a seccomp profile denies it") => ErrorCode::LandlockBlocked,
@@ -107,7 +104,7 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts it in what is at best this. After an error nothing is left of it.
+    /// Starts the worker, preferably in this kind of sandbox-exec. After an error no process of it is left.
     pub(super) async fn in_one(
         &mut self,
         origin: Origin,
@@ -134,7 +131,7 @@ impl Start<'_> {
     }
 }
 
-/// A worker on its way to `Ready`.
+/// A worker that is not ready yet.
 struct Starting<'a> {
     spec: &'a WorkerSpec,
     origin: Origin,
@@ -166,7 +163,7 @@ impl<'a> Starting<'a> {
     async fn finish(mut self, began: Instant) -> Result<Started, StartError> {
         let (pid, ruleset) = self.started().await?;
         match self.outgoing.send(ToWorker::Hello(self.hello(ruleset.tier))).await {
-            // Gone already: what it said before, or its silence, tells why.
+            // The worker has ended. Its earlier report, or the lack of one, gives the reason.
             Err(FrameError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent?,
         }
@@ -193,7 +190,7 @@ impl<'a> Starting<'a> {
     }
 
     async fn ended(&mut self, who: &'static str) -> StartError {
-        // What it printed last says more than anything that we could.
+        // The last line that the process printed is the best explanation.
         let mut text = Vec::new();
         let _ =
             timeout(Duration::from_secs(1), (&mut self.stderr).take(64 << 10).read_to_end(&mut text)).await;
