@@ -1,4 +1,4 @@
-//! System calls that neither the standard library nor nix offers, each behind a function that is safe to call.
+//! Safe functions around system calls that neither the standard library nor nix offers.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Owns a descriptor that a system call returned, or gives its error.
+/// Wraps a descriptor that a system call returned, or returns its error.
 pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     let number = answer.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
     if number < 0 {
@@ -31,26 +31,26 @@ pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Registers a descriptor with the runtime. Must be called within it.
+/// Registers a descriptor with the runtime. Must be called within the runtime.
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
 }
 
-/// Opens a descriptor that stands for a child of ours until it is reaped (`pidfd_open(2)`).
+/// Opens a pidfd for a child, valid until the child is reaped (`pidfd_open(2)`).
 pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
 }
 
-/// Sends a signal to exactly the process behind the descriptor (`pidfd_send_signal(2)`).
+/// Sends a signal to the process of a pidfd (`pidfd_send_signal(2)`).
 pub fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed.
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
 }
 
-/// True if this process ignores a signal, as who starts it may have it do (nohup(1)).
+/// True if this process ignores a signal, for example because nohup(1) started it.
 pub fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
@@ -61,7 +61,7 @@ pub fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Runs `act` while a signal has its default action, and restores the handler.
+/// Runs `act` while a signal has its default action, then restores the handler.
 pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
@@ -72,7 +72,7 @@ pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::R
     Ok(outcome)
 }
 
-/// The number of bytes that a pipe holds, asked at either end; 0 if the kernel does not say.
+/// Returns the number of unread bytes in a pipe, from either end; 0 on failure.
 pub fn unread(pipe: &impl AsFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
@@ -80,7 +80,7 @@ pub fn unread(pipe: &impl AsFd) -> usize {
     Errno::result(answer).ok().and_then(|_| usize::try_from(bytes).ok()).unwrap_or(0)
 }
 
-/// Unlocks a pseudo-terminal and opens the command's side of it, without looking up a name (Linux 4.13).
+/// Unlocks a pseudo-terminal and opens its other side, without looking up a path (Linux 4.13).
 pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     let number = terminal.as_fd().as_raw_fd();
     let unlocked: c_int = 0;
@@ -91,20 +91,20 @@ pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     own(unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) })
 }
 
-/// Sets the size of a terminal's window; the kernel tells the foreground processes. Cannot fail on a terminal that is open.
+/// Sets the window size of a terminal. The kernel signals the foreground processes. Cannot fail for an open terminal.
 pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     // SAFETY: TIOCSWINSZ reads one `winsize`.
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
 }
 
-/// Has a new file share the blocks of another one, where their file system can (`FICLONE`, `ioctl_ficlonerange(2)`).
+/// Makes a new file share the blocks of another one, if their file system can (`FICLONE`, `ioctl_ficlonerange(2)`).
 pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
     let (source, target) = (source.as_fd().as_raw_fd(), target.as_fd().as_raw_fd());
     // SAFETY: two descriptors.
     done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
 }
 
-/// The size of a terminal's window.
+/// Returns the window size of a terminal; nothing if the descriptor is not a terminal.
 pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
@@ -113,7 +113,7 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// The session whose controlling terminal it is, asked at our side of a pseudo-terminal.
+/// Returns the session whose controlling terminal this is, asked at the master side of a pseudo-terminal.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
@@ -127,39 +127,39 @@ pub fn type_key(terminal: &impl AsFd, key: &CStr) -> io::Result<()> {
     done(unsafe { libc::ioctl(terminal.as_fd().as_raw_fd(), libc::TIOCSTI, key.as_ptr()) })
 }
 
-/// Traces a process without stopping it, until this one ends (`PTRACE_SEIZE`).
+/// Traces a process without stopping it, until this process ends (`PTRACE_SEIZE`).
 pub fn seize(pid: c_int) -> io::Result<()> {
     let nothing = ptr::null_mut::<libc::c_void>();
     // SAFETY: integers, and pointers that are not followed.
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
-/// Loads a kernel module of no bytes, which is none: `ENOEXEC` if the call was permitted.
+/// Loads an empty kernel module, which is invalid: fails with `ENOEXEC` if the system call is permitted.
 pub fn load_empty_module() -> io::Result<()> {
     // SAFETY: an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
 }
 
-/// Calls that a container's engine may deny, each with arguments that do nothing.
+/// System calls that a container may deny, each with arguments that have no effect.
 pub mod harmless {
     use super::{Errno, c_long};
 
-    /// Asks for the version of Landlock.
+    /// Queries the version of Landlock.
     pub fn landlock() -> Result<(), Errno> {
         call(libc::SYS_landlock_create_ruleset, [0, 0, 1])
     }
 
-    /// Attaches a program at a bad address.
+    /// Installs a seccomp program at an invalid address.
     pub fn seccomp() -> Result<(), Errno> {
         call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0])
     }
 
-    /// Duplicates from what is no process.
+    /// Duplicates a descriptor of an invalid process.
     pub fn pidfd_getfd() -> Result<(), Errno> {
         call(libc::SYS_pidfd_getfd, [-1, 0, 0])
     }
 
-    /// Reads nothing from a process that cannot be.
+    /// Reads no bytes from an impossible process.
     pub fn process_vm_readv() -> Result<(), Errno> {
         call(libc::SYS_process_vm_readv, [libc::pid_t::MAX.into(), 0, 0])
     }
@@ -170,7 +170,7 @@ pub mod harmless {
     }
 }
 
-/// Returns to the kernel what was freed between what is kept: by itself glibc does so at the heap's end only.
+/// Returns freed memory to the kernel. By itself, glibc does so only at the end of the heap.
 pub fn give_back_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no preconditions (malloc_trim(3)).
@@ -179,8 +179,8 @@ pub fn give_back_heap() {
     }
 }
 
-/// The file handle of a directory, type first: no other directory of its file system has it, now or later. An error where the file
-/// system has none.
+/// Returns the file handle of a directory, type first, which no other directory of its file system ever has. Fails if
+/// the file system has no handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     /// `struct file_handle`, with room for the largest.
     #[repr(C)]
@@ -189,7 +189,7 @@ pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
         kind: c_int,
         handle: [u8; libc::MAX_HANDLE_SZ as usize],
     }
-    // AT_HANDLE_FID, Linux 6.5: a file system without decodable handles has those that identify (linux/fcntl.h).
+    // AT_HANDLE_FID, Linux 6.5: even file systems without decodable handles have identifying ones (linux/fcntl.h).
     const IDENTIFIES: c_int = 0x200;
     let mut refused = io::Error::from(io::ErrorKind::Unsupported);
     for flags in [libc::AT_EMPTY_PATH, libc::AT_EMPTY_PATH | IDENTIFIES] {
@@ -211,8 +211,7 @@ pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     Err(refused)
 }
 
-/// An extended attribute of what a descriptor holds; absent if it has none, or its file system has no such attributes
-/// (`fgetxattr(2)`).
+/// Returns an extended attribute of an open file; nothing if the file has none or its file system does not support it (`fgetxattr(2)`).
 pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let number = held.as_fd().as_raw_fd();
     let mut value = vec![0; 256];
@@ -235,7 +234,7 @@ pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Sets an extended attribute, or removes it, at a path that may be a link (`setxattr(2)`, `removexattr(2)`).
+/// Sets or removes an extended attribute at a path. Follows links (`setxattr(2)`, `removexattr(2)`).
 pub fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (path, name) = (path.as_ptr(), name.as_ptr());
@@ -254,7 +253,7 @@ fn is_absent(error: &io::Error) -> bool {
     [Some(libc::ENODATA), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error())
 }
 
-/// Turns the answer of a system call into a result.
+/// Turns the return value of a system call into a result.
 fn done(answer: impl Into<c_long>) -> io::Result<()> {
     if answer.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -23,7 +23,8 @@ const LONGEST: usize = 48;
 /// The longest path of the system's temp directory.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode of the directory without Landlock's help: no other user enters it, and no one lists it.
+/// Mode with which no other user enters the directory, and nobody lists it. In the lowest sandbox tier, rules hide the contents,
+/// and only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
 /// Mode that lets no other user enter.

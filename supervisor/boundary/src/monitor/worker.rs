@@ -51,7 +51,7 @@ pub struct WorkerSpec {
 /// An event from a worker.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// An open call brought something.
+    /// An open call produced output.
     Output {
         call: CallId,
         chunk: Chunk,

@@ -1,7 +1,7 @@
-//! Directories of builds that the user's environment puts where no agent may write.
+//! Build directories that the user's environment puts where no agent may write.
 //!
-//! A build inside would fail there, so each is moved into the private caches, for the sandbox alone. A directory that agents may
-//! write stays: the user's own builds and theirs share it.
+//! A build in the sandbox would fail there, so each such directory is replaced by one in the private caches. Build
+//! directories that agents may write stay, and are shared with the user's own builds.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
@@ -15,18 +15,18 @@ use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;
 
-/// Each variable, and the name of its directory in the private caches. A variable that names a list of directories, or one that
-/// has to exist (`GOTMPDIR`), is none of these: without it the default is used.
+/// Environment variables of build directories, each with the name of the replacement in the private caches. Lists of
+/// directories, and directories that have to exist (`GOTMPDIR`), are left out: for these, tools use their defaults.
 const VARIABLES: &[(&str, &str)] = &[
-    // Cargo puts everything there that it builds.
+    // Cargo's directory of all build results.
     ("CARGO_TARGET_DIR", "cargo-target"),
     // The same directory, by the name of its setting.
     ("CARGO_BUILD_TARGET_DIR", "cargo-target"),
-    // Cargo puts there what only it reads again.
+    // Cargo's directory of intermediate results.
     ("CARGO_BUILD_BUILD_DIR", "cargo-build"),
-    // conda-build makes its environments there.
+    // The directory in which conda-build creates environments.
     ("CONDA_BLD_PATH", "conda-bld"),
-    // Tools that keep what they know of the project, which without the variable they write into the project.
+    // Caches of tools that would otherwise write into the project.
     ("MYPY_CACHE_DIR", "mypy"),
     ("NX_CACHE_DIRECTORY", "nx"),
     ("PYTHONPYCACHEPREFIX", "pycache"),
@@ -35,7 +35,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("ZIG_LOCAL_CACHE_DIR", "zig"),
 ];
 
-/// Cargo's settings below `build`, the variables that outweigh them, and the names of their directories.
+/// Cargo's settings below `build`, the variables that override them, and the names of their replacements.
 const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
     ("target-dir", "CARGO_TARGET_DIR", "cargo-target"),
     ("build-dir", "CARGO_BUILD_BUILD_DIR", "cargo-build"),
@@ -44,37 +44,37 @@ const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
 /// The most bytes of cargo's settings that are read.
 const MOST: u64 = 1 << 20;
 
-/// Directories of builds, as the user's environment has them.
+/// The build directories of the user's environment.
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
-    /// Variables that stay as they are.
+    /// Variables that keep their values.
     stay: Vec<&'static str>,
     outside: Vec<Outside>,
 }
 
-/// A directory of builds that no agent may write.
+/// A build directory that no agent may write.
 #[derive(Clone, Debug)]
 struct Outside {
     variable: &'static str,
-    /// The name of its directory in the private caches.
+    /// The name of the replacement in the private caches.
     name: &'static str,
-    /// The words that put it there: `CARGO_TARGET_DIR=/x`.
+    /// The setting as the user wrote it, such as `CARGO_TARGET_DIR=/x`.
     said: String,
 }
 
-/// The places by which a directory of builds is judged.
+/// Directories that decide if agents may write a build directory.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRoots<'a> {
-    /// The project, where relative paths begin.
+    /// The project. Relative paths are resolved against it.
     pub project: &'a Path,
-    /// Further write roots.
+    /// Further directories that agents may write.
     pub write: &'a [PathBuf],
-    /// The home of whom workers run as.
+    /// The home of the user that workers run as.
     pub home: Option<&'a Path>,
 }
 
 impl Builds {
-    /// Looks up each variable but those that a flag passes or sets: there the user's word holds.
+    /// Looks up each variable, except those that the user passes or sets by a flag.
     pub fn find(
         value: impl Fn(&str) -> Option<OsString>,
         environment: &Environment,
@@ -99,7 +99,7 @@ impl Builds {
         builds
     }
 
-    /// Leads the builds of an environment to its private caches at `place`.
+    /// Sets the variables of an environment to private caches at `place`.
     pub fn lead(&self, environment: &mut Environment, place: &Path) {
         environment.pass.extend(self.stay.iter().map(ToString::to_string));
         let moved = |outside: &Outside| {
@@ -108,7 +108,7 @@ impl Builds {
         environment.set.extend(self.outside.iter().map(moved));
     }
 
-    /// Says of each directory that was moved in an environment where its builds are.
+    /// Describes each replaced build directory of an environment, for the user.
     pub fn notes(&self, environment: &Environment) -> Vec<String> {
         let note = |Outside { variable, said, .. }: &Outside| {
             let (_, place) = environment.set.iter().find(|(name, _)| name == variable)?;
@@ -119,15 +119,15 @@ impl Builds {
     }
 }
 
-/// Whether a flag passes or sets the variable.
+/// True if a flag passes or sets the variable.
 pub(super) fn is_named(environment: &Environment, variable: &str) -> bool {
     let set = environment.set.iter().map(|(name, _)| name);
     environment.pass.iter().chain(set).any(|name| name == variable)
 }
 
 impl BuildRoots<'_> {
-    /// Whether agents may write a directory where it really leads, in mode `auto` at least. Cargo's templates begin with the
-    /// project, or elsewhere.
+    /// True if agents may write a directory, after following its links, at least in mode `auto`. Cargo's templates
+    /// count as inside only if they begin with the project.
     fn may_be_written(&self, base: &Path, directory: &Path) -> bool {
         if directory.as_os_str().as_bytes().starts_with(b"{") {
             return directory.starts_with("{workspace-root}");
@@ -136,8 +136,9 @@ impl BuildRoots<'_> {
         real.starts_with(self.project) || self.write.iter().any(|root| real.starts_with(root))
     }
 
-    /// The directories that the user's own settings of cargo name, in `~/.cargo/config.toml`. They are relative to the directory that
-    /// cargo's home is in (The Cargo Book, "Config-relative paths"). A home that agents may write is not looked into.
+    /// Returns the build directories that `~/.cargo/config.toml` sets outside of writable directories. Relative paths
+    /// are resolved against the parent of cargo's home (The Cargo Book, "Config-relative paths"). A home that agents
+    /// may write is not read.
     fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
         let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
         let is_users_own = !self.may_be_written(self.project, &cargo_home);
@@ -152,9 +153,9 @@ impl BuildRoots<'_> {
     }
 }
 
-/// The settings in a file, if it is a regular one.
+/// Parses a file of settings, if it is a regular file.
 fn settings(file: &Path) -> Option<Document<String>> {
-    // A pipe would have us wait.
+    // Opening a pipe would block.
     let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(file).ok()?;
     file.metadata().ok().filter(Metadata::is_file)?;
     let mut text = String::new();
@@ -166,7 +167,7 @@ fn settings(file: &Path) -> Option<Document<String>> {
 mod tests {
     use super::*;
 
-    /// The variables that are set, the notes, and the variables that pass.
+    /// Returns the variables that are set, the notes, and the number of variables that pass.
     fn led(said: &[(&str, &str)], environment: &Environment) -> (Vec<String>, usize, Vec<String>) {
         let value = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, it)| it.into());
         let write = ["/data".into()];

@@ -1,8 +1,8 @@
-//! Private caches: what package managers keep between builds, in a place for each project and level of rights, by environment variables.
+//! Private caches of package managers, one for each project and level of rights, set by environment variables.
 //!
-//! The caches of the user's own builds stay as they are: a poisoned one would run in the next project. Where a tool can read
-//! them beside its own, it does; `CARGO_HOME` is left alone, since cargo works with one that is read-only. `XDG_CACHE_HOME`
-//! stays too: models and the like lie there, and are read.
+//! The caches of the user's own builds are not writable: a manipulated file in them would run in the next project.
+//! Tools that can read them in addition to their own do so. `CARGO_HOME` is not changed, since cargo works with a
+//! read-only one. `XDG_CACHE_HOME` is not changed either, since tools read models and the like there.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -19,11 +19,11 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// The place of the directories of all projects, in our cache directory, and those of sessions whose caches end with them.
+/// Directory of all projects' caches in the cache directory, and of sessions whose caches end with them.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
-/// What tells a person, and backup programs, what our cache directory is (<https://bford.info/cachedir/>).
+/// Text that explains the cache directory to a person and to backup programs (<https://bford.info/cachedir/>).
 const TAG: (&str, &str) = (
     "CACHEDIR.TAG",
     "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -31,11 +31,11 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// A name that nothing has: hiding it makes sandbox-exec grant what lies beside it one by one, so that a project's caches
-/// that come to be while a worker lives are not readable to it either.
+/// A name that no file has. Hiding it makes sandbox-exec grant its siblings one by one, so that caches of projects that
+/// appear later are not readable.
 const NOTHING: &str = ".nothing";
 
-/// Each variable, and the name of what it leads to.
+/// Environment variables, each with the name of its directory in the private caches.
 const VARIABLES: &[(&str, &str)] = &[
     ("GOCACHE", "go-build"),
     ("GOMODCACHE", "go-mod"),
@@ -52,15 +52,15 @@ const VARIABLES: &[(&str, &str)] = &[
     ("SCCACHE_DIR", "sccache"),
 ];
 
-/// Makes the directory of a project's caches in our cache directory; its path is canonical. Agents write in places in it, and not
-/// in the directory itself.
+/// Creates the directory of a project's caches, and returns its canonical path. Agents write in its subdirectories, but
+/// not in the directory itself.
 pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     let place = cache.join(PROJECTS).join(name(project));
     make(cache, &place)?;
     fs::canonicalize(place)
 }
 
-/// Makes the directory that holds the caches of sessions which leave none; its path is canonical.
+/// Creates the directory for the caches of sessions that remove them at their end. Returns its canonical path.
 pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
     let place = cache.join(SESSIONS);
     make(cache, &place)?;
@@ -77,8 +77,8 @@ fn make(cache: &Path, place: &Path) -> io::Result<()> {
     }
 }
 
-/// A name of a project's own, and one that a person recognises. A checkout that was made anew at the same path is another project:
-/// what the old one left is not executed in it.
+/// Returns a directory name that is unique to a project and readable. A new checkout at the same path gets another
+/// name, so that files of the old one are not executed.
 fn name(project: &Path) -> String {
     let digest = Sha256::new().chain_update(project.as_os_str().as_bytes());
     let digest = digest.chain_update([0]).chain_update(identity(project)).finalize();
@@ -89,7 +89,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// An identity that no other directory of the file system has; where that has no handles, no other one at the same time.
+/// Returns the file handle of a directory, which no other directory of its file system ever has. Without handles, returns the inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
@@ -97,8 +97,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// The same, and the directory of private temps; but not the caches of one project, at `own`. What lies beside them in our
-    /// cache directory stays hidden, but for what says that it is one.
+    /// Adds the directory of private temp directories and all caches except the project's own, at `own`. Everything
+    /// else in the cache directory stays hidden, except the file that explains it.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
@@ -117,28 +117,28 @@ impl HiddenPaths {
     }
 }
 
-/// Paths that lie in `place`, or will.
+/// Returns the entries of a directory, and a name that hides later entries.
 fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.chain([place.join(NOTHING)])
 }
 
-/// Caches of the user's own builds, for tools that can read them beside what they fetch themselves.
+/// Caches of the user's own builds, which some tools can read in addition to their own.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
-    /// Variables that lead there, whatever the private caches are.
+    /// Variables with the paths of these caches.
     variables: Vec<(&'static str, Vec<u8>)>,
-    /// The rest of Maven's arguments; absent without a home.
+    /// Arguments for Maven; nothing without a home.
     maven: Option<Vec<u8>>,
 }
 
 impl Fetched {
-    /// Looks for it in a home. Go asks the user's own proxies next, unless their name has a password.
+    /// Looks for the caches in a home. Go also uses the user's proxies, unless their value contains a password.
     pub fn find(home: Option<&Path>, proxies: Option<OsString>) -> Self {
         let Some(home) = home else { return Self::default() };
         let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
         let mut variables = Vec::new();
-        // A module cache is laid out as a proxy is (go.dev/ref/mod#module-cache).
+        // Go's module cache has the layout of a proxy (go.dev/ref/mod#module-cache).
         if let Some(modules) = exists("go/pkg/mod/cache/download") {
             let said = proxies.filter(|said| !said.is_empty() && !said.as_bytes().contains(&b'@'));
             let rest = said.unwrap_or_else(|| "https://proxy.golang.org,direct".into());
@@ -154,7 +154,7 @@ impl Fetched {
         Self { variables, maven: Some(tail.unwrap_or_default()) }
     }
 
-    /// Leads the package managers to caches at `place`, unless the user said where theirs are.
+    /// Sets the variables of package managers to caches at `place`, unless the user has set them.
     pub fn lead(&self, environment: &mut Environment, place: &Path) {
         let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
         let private = private.chain(self.variables.iter().cloned()).chain(self.maven(place));
@@ -166,7 +166,7 @@ impl Fetched {
         }
     }
 
-    /// Maven reads this variable, and knows of a tail, from 3.9 on; before that it reads the user's repository alone.
+    /// Returns the variable for Maven. Versions before 3.9 ignore it, and read only the user's repository.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");
         let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;
@@ -174,7 +174,7 @@ impl Fetched {
     }
 }
 
-/// Each value is a list or a command line: a path that would fall apart in it is not named.
+/// True if a path can stand in a list or command line without quotes.
 fn is_one_word(path: &Path) -> bool {
     let falls_apart = |byte: &u8| byte.is_ascii_whitespace() || b",|%\"'\\".contains(byte);
     !path.as_os_str().as_bytes().iter().any(falls_apart)
@@ -241,7 +241,7 @@ mod tests {
             fs::remove_dir(&project).unwrap();
             made
         };
-        // A file system may well give the same inode again.
+        // A file system may reuse an inode.
         assert_eq!([(); 8].map(|()| named()).into_iter().collect::<BTreeSet<_>>().len(), 8);
     }
 

@@ -1,4 +1,4 @@
-//! Variables without which programs fail, wait or ask where nobody can help them. Of all of them holds: a value of the user's stays.
+//! Environment variables that keep programs from failing, waiting or asking in a sandbox. The user's own values take precedence.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,8 +11,7 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// The number of times that programs try again what the network refused. With the network off the first refusal is final, and the other tries
-/// last from seconds to a minute.
+/// Settings against repeated network access. With the network off, the first failure is final, and retries would take up to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),
@@ -26,8 +25,8 @@ const TRIES: &[(&str, &str)] = &[
     ("npm_config_fetch_retries", "0"),
 ];
 
-/// Files and directories of certificate authorities, as tools are told of them. They pass where they can be read: a tool that is told
-/// of none of these trusts fewer, one that is told of a place that it cannot read ends.
+/// Variables of certificate authorities. Each is passed if its file can be read: without it, a tool trusts fewer
+/// authorities, and with an unreadable file, it fails.
 const AUTHORITIES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",
@@ -54,47 +53,47 @@ const AUTHORITIES: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// GNU tar gives files to their owners where it is run by uid 0, which has no right to that inside.
+/// Option for GNU tar. As uid 0, tar tries to change the owners of files, which the sandbox denies.
 const TAR: (&str, &str) = ("TAR_OPTIONS", "--no-same-owner");
 
-/// The editor of a program that nobody sits at: a line for the shell, that also ends at once where it is cut into words.
+/// An editor command for programs without a terminal. Prints an error and fails, also when it is split into words.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor: nobody sits at a terminal here; pass the text by a flag, or set EDITOR to a program\" >&2; exit 1'";
 
-/// Settings of git that outweigh the user's own editor, and that `GIT_EDITOR`, `VISUAL`, `EDITOR` and `git -c` outweigh in turn: git
-/// adds the file's name to each (git-var(1)).
+/// Settings of git that override the user's configured editor, but not `GIT_EDITOR`, `VISUAL`, `EDITOR` and `git -c`.
+/// Git appends the file name to each (git-var(1)).
 const GIT_SETTINGS: &[(&str, &str)] = &[
     ("core.editor", r#"e() { eval "${VISUAL:-${EDITOR:-false}} \"\$@\""; }; e"#),
     ("sequence.editor", r#"s() { eval "$(git var GIT_EDITOR) \"\$@\""; }; s"#),
 ];
 
-/// The user's own values of these variables, looked up once.
+/// Default variables, with the user's own values looked up once.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// True if somebody sits at the terminal of the commands.
+    /// True if a person uses the terminal of the commands.
     attended: bool,
-    /// The value of [`TAR`], where workers are root's.
+    /// The value of [`TAR`], if workers run as root.
     tar: Option<Vec<u8>>,
-    /// Variables of the user's that pass.
+    /// Variables of the user's that are passed.
     pass: Vec<&'static str>,
 }
 
-/// The circumstances of commands: their user, and their audience.
+/// The circumstances in which commands run.
 #[derive(Clone, Copy, Debug)]
 pub struct Commands {
-    /// True if somebody sits at their terminal.
+    /// True if a person uses the terminal of the commands.
     pub attended: bool,
-    /// True if they are root's.
+    /// True if commands run as root.
     pub as_root: bool,
 }
 
 impl Defaults {
-    /// Looks the variables up; `is_hidden` judges a canonical path.
+    /// Looks up the variables. `is_hidden` returns true for a canonical path that is hidden from commands.
     pub fn find(
         value: impl Fn(&str) -> Option<OsString>,
         commands: Commands,
         is_hidden: impl Fn(&Path) -> bool,
     ) -> Self {
-        // Who sets one sets most of them, to the same file.
+        // Users often set several variables to the same file.
         let mut known = HashMap::new();
         let mut can_be_read = |path: OsString| {
             *known.entry(path).or_insert_with_key(|path| {
@@ -118,7 +117,7 @@ impl Defaults {
         }
     }
 
-    /// Adds them to an environment under this network.
+    /// Adds the variables to an environment with this network access.
     pub fn complete(&self, environment: &mut Environment, net: Network) {
         let tries = TRIES.iter().filter(|_| net.is_off());
         let tries = tries.filter(|(name, _)| !self.pass.contains(name));
@@ -131,7 +130,7 @@ impl Defaults {
         environment.pass.extend(self.pass.iter().map(ToString::to_string));
     }
 
-    /// None of git's settings, where the user names settings: they are counted.
+    /// Returns the variables for editors. Leaves out git's settings if the user sets some, because they are numbered.
     fn editors(&self, environment: &Environment) -> Vec<(String, Vec<u8>)> {
         if self.attended {
             return Vec::new();
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(with(&[], AGENT), None);
     }
 
-    /// Runs a line in a repository, as a command of an agent whose user has an editor that must not start.
+    /// Runs a command line in a repository, for a user whose editor must not start.
     fn git(environment: &Environment, line: &str) -> Output {
         let place = tempfile::tempdir().unwrap();
         fs::write(

@@ -1,9 +1,9 @@
 //! The environment of an agent's worker and its commands, computed from the agent's rights.
 //!
-//! It is computed for each agent, and again when its rights change, from values that were looked up once a session: agents of one
-//! session may differ in it. Package managers, builds and tools are led to the place of the agent's [level](super::levels), since
-//! what is in it is executed again. The caches of the lowest level are in the private temp, and so are everybody's in a session in
-//! which no rights change and nothing is approved.
+//! The environment is computed for each agent, and again when its rights change, from values that were looked up once
+//! in a session. Package managers, builds and tools get directories of the agent's [level of rights](super::levels),
+//! since files in them are executed later. Caches of the lowest level are in the private temp directory. If no rights
+//! can change and nothing can be approved in a session, all caches are there.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,32 +26,32 @@ const CACHES: &str = "caches";
 pub struct Environments {
     /// The variables that the user passes and sets.
     pub said: Environment,
-    /// The user that workers run as, where that is another one.
+    /// The user that workers run as, if that is another one.
     pub owner: Option<Owner>,
-    /// The directories of builds that the user's own environment names.
+    /// The build directories of the user's environment.
     pub builds: Builds,
-    /// The caches that the user's own builds have filled.
+    /// The caches of the user's own builds.
     pub fetched: Fetched,
-    /// Variables that programs need where nobody can help them.
+    /// Default variables for programs in a sandbox.
     pub defaults: Option<Defaults>,
-    /// The places of the levels of rights, where there are several levels, or where what lies in them outlives the session.
+    /// The directories of the levels of rights. Nothing if all caches are in private temp directories.
     pub places: Option<LevelPlaces>,
 }
 
 impl Environments {
-    /// Environments with nothing but what the user passes and sets, and private caches.
+    /// Creates environments with the user's variables and private caches alone.
     pub fn new(said: Environment) -> Self {
         let (builds, fetched) = (Builds::default(), Fetched::default());
         Self { said, owner: None, builds, fetched, defaults: None, places: None }
     }
 
-    /// The environment of a worker of no level, which has everything in its private temp.
+    /// Returns the environment of a worker without a level of rights, with all caches in its private temp directory.
     pub fn beside(&self, temp: &WirePath, net: Network) -> Environment {
         self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
     }
 
-    /// Leads an agent's commands to the place of their level, which becomes one of the write roots: of the level of the
-    /// confinement, or of the approved one that has a grant beside it.
+    /// Completes a confinement with the environment of its level of rights, and makes the directory of that level
+    /// writable. With an approved grant, the level includes the grant.
     #[must_use]
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
@@ -94,7 +94,7 @@ fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
     roots.iter().filter(|root| *root != private).cloned().collect()
 }
 
-/// The place of a level, which is there unless it cannot be made: then no worker of the level starts.
+/// Creates the directory of a level of rights. If that fails, logs the error; the start of the worker then fails.
 fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     places.make(level).unwrap_or_else(|error| {
         let place = places.place(level);
@@ -103,8 +103,8 @@ fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     })
 }
 
-/// Sets the variables that say who one is, unless the user did. Who has no home is at home in `instead`, of the same level: shells
-/// and tools execute what lies in a home.
+/// Sets the variables of the user that workers run as, unless the user did. A user without a home gets `instead`, a
+/// directory of the same level of rights: shells and tools execute files in a home.
 fn at_home(environment: &mut Environment, owner: &Owner, instead: &Path) {
     let home = owner.home.as_deref().unwrap_or(instead);
     let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
@@ -142,7 +142,7 @@ mod tests {
         found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// A session whose host has secrets in its environment, and a directory of builds.
+    /// A session with secrets and a build directory in its environment.
     fn session() -> Environments {
         let host = |name: &str| {
             let value = match name {
@@ -162,7 +162,7 @@ mod tests {
         Confinement { temp: Some(temp.into()), ..Confinement::new(rights.normalised(), "/p".into()) }
     }
 
-    /// A session with places of levels, and the directory that holds them.
+    /// A session with directories of levels, and their parent.
     fn with_places() -> (Environments, tempfile::TempDir) {
         let root = tempfile::tempdir().unwrap();
         let places = Some(LevelPlaces::new(root.path().to_owned(), None));
@@ -191,7 +191,7 @@ mod tests {
             assert!(found.rights.write.contains(&place));
             let led: Vec<_> = found.environment.set.iter().map(|(_, value)| value).collect();
             assert!(led.len() > 10 && led.iter().all(|value| holds(value, place.as_bytes())), "{led:?}");
-            // A command that was approved, with nothing beside it and with the network, has others.
+            // An approved command, with and without the network, has other directories.
             let online = Grant { net: Network::On, ..Grant::default() };
             for grant in [Grant::default(), online] {
                 let approved = session.at_level(found.clone(), Some(&grant));
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(seen.len(), 9, "{seen:?}");
     }
 
-    /// Every level by every other one: each path that the environment of a level names is writable only by levels that cover it.
+    /// For every pair of levels: each path in the environment of one is writable only by levels with at least its rights.
     #[test]
     fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
         let (session, _root) = with_places();
@@ -254,7 +254,7 @@ mod tests {
             value(&lowest.environment, "CARGO_TARGET_DIR").as_deref(),
             Some("/t/2/caches/cargo-target")
         );
-        // So are everybody's where there is one level, and nothing is read there.
+        // With a single level, all caches are in the private temp directory, and nothing is copied to it.
         let one = session().at_level(confined(rights(&["/t/2", "/p"]), "/t/2"), None);
         assert_eq!(one.environment.set, lowest.environment.set);
         assert_eq!(one.environment.caches, None);

@@ -1,9 +1,9 @@
-//! What is hidden inside write roots, whatever an agent made of its name.
+//! Hidden files inside of writable directories, which agents can rename.
 //!
-//! Landlock knows no deny rule: a hidden file is one that no rule grants, and rules are made for the names that are found. Inside
-//! a write root an agent can rename what is hidden, or what it lies in, and give a file further names; the next start's rules
-//! would be made for those. So what is hidden is remembered by its identity before anything that may write there starts,
-//! and where it is by then is looked up before every start.
+//! Landlock has no deny rules: a hidden file is one that no rule grants, and rules are made for the paths that exist.
+//! Inside of a writable directory, an agent can rename or link hidden files, and the rules of the next start would then
+//! grant them. So the inodes of hidden files are recorded before any program may write there, and their current paths
+//! are searched for before every start.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -22,13 +22,13 @@ use ipc::rights::Rights;
 use super::links::{Found, Links, Presence};
 use crate::monitor::BeforeSpawn;
 
-/// The most files that are followed; they travel with each start.
+/// The most inodes that are recorded. They are sent with each start.
 const MOST: usize = 1 << 16;
 
-/// The most entries that are looked at to find them again.
+/// The most directory entries that are searched.
 const MOST_ENTRIES: usize = 1 << 20;
 
-/// What is hidden inside every write root that there was, as it was when something first could write there.
+/// Inodes of the hidden files in every writable directory, as of the first write access.
 #[derive(Debug, Default)]
 pub struct HiddenInodes {
     roots: BTreeSet<PathBuf>,
@@ -36,30 +36,30 @@ pub struct HiddenInodes {
     known: BTreeSet<FileIdentity>,
 }
 
-/// Why what is hidden cannot be followed.
+/// The reason why hidden files cannot be found again.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// There is too much of it.
+    /// There are too many hidden files.
     #[error("{0} holds more files than can be kept hidden while an agent may rename them")]
     TooMuchHidden(PathBuf),
-    /// It is not where it was, or not only there.
+    /// A hidden file was moved or linked, and its writable directory has too many files to search.
     #[error("what is hidden there was moved or linked, and {0} holds too many files to look for it")]
     TooMuchToSearch(PathBuf),
 }
 
-/// What the hidden names lead to.
+/// The files at and below the hidden paths.
 #[derive(Default)]
 struct Present {
     found: BTreeSet<FileIdentity>,
-    /// Whether one of the files has another name.
+    /// True if one of the files has several names.
     linked: bool,
 }
 
 impl HiddenInodes {
-    /// Begins with what these rights hide from who may write; `temp` is the private temp directory.
+    /// Records the hidden files inside of writable directories; `temp` is the private temp directory.
     ///
-    /// The links of a policy's paths were followed a moment ago, when they were made: here only those in write roots are looked
-    /// at, and all of them before each start.
+    /// Links in a policy's paths were resolved a moment ago. Here, only paths in writable directories are resolved
+    /// again; before each start, all are.
     pub fn of(rights: &Rights, temp: Option<&WirePath>) -> Result<Self, FollowError> {
         let mut followed = Self::default();
         let in_a_root = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
@@ -67,10 +67,10 @@ impl HiddenInodes {
         Ok(followed)
     }
 
-    /// Hides what is followed where it is now, before a program starts that is confined so.
+    /// Adds the current paths of recorded files to the hidden paths of a confinement.
     ///
-    /// What cannot be looked into is hidden as a whole. A process that lives on meanwhile can still move things: only the full
-    /// tier holds them in their place.
+    /// Directories that cannot be read are hidden as a whole. A process that is still running can move files at any
+    /// time; only the full sandbox tier prevents that.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
         let rights = &confinement.rights;
         let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;
@@ -82,8 +82,8 @@ impl HiddenInodes {
         Ok(())
     }
 
-    /// Remembers what is hidden by name, and where links on the way led; whether everything that was remembered still is
-    /// there, and nowhere else.
+    /// Records the hidden files by inode, and the targets of links. Returns true if every recorded file is still at its
+    /// path, and only there.
     fn take_up<'a>(
         &mut self,
         rights: &Rights,
@@ -96,9 +96,9 @@ impl HiddenInodes {
         if self.roots.is_empty() {
             return Ok(true);
         }
-        // As they are now: an agent may have made other links since the last start.
-        // Where private temps lie, every agent makes and removes files all the time. A write root around them has taken the place of the
-        // temp among the roots.
+        // Links are resolved again, since an agent may have changed them since the last start.
+        // Paths above private temp directories are left out, since every agent changes files there all the time. A
+        // writable directory above the temp directory replaces it in the list.
         let holds_a_root =
             |path: &&WirePath| rights.write.iter().chain(temp).any(|root| root.is_within(path));
         let hidden: Vec<_> = hidden.filter(|path| !holds_a_root(path)).map(WirePath::as_path).collect();
@@ -124,7 +124,7 @@ impl HiddenInodes {
         Ok(in_place)
     }
 
-    /// Every name that what is followed has in the write roots.
+    /// Searches the writable directories for every path of a recorded file.
     fn search(&self) -> Result<BTreeSet<PathBuf>, FollowError> {
         let mut found = BTreeSet::new();
         let mut left = MOST_ENTRIES;
@@ -171,8 +171,8 @@ impl BeforeSpawn for HiddenInodes {
 }
 
 impl Present {
-    /// Everything at and beneath `name`; links are not followed. What cannot be looked at cannot be read by a worker of the same
-    /// user either.
+    /// Adds everything at and below `name`, without following links. A file that cannot be read here cannot be read by
+    /// a worker of the same user either.
     fn take(&mut self, name: &Path) -> Result<(), FollowError> {
         let mut ahead = vec![name.to_owned()];
         while let Some(path) = ahead.pop() {
@@ -191,7 +191,7 @@ impl Present {
     }
 }
 
-/// Whether it is the root or lies beneath it. Rights are canonical: their bytes say it.
+/// True if a path is a directory or is below it. Compares bytes, since both are canonical.
 fn lies_in(path: &Path, root: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root == Path::new("/"))
@@ -207,7 +207,7 @@ fn identity(meta: &Metadata) -> FileIdentity {
     FileIdentity { device: meta.dev(), inode: meta.ino() }
 }
 
-/// What vanished, or never was a directory, holds nothing.
+/// Turns the error for a missing directory into `None`.
 fn existing<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     match looked {
         Ok(found) => Ok(Some(found)),

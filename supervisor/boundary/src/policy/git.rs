@@ -1,8 +1,8 @@
-//! Git directories that lie outside their project: a linked worktree's, and a submodule's.
+//! Git directories outside of their project: those of linked worktrees and submodules.
 //!
-//! Git cannot work there unless it may write them. But the `.git` file that names them is the project's, and may be
-//! hostile: what it names becomes a write root only if it names this very project in turn, which nobody who wrote no more
-//! than the project can have arranged elsewhere.
+//! Git fails unless it may write these directories. But the `.git` file that names one is a part of the project, and
+//! may be hostile. So the directory becomes writable only if it names the project in turn, which an attacker with write
+//! access to the project alone cannot arrange.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,19 +16,19 @@ use crate::tripwire::{git_file_target, worktree_in};
 /// The most bytes of a file that names a directory.
 const LONGEST: u64 = 16 << 10;
 
-/// A project's git directory, where it lies outside.
+/// A project's git directory outside of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
-    /// What git has to write, canonical: the directory of a worktree lies in the one that it shares.
+    /// The canonical directory that git writes. For a worktree, the shared directory that contains the worktree's own.
     pub directory: Option<PathBuf>,
-    /// What in it belongs to other worktrees.
+    /// Subdirectories that belong to other worktrees.
     pub of_others: Vec<PathBuf>,
-    /// Why the directory that the project names is not written, for people.
+    /// A message for the user if the directory is not writable.
     pub note: Option<String>,
 }
 
 impl ExternalGitDirs {
-    /// Looks at what a project's `.git` says; `project` is canonical.
+    /// Reads a project's `.git` file; `project` is canonical.
     pub fn of(project: &Path) -> Self {
         let file = project.join(".git");
         if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
@@ -51,7 +51,7 @@ impl ExternalGitDirs {
     }
 }
 
-/// The directory that a linked worktree shares: `SHARED/worktrees/NAME`, whose `gitdir` names the project's `.git`.
+/// Returns the directory that a linked worktree shares: the parent of `worktrees/NAME`, whose `gitdir` names the project's `.git`.
 fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     let backlink = directory.join(line(&directory.join("gitdir"))?);
     if fs::canonicalize(backlink).ok()? != file {
@@ -67,7 +67,7 @@ fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     Some(ExternalGitDirs { directory: Some(shared), of_others, note: None })
 }
 
-/// A submodule's directory, whose configuration names the project as its worktree.
+/// Returns a submodule's directory, whose configuration names the project as its worktree.
 fn module_of(directory: &Path, project: &Path) -> Option<ExternalGitDirs> {
     let worktree = worktree_in(&content(&directory.join("config"))?)?;
     let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;
@@ -83,14 +83,14 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink())
 }
 
-/// The one line of a file, as a path.
+/// Reads a file of one line, as a path.
 fn line(path: &Path) -> Option<PathBuf> {
     let text = content(path)?;
     let line = text.strip_suffix(b"\n").unwrap_or(&text);
     (!line.is_empty() && !line.contains(&b'\n')).then(|| PathBuf::from(OsStr::from_bytes(line)))
 }
 
-/// The content of a small regular file: neither a link nor a fifo holds us.
+/// Reads a small regular file. Neither follows links nor blocks on pipes.
 fn content(path: &Path) -> Option<Vec<u8>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -177,7 +177,7 @@ mod tests {
         assert!(refused(&main.join(".git")).unwrap().contains("which does not say so itself"));
         assert!(refused(&main.join(".git/worktrees/other")).is_some());
         assert_eq!(refused(&path.join("nothing")), None);
-        // A directory in the project can say anything, and is not what widens the rights.
+        // A directory in the project can say anything, and does not widen the rights.
         let own = hostile.join("own");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("gitdir"), hostile.join(".git").to_str().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Defaults of what is hidden: credentials, keys, histories, other people's homes, and our own state.
+//! Default hidden paths: credentials, keys, histories, other users' homes, and Bailiwick's own state.
 //!
 //! The list is `hidden.txt`.
 
@@ -14,22 +14,22 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
-/// Places by sections, which its head explains.
+/// Paths by sections. The head of the file explains the sections.
 const LIST: &str = include_str!("hidden.txt");
 
-/// Where the runtime directories of all users lie by default, which is hidden as a whole.
+/// The parent of all users' runtime directories, hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
-/// What the defaults depend on.
+/// Properties of this machine that decide which paths are hidden.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The user's own homes, canonical: what `HOME` says, and what the password database says.
+    /// The user's own homes, canonical, from `HOME` and from the password database.
     pub homes: Vec<PathBuf>,
     /// The homes of other users, canonical.
     pub other_homes: Vec<PathBuf>,
     /// The user's runtime directory, canonical, if it is not in `/run/user`.
     pub runtime: Option<PathBuf>,
-    /// Whether we are root, whom modes deny nothing that root owns.
+    /// True for root, who can read all files that root owns.
     pub is_root: bool,
 }
 
@@ -38,8 +38,8 @@ pub struct Host {
 pub struct HiddenPaths(pub Vec<WirePath>);
 
 impl Host {
-    /// Looks at this machine; `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`, `worker` is the home of
-    /// the user that workers run as, if that is another one.
+    /// Examines this machine. `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`; `worker` is the home
+    /// of the user that workers run as, if that is another one.
     pub fn probe(home: Option<OsString>, runtime: Option<OsString>, worker: Option<PathBuf>) -> Self {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
         let named = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
@@ -61,7 +61,7 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// The defaults, and our own directories; `project` decides whose home is another's.
+    /// Returns the default hidden paths with Bailiwick's `own` directories. Another user's home that contains the project is not hidden.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
@@ -79,7 +79,7 @@ impl HiddenPaths {
         Self(followed(&all.collect::<Vec<_>>()).collect())
     }
 
-    /// The same, and more paths.
+    /// Adds more hidden paths.
     #[must_use]
     pub fn with(mut self, more: &[PathBuf]) -> Self {
         self.0.extend(followed(more));
@@ -87,7 +87,7 @@ impl HiddenPaths {
     }
 }
 
-/// The ends of paths: a rule is on an inode, and a name may lead elsewhere.
+/// Resolves the links of paths, since a rule is on an inode.
 fn followed(paths: &[PathBuf]) -> impl Iterator<Item = WirePath> {
     let mut links = Links::expecting(paths.iter().map(PathBuf::as_path));
     paths.iter().map(move |path| WirePath::from(links.follow(path).path))
@@ -97,7 +97,7 @@ fn of_machine(section: &str) -> impl Iterator<Item = PathBuf> {
     below(Path::new("/"), section).into_iter()
 }
 
-/// The places of a section below a directory; those of a pattern are the ones that exist.
+/// Returns the paths of a section of the list below a directory. A pattern gives the existing paths that match it.
 fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
     let listed = || places(LIST).filter(|listed| listed.section == section).map(|listed| listed.place);
     let excepted: Vec<_> =
@@ -111,26 +111,25 @@ fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
     listed().flat_map(found).filter(|path| !excepted.contains(path)).collect()
 }
 
-/// The entries of a directory that match a pattern.
+/// Returns the entries of a directory that match a pattern.
 fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let matching = entries.filter(|entry| matches(pattern.as_bytes(), entry.file_name().as_bytes()));
     matching.map(|entry| entry.path()).collect()
 }
 
-/// Whether a plain user can read it. What modes keep from us needs no rule, and the rules beside each path of /etc are
-/// most of what a start costs.
+/// True if a plain user can read a file. Others need no rule, and the rules around each path in /etc are most of the cost of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }
 
-/// True if a file system is mounted there.
+/// True if a file system is mounted at a path.
 fn is_mount(path: &Path) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     device(path).is_some_and(|own| path.parent().and_then(device).is_some_and(|above| above != own))
 }
 
-/// Root's home and everything in /home that belongs to a user.
+/// Returns root's home and the directories in /home that belong to users.
 fn all_homes() -> Vec<PathBuf> {
     let entries = fs::read_dir("/home").into_iter().flatten().flatten();
     let is_home =

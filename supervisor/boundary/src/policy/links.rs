@@ -1,4 +1,4 @@
-//! Where paths lead, when many are asked about that have most of their directories in common.
+//! Resolves the links of many paths that share most of their directories.
 
 mod listing;
 
@@ -13,64 +13,63 @@ use std::rc::Rc;
 use ipc::path::{WirePath, is_joined, split};
 use listing::LinkListing;
 
-/// Where directories lead and what lies in them, once that is known. It is kept for a moment only: an agent can change where a link
-/// leads.
+/// Results of resolving directories, for a short time only: an agent can change links.
 #[derive(Debug, Default)]
 pub(super) struct Links<'a> {
     known: HashMap<OsString, Rc<Directory>>,
-    /// How much will be asked for in directories.
+    /// Number of names to look up in each directory.
     expected: HashMap<&'a OsStr, u32>,
 }
 
-/// Where a path leads.
+/// A path with its links resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedLink {
     /// The path without links, as far as it exists.
     pub path: PathBuf,
-    /// Whether there is something.
+    /// True if a file exists at the path.
     pub exists: bool,
 }
 
-/// The same, of a path that mostly leads to itself.
+/// A resolved path that borrows the original if nothing changed.
 pub(super) struct Found<'a> {
     /// The path without links, as far as it exists.
     pub(super) path: Cow<'a, Path>,
-    /// What is there.
+    /// The result of looking for a file at the path.
     pub(super) presence: Presence,
 }
 
-/// What is known of what lies at a path.
+/// The result of looking for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// There is something.
+    /// A file exists.
     There,
-    /// There is nothing, not even a link.
+    /// Neither a file nor a link exists.
     Nothing,
-    /// A link that leads nowhere, or what cannot be looked at.
+    /// A link to a missing file, or a file that cannot be examined.
     Unknown,
 }
 
 #[derive(Debug)]
 struct Directory {
-    /// Where it leads, if that is elsewhere.
+    /// The path without links, if it differs.
     leads: Option<PathBuf>,
     presence: Presence,
     listing: LinkListing,
 }
 
-/// Where a single path leads.
+/// Resolves the links of one path.
 pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
-/// Those of many paths at which something may lie, by a list of each directory that holds enough of them.
+/// Returns the paths at which a file may exist. Lists each directory that has enough of them.
 pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
     let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
     paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
 }
 
 impl<'a> Links<'a> {
-    /// For these paths.
+    /// Prepares for looking up these paths.
     pub(super) fn expecting(paths: impl Iterator<Item = &'a Path>) -> Self {
         let mut expected = HashMap::new();
         for path in paths {
@@ -78,20 +77,20 @@ impl<'a> Links<'a> {
             while let Some((parent, _)) = next {
                 let names = expected.entry(parent.as_os_str()).or_insert(0);
                 *names += 1;
-                // A directory that is new here will be asked for in its own parent.
+                // A directory that is new here will be looked up in its own parent.
                 next = if *names == 1 { split(parent) } else { None };
             }
         }
         Self { known: HashMap::new(), expected }
     }
 
-    /// Follows a path's links, as far as it exists.
+    /// Resolves the links of a path, as far as it exists.
     pub(super) fn follow(&mut self, path: &Path) -> ResolvedLink {
         let Found { path, presence } = self.find(path);
         ResolvedLink { path: path.into_owned(), exists: presence == Presence::There }
     }
 
-    /// The same, and what is known of what lies there.
+    /// Resolves the links of a path, and looks for a file there.
     pub(super) fn find<'p>(&mut self, path: &'p Path) -> Found<'p> {
         let Some((above, name)) = split(path) else { return canonical(Cow::Borrowed(path)) };
         let parent = self.directory(above);
@@ -113,7 +112,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Whether what is known of directories says that nothing lies at a path, not even a link.
+    /// True if the known directories show that neither a file nor a link exists at a path.
     pub(super) fn lack(&mut self, path: &Path) -> bool {
         split(path).is_some_and(|(above, name)| self.directory(above).lacks(above, name))
     }
@@ -133,7 +132,7 @@ impl<'a> Links<'a> {
 }
 
 impl Directory {
-    /// Whether this, called `path`, is known to have nothing of that name.
+    /// True if the directory at `path` is known to have no entry of that name.
     fn lacks(&self, path: &Path, name: &OsStr) -> bool {
         match self.presence {
             Presence::There => self.listing.lacks(self.leads.as_deref().unwrap_or(path), name),
@@ -152,7 +151,7 @@ impl Presence {
     }
 }
 
-/// What leads nowhere stays as it is.
+/// Resolves all links of a path. A path that cannot be resolved stays as it is.
 fn canonical(path: Cow<'_, Path>) -> Found<'_> {
     match fs::canonicalize(&path) {
         Ok(path) => Found { path: Cow::Owned(path), presence: Presence::There },

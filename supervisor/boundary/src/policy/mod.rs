@@ -1,4 +1,4 @@
-//! From a project, a mode and flags to rights: the policy, as plain data.
+//! Computes rights from a project, a mode and flags.
 
 mod builds;
 mod caches;
@@ -35,51 +35,51 @@ pub use write_root::{
     write_root,
 };
 
-/// What a user asked for.
+/// The user's choices for a session.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The project, canonical.
+    /// The canonical path of the project.
     pub project: WirePath,
-    /// The private temp directory, canonical.
+    /// The canonical path of the private temp directory.
     pub temp: WirePath,
-    /// The mode.
+    /// The approval mode.
     pub mode: ApprovalMode,
-    /// The network.
+    /// The network access.
     pub net: Network,
-    /// What of this machine and its neighbourhood it leads to, where it is on.
+    /// Addresses of this machine and its local networks that are reachable, if the network is on.
     pub reach: Reach,
-    /// Further write roots, canonical.
+    /// Further writable directories, canonical.
     pub write: Vec<WirePath>,
-    /// Those that mode `auto` has beside the project: where git writes, and caches.
+    /// Directories that are writable in mode `auto` besides the project: git directories and caches.
     pub auto: Vec<WirePath>,
-    /// Hidden paths, defaults included.
+    /// Hidden paths, including the defaults.
     pub hidden: Vec<WirePath>,
-    /// What in the write roots the host runs later, as far as it exists.
+    /// Existing files in writable directories that the host runs later, and that stay read-only.
     pub protected: Vec<WirePath>,
-    /// Bounds on one call.
+    /// Limits of one call.
     pub limits: Limits,
 }
 
 impl Policy {
-    /// The standing rights of the root agent's worker.
+    /// Returns the rights that the root agent's worker has without any approval.
     pub fn standing(&self) -> Rights {
         self.standing_in(self.mode)
     }
 
-    /// The standing rights in another mode.
+    /// Returns the rights that the root agent's worker would have without any approval in another mode.
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());
         Rights { write, net: self.net, reach: self.reach, ..self.base() }.normalised()
     }
 
-    /// What the modes differ in.
+    /// Returns the writable directories of each mode.
     pub fn modes(&self) -> Modes {
         let auto = self.auto.iter().chain([&self.project]).cloned().collect();
         Modes { auto, always: self.write.clone() }
     }
 
-    /// The rights of a worker that only looks, with a temp directory of its own: what takes the change set.
+    /// Returns the rights of a worker that only reads, except for a temp directory. Such a worker finds changed files.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }

@@ -1,7 +1,7 @@
-//! Whose a project is, and whom its workers run as.
+//! The owner of a project, and the user that its workers run as.
 //!
-//! Root without capabilities neither reads nor writes what modes close to others, so a root session works in another user's
-//! project as that user.
+//! Without capabilities, root cannot access files that their modes close to others. So a session of root works in
+//! another user's project as that user.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use ipc::confinement::Identity;
 use nix::unistd::{Uid, User, geteuid};
 
-/// Whom workers run as instead of root, and where that user is at home.
+/// The user that workers run as instead of root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The user and group.
+    /// The user id and group id.
     pub identity: Identity,
-    /// The name, where the password database has one.
+    /// The name, if the password database has one.
     pub name: Option<String>,
-    /// The home directory, canonical, where there is one.
+    /// The canonical home directory, if there is one.
     pub home: Option<PathBuf>,
 }
 
-/// The owner of a project, where we are root, it belongs to another user, and not everybody may write it.
+/// Returns the owner of a project, if this process is root's, the project is another user's, and its mode does not let everybody write.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;
@@ -36,7 +36,7 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// The first part of an absolute path that modes close to this user, who has no other group than this one.
+/// Returns the first directory on a path that this user cannot enter. Considers no other group of the user.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

@@ -1,4 +1,4 @@
-//! The project directory: canonical once, and refused where it could not be confined.
+//! Opens the project directory: resolves its path once, and rejects directories that cannot be confined.
 
 use std::fs;
 use std::io;
@@ -10,29 +10,28 @@ use ipc::confinement::Identity;
 use super::hidden::Host;
 use super::owner::closed_to;
 
-/// Why a directory cannot be a project.
+/// The reason why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// It is not there, or cannot be entered.
+    /// The directory does not exist or cannot be entered.
     #[error("cannot use {path} as the project: {source}\n  hint: name a directory with -C DIR")]
     Unreachable {
-        /// The path that was asked for.
+        /// The path that the user gave.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
-    /// It is no directory.
+    /// The path is not a directory.
     #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
-    /// It is too much.
+    /// The directory holds too much, such as a home directory.
     #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
     TooWide {
-        /// The path that was asked for.
+        /// The path that the user gave.
         path: PathBuf,
-        /// The fault in it.
+        /// A phrase that names the fault.
         why: String,
     },
-    /// A place that is hidden from agents meets it.
+    /// The project contains a directory that is hidden from agents, or is in one.
     #[error(
         "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
         cause = .variable.map_or_else(String::new, |name| format!(": {name} places it there")),
@@ -42,34 +41,32 @@ pub enum ProjectError {
         )
     )]
     Hidden {
-        /// The path that was asked for.
+        /// The path that the user gave.
         path: PathBuf,
-        /// The fault in it.
+        /// A phrase that names the fault.
         why: String,
-        /// The hidden place.
+        /// The hidden directory.
         place: PathBuf,
-        /// The variable that chose the place, if it is one of our own.
+        /// The environment variable that chose the hidden directory, if it is one of Bailiwick's own.
         variable: Option<&'static str>,
     },
-    /// Its workers would run as its owner, who cannot get there.
+    /// The owner of the project, as whom its workers would run, cannot enter it.
     #[error(
         "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
          there\n  hint: chmod a+x {}, or: chown -R root {}",
         shell_word(.closed), shell_word(.path)
     )]
     ForeignOwner {
-        /// The project.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of the owner.
         owner: u32,
-        /// Its group.
         group: u32,
-        /// Where the way ends.
+        /// The first directory on the path that the owner cannot enter.
         closed: PathBuf,
     },
 }
 
-/// Resolves the project directory, and refuses what confinement would make no sense in.
+/// Resolves the path of the project. Fails for directories that cannot be confined.
 pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
     let unreachable = |source| ProjectError::Unreachable { path: path.to_owned(), source };
     let project = fs::canonicalize(path).map_err(unreachable)?;
@@ -86,7 +83,7 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     Ok(project)
 }
 
-/// Refuses a project whose owner, whom its workers run as, cannot reach it.
+/// Fails if the owner of a project, as whom its workers run, cannot enter it.
 pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), ProjectError> {
     match closed_to(identity, project) {
         Some(closed) => {
@@ -112,7 +109,7 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
     None
 }
 
-/// The first hidden place that the project lies in, or contains, and which of both it is.
+/// Returns the first hidden path that contains the project or is in it, with a phrase that says which.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

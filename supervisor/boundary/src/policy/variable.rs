@@ -1,9 +1,9 @@
-//! A variable that is passed or set: `NAME` or `NAME=VALUE`.
+//! A setting of an environment variable: `NAME` passes it, `NAME=VALUE` sets it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// The name, and the value where one is set; absent if it names no variable.
+/// Splits a setting into name and value. Returns nothing if the name is invalid.
 pub fn split_variable(setting: &OsStr) -> Option<(&str, Option<&[u8]>)> {
     let bytes = setting.as_bytes();
     let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {

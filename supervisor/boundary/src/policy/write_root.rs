@@ -1,4 +1,4 @@
-//! What a user names to be writable, resolved once.
+//! Resolves paths that a user makes writable.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use ipc::path::WirePath;
 
 use gate::shell_word::shell_word;
 
-/// The reason why a named path is no write root: a phrase about the path, and a hint for a command line.
+/// The reason why a path cannot be made writable: a phrase about the path, and a hint for a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{phrase}")]
 pub struct NoWriteRoot {
@@ -16,7 +16,7 @@ pub struct NoWriteRoot {
 }
 
 impl NoWriteRoot {
-    /// The phrase, and the hint in a line of its own.
+    /// Returns the phrase, with the hint on a line of its own.
     pub fn hinted(self) -> String {
         match self.hint {
             Some(hint) => format!("{}\n  hint: {hint}", self.phrase),
@@ -29,15 +29,15 @@ impl NoWriteRoot {
     }
 }
 
-/// The write root that a user named, relative to the project or absolute.
+/// Resolves a path that the user made writable by a flag, relative to the project or absolute.
 ///
-/// It has to exist: a rule is on an inode, and we leave no placeholders behind.
+/// The path has to exist, since a rule is on an inode. Bailiwick creates no files for that.
 pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> {
     match std::fs::canonicalize(project.join(path)) {
         Ok(found) if found == Path::new("/") => {
             Err(NoWriteRoot::because("the whole file system cannot be made writable"))
         }
-        // A link in the project may be an agent's: it must not choose what the user grants.
+        // A link in the project may be an agent's, and must not choose what the user grants.
         Ok(found) if path.is_relative() && !found.starts_with(project) => Err(NoWriteRoot {
             phrase: format!("leads out of the project, to {}", found.display()),
             hint: (!is_wide(project, &found))
@@ -53,7 +53,7 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> 
     }
 }
 
-/// Names a directory that exists, and that a flag can make writable.
+/// Returns a hint that names an existing directory, if a flag can make it writable.
 fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     match nearest.filter(|found| found != Path::new("/")) {
         Some(found) if !found.starts_with(project) && !is_wide(project, &found) => {
@@ -63,10 +63,9 @@ fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     }
 }
 
-/// The write root that a file of settings names; the error is a phrase that says what is wrong.
+/// Resolves a path that a file of settings makes writable. The error is a phrase about the path.
 ///
-/// Unlike a flag, a file was written some time ago: what it names is granted where it stands, and no link is followed, which an
-/// agent may have put there since.
+/// A file of settings may be old, and an agent may have created a link since. So unlike with a flag, no link is followed.
 pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     match std::fs::canonicalize(&named) {
@@ -80,10 +79,11 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
     }
 }
 
-/// What has to be writable so that a file can be changed, or made where it does not exist: the file, or the nearest directory
-/// that there is, since a rule is on an inode. Nothing where a link is on the way: what it leads to was not shown. It may be the root,
+/// Returns the path that must be writable to change or create a file: the file, or the nearest existing directory.
+/// Returns nothing if the path contains a link, because the user was not shown its target. The result may be `/`, which
+/// no approval can make writable.
 /// which no approval opens.
-///
+/// The path comes from a worker: it is examined, but not opened.
 /// The path is a worker's: it is looked at, and not opened.
 pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     let place = if exists {
@@ -95,21 +95,21 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place).then(|| found.into())
 }
 
-/// The same for a path that a command was denied. A command does in that place whatever it likes, so that the user's home, and
-/// the trees that hold it, are never offered.
+/// Returns the path to offer after a command was denied access to a file. A command can do anything there, so the
+/// user's home and directories above it are never offered.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
     let is_root = |place: &WirePath| place.as_path() == Path::new("/");
     place_to_grant(path, exists).filter(|place| !is_root(place) && !holds_home(place.as_path()))
 }
 
-/// The user's home, where there is one.
+/// The user's home, if there is one.
 pub fn users_home() -> Option<PathBuf> {
     let home = std::env::home_dir()?;
     Some(home.canonicalize().unwrap_or(home))
 }
 
-/// The warning about a write root that is the user's home, or holds it.
+/// Returns a warning if a writable directory is the user's home or above it.
 pub fn warning_of_home(root: &WirePath) -> Option<String> {
     holds_home(root.as_path()).then(|| {
         format!(
@@ -122,7 +122,7 @@ fn holds_home(place: &Path) -> bool {
     users_home().is_some_and(|home| home.starts_with(place))
 }
 
-/// True of a place that no hint opens: the user's home, and what holds it or the project.
+/// True for a path that hints never suggest: the user's home, and directories above it or above the project.
 fn is_wide(project: &Path, place: &Path) -> bool {
     holds_home(place) || (project != place && project.starts_with(place))
 }

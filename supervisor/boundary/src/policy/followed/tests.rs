@@ -11,7 +11,7 @@ struct World {
 }
 
 impl World {
-    /// A project with hidden places, which are followed.
+    /// A project with hidden files, which are recorded.
     fn new(hidden: &[&str]) -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(place.path()).unwrap();
@@ -29,7 +29,7 @@ impl World {
         fs::rename(self.root.join(from), self.root.join(to)).unwrap();
     }
 
-    /// What is hidden from the next program, by names in the project.
+    /// Returns the paths that are hidden from the next program, relative to the project.
     fn hidden(&mut self, hidden: &[&str], write: &[&str]) -> Vec<String> {
         let mut confinement = confinement(rights(&self.root, hidden, write));
         self.followed.follow(&mut confinement).unwrap();
@@ -109,7 +109,7 @@ fn what_a_new_write_root_hides_is_followed_from_then_on() {
     assert_eq!(world.hidden(&["a/b/key"], &["beside"]), ["a/b/key", "a/c/key"]);
 }
 
-/// So many that their directory is listed.
+/// Enough names that their directory is listed.
 #[test]
 fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
     let names: Vec<_> = (0..40).map(|number| format!("n{number}")).collect();
@@ -128,7 +128,7 @@ fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
     assert_eq!(world.hidden(&names, &["."]), with(&["a/b", "beside/k", "c"]));
 }
 
-/// As where the path is too long to be looked at.
+/// Uses a path that is too long for the kernel.
 #[test]
 fn what_cannot_be_looked_into_is_hidden() {
     let mut world = World::new(&[".env"]);

@@ -1,8 +1,8 @@
-//! Copies a tree that confined commands made into another such tree, whatever they made of the two.
+//! Copies caches from the directory of one level of rights to another, whatever confined commands wrote there.
 //!
-//! Every name is looked up in a directory that is held, and no link is followed. Only directories, links and regular files of the
-//! agents' own user are copied: a second name of a file that somebody else owns is none. What the target has is left as it is,
-//! unless the source's file is newer. Times are kept, since build tools compare them.
+//! Every name is looked up in an open directory, and no link is followed. Only directories, links and regular files of
+//! the agents' own user are copied: a hard link to another user's file is not. Existing files stay unless the source's
+//! file is newer. Modification times are kept, since build tools compare them.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -21,22 +21,22 @@ use nix::unistd::{UnlinkatFlags, geteuid, symlinkat, unlinkat};
 use crate::system::share_blocks;
 use crate::tripwire::beneath::{kind, list, open_directory, open_file, open_root, stat};
 
-/// The most that is copied at one start, where blocks cannot be shared.
+/// The most bytes copied at one start, if the file system cannot share blocks.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The most entries that are looked at.
+/// The most directory entries examined.
 const MOST_ENTRIES: u64 = 500_000;
 
-/// The greatest depth of a tree that is copied; each level holds two descriptors.
+/// The greatest depth of a directory. Each level holds two descriptors.
 const DEEPEST: usize = 100;
 
-/// The time for which a start waits.
+/// The longest time for copying.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The beginning of the names of files that are being copied, which goes on with a process and a number.
+/// Prefix of the names of incomplete files, followed by a process id and a number.
 const FRESH: &str = ".bailiwick-";
 
-/// Copies trees, up to bounds that hold for all of them together.
+/// Copies directory trees, within limits for all of them together.
 pub(super) struct Copier {
     identity: Option<Identity>,
     /// Directory in which files are created before they are renamed to their places.
@@ -46,16 +46,16 @@ pub(super) struct Copier {
     until: Instant,
 }
 
-/// A pass over a tree.
+/// A pass over a directory tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Adds up what would be copied.
+    /// Adds up the sizes.
     Measure,
-    /// Copies it.
+    /// Copies the files.
     Copy,
 }
 
-/// A directory of the source, and the same one of the target, which is missing while a pass measures.
+/// A source directory and its target, which may be missing in the measuring pass.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     from: BorrowedFd<'a>,
@@ -63,7 +63,8 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    /// A copier that makes files in this directory, of the file system of its targets. What one that was killed left there goes.
+    /// Creates a copier whose incomplete files are in `making`, on the file system of the targets. Removes files that a
+    /// killed copier left there.
     pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
         for (name, _) in list(&making, usize::MAX)? {
             if is_left_over(&name) {
@@ -73,13 +74,13 @@ impl Copier {
         Ok(Self { identity, making, bytes: 0, entries: 0, until: Instant::now() + PATIENCE })
     }
 
-    /// Opens a target one name deep in the private temp directory in which files are made, and makes it where it is missing.
+    /// Opens the directory of caches in the private temp directory, and creates it if it is missing.
     pub(super) fn directory_in_temp(&self, caches: &Path) -> io::Result<OwnedFd> {
         let name = caches.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         self.make_directory(self.making.as_fd(), name, 0o700)
     }
 
-    /// Copies what lies in a place, each entry wholly or not at all: half of a cache is none.
+    /// Copies the entries of a level's directory. An entry that cannot be copied as a whole is skipped.
     pub(super) fn bring(&mut self, place: &Path, into: &OwnedFd) -> io::Result<()> {
         let from = open_root(place)?;
         let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
@@ -115,7 +116,7 @@ impl Copier {
                 self.file(pair, name, &found, pass)
             }
             (SFlag::S_IFLNK, None) => copy_link(pair, name, pass),
-            // What is there is the level's own, and nothing else is a part of a cache.
+            // Existing files belong to the target's level, and other types of files are not parts of a cache.
             _ => Ok(()),
         }
     }
@@ -137,7 +138,7 @@ impl Copier {
         Ok(())
     }
 
-    /// True if a file is copied: the agents' own, and newer than what is there.
+    /// True if a file is copied: it is the agents' own and newer than the existing one.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
@@ -151,7 +152,7 @@ impl Copier {
             return Ok(());
         };
         let source = open_file(pair.from, name)?;
-        // It may be another one by now.
+        // The file may have been replaced meanwhile.
         let found = fstat(&source)?;
         if kind(&found) != SFlag::S_IFREG || !self.is_brought(&found, None) {
             return Ok(());
@@ -169,7 +170,7 @@ impl Copier {
     fn fill(&self, source: OwnedFd, made: OwnedFd, found: &FileStat) -> io::Result<()> {
         let (source, mut made) = (File::from(source), File::from(made));
         if share_blocks(&source, &made).is_err() {
-            // Not more than was measured, however fast it grows.
+            // Copies at most the measured size, even if the file grows.
             let length = u64::try_from(found.st_size).unwrap_or_default();
             io::copy(&mut io::Read::take(&source, length), &mut made)?;
         }
@@ -190,7 +191,7 @@ impl Copier {
         }
     }
 
-    /// Gives what was made to whom workers run as.
+    /// Changes the owner of a file to the user that workers run as.
     fn give(&self, made: impl AsFd) -> io::Result<()> {
         self.identity.map_or(Ok(()), |Identity { uid, gid }| fchown(made, Some(uid), Some(gid)))
     }
@@ -203,7 +204,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Bounds what is copied byte by byte.
+    /// Fails if too many bytes would be copied and blocks cannot be shared.
     fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
         if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());
@@ -220,14 +221,14 @@ fn copy_link(pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
     }
 }
 
-/// True of a file that a process which is no more was copying.
+/// True for an incomplete file of a process that has ended.
 fn is_left_over(name: &OsStr) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(FRESH));
     let process = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
     process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
 }
 
-/// True if files of one directory can share their blocks with files of the other.
+/// True if files in two directories can share blocks. Tries it with two small files.
 fn may_share_blocks(from: BorrowedFd<'_>, into: BorrowedFd<'_>) -> bool {
     let device = |directory| fstat(directory).ok().map(|found| found.st_dev);
     let names = ["source", "target"].map(|name| format!("{FRESH}{}-{name}", std::process::id()));
@@ -254,13 +255,13 @@ fn modified(found: &FileStat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
-/// True of an error after which nothing else can be copied either.
+/// True for an error that would fail all further copies as well.
 fn is_final(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull, TimedOut};
     matches!(error.kind(), StorageFull | QuotaExceeded | TimedOut)
 }
 
-/// Other workers of the level may change what is copied: what is gone is no part of it any more.
+/// Ignores the error for a missing file: other workers of the level may remove files meanwhile.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

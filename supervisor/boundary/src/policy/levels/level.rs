@@ -5,7 +5,7 @@ use ipc::rights::{Network, Reach, Rights};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The power that the programs in a place have over others: their write roots but for those private to an agent, and their network.
+/// The rights with which programs in a cache run: their writable directories, without those private to one agent, and their network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,
@@ -16,23 +16,23 @@ pub struct Level {
 }
 
 impl Level {
-    /// The level of rights of which no write root is private to an agent.
+    /// Returns the level of these rights, which must not include directories private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
         let Rights { write, net, reach, .. } = rights.normalised();
         Self { write, net, reach, approved }
     }
 
-    /// True if everything that `other` allows is allowed here.
+    /// True if this level has all the rights of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.approved >= other.approved && self.rights().covers(&other.rights())
     }
 
-    /// True of the level that every other one covers.
+    /// True for the level without any rights, which every other level covers.
     pub fn is_lowest(&self) -> bool {
         *self == Self::default()
     }
 
-    /// A name of its own, and one that a person recognises.
+    /// Returns a directory name that is unique to the level and readable.
     pub fn name(&self) -> String {
         let Self { write, net, reach, approved } = self;
         let mut digest = Sha256::new();
@@ -64,7 +64,7 @@ pub(super) mod tests {
         Level::of(Rights { write, net, ..Rights::default() }, approved)
     }
 
-    /// All levels of a few roots.
+    /// Returns all levels with a few writable directories.
     pub(in crate::policy::levels) fn levels() -> Vec<Level> {
         let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
         let of_roots = |roots| {

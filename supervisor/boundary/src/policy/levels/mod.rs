@@ -1,11 +1,12 @@
-//! Levels of rights as places: what is executed again lies where only commands with the same rights, or more, have written.
+//! Levels of rights: each has a directory of its own for files that are executed later.
 //!
-//! A package cache, a build directory and the home of a tool hold programs that a later command executes. So they belong to a
-//! level: the project, its write roots, its network, and whether a person approved the command. Each level writes its own place
-//! alone and executes what lies there. *Reading down* goes by copies: when a worker starts, what places of more rights have and
-//! its own has not is copied to its own. Nothing ever goes the other way.
+//! A package cache, a build directory and the home of a tool hold programs that a later command executes. So they
+//! belong to a level: the writable directories, the network, and if a person approved the command. Commands of a level
+//! write only its own directory, and execute files only from there. When a worker starts, files that levels with more
+//! rights have, and its own has not, are copied to its own (*reading down*). Nothing is ever copied to a level with
+//! more rights.
 //!
-//! The lowest level, which writes nothing but its private temp, has its caches there: every other level may write it.
+//! The lowest level, which writes only its private temp directory, has its caches there. Every other level may write that directory.
 
 mod bring;
 mod level;

@@ -1,6 +1,6 @@
-//! The places of the levels of one project, beside one another in a directory of our own.
+//! The directories of the levels of rights of one project.
 //!
-//! A place is a directory, and beside it a file that says whose it is, which no agent can write: `NAME/` and `NAME.level`.
+//! Beside each directory is a file that names its level, which no agent can write: `NAME/` and `NAME.level`.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -13,37 +13,37 @@ use super::bring::Copier;
 use super::level::Level;
 use crate::tripwire::beneath::open_root;
 
-/// The ending of the name of a file that says which level a place belongs to.
+/// The extension of the file that names the level of a directory.
 const RECORD: &str = "level";
 
-/// The places of the levels of one project.
+/// The directories of the levels of rights of one project.
 #[derive(Clone, Debug)]
 pub struct LevelPlaces {
     root: PathBuf,
-    /// The user who works in them, unless it is ours.
+    /// The user that workers run as, if that is another one.
     identity: Option<Identity>,
 }
 
 impl LevelPlaces {
-    /// Places in a directory that no agent writes.
+    /// Uses `root`, which no agent can write, as the parent of the directories.
     pub const fn new(root: PathBuf, identity: Option<Identity>) -> Self {
         Self { root, identity }
     }
 
-    /// The directory that holds them.
+    /// The parent of the directories.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The place of a level.
+    /// Returns the directory of a level, which may not exist.
     pub fn place(&self, level: &Level) -> PathBuf {
         self.root.join(level.name())
     }
 
-    /// Makes the place of a level, if it is not there.
+    /// Creates the directory of a level, if it does not exist.
     pub fn make(&self, level: &Level) -> io::Result<PathBuf> {
         let place = self.place(level);
-        // Whose it is stands there before anything can lie in it.
+        // The record is written before any file can be in the directory.
         if level_of(&place).as_ref() != Some(level) {
             let fresh = place.with_extension(format!("{}-new", std::process::id()));
             fs::write(&fresh, serde_json::to_vec(level)?)?;
@@ -59,7 +59,7 @@ impl LevelPlaces {
         Ok(place)
     }
 
-    /// The places whose programs a program of this level may execute: those of levels that cover it, without its own.
+    /// Returns the directories of all levels that include the rights of this one. A program of this level may execute files from there.
     pub fn above(&self, level: &Level) -> Vec<PathBuf> {
         let own = self.place(level);
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -72,8 +72,8 @@ impl LevelPlaces {
         above
     }
 
-    /// Copies to a worker's caches what places of more rights have and they have not. `caches` is a place of ours, or lies in the
-    /// private temp directory `temp`, which belongs to the lowest level.
+    /// Copies files from directories with more rights to a worker's `caches`. These are one of the directories here, or
+    /// are in the private temp directory `temp`, which belongs to the lowest level.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
             Ok(_) => level_of(caches).ok_or_else(|| io::Error::other("it is no place of a level"))?,
@@ -87,14 +87,14 @@ impl LevelPlaces {
         let mut copier = Copier::new(self.identity, open_root(temp.unwrap_or(&self.root))?)?;
         let into = match temp {
             Some(_) => copier.directory_in_temp(caches)?,
-            // No agent can replace a place.
+            // No agent can replace the directory of a level.
             None => open_root(caches)?,
         };
         above.iter().try_for_each(|place| copier.bring(place, &into))
     }
 }
 
-/// The level that a place belongs to, if it is one.
+/// Reads the level of a directory; nothing if it has none.
 fn level_of(place: &Path) -> Option<Level> {
     serde_json::from_slice(&fs::read(record(place)).ok()?).ok()
 }
@@ -103,7 +103,7 @@ fn record(place: &Path) -> PathBuf {
     place.with_extension(RECORD)
 }
 
-/// True if nothing lies in a place.
+/// True if a directory has no entries or cannot be read.
 pub fn is_empty(place: &Path) -> bool {
     fs::read_dir(place).map_or(true, |mut entries| entries.next().is_none())
 }
@@ -127,7 +127,7 @@ mod tests {
         low: PathBuf,
     }
 
-    /// The places of an approved fetch and of an unasked command.
+    /// The directories of an approved fetch and of a command without approval.
     fn site() -> Site {
         let place = tempfile::tempdir().unwrap();
         let places = LevelPlaces::new(place.path().join("root"), None);
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Of any levels: a place is read by exactly those that have no right which its writers lacked.
+    /// For any two levels: one reads the directory of the other only if it has no right that the other lacks.
     #[test]
     fn nothing_is_executed_that_was_written_under_fewer_rights() {
         let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -170,7 +170,7 @@ mod tests {
                 let is_read = caches.join(writer.name()).exists();
                 assert_eq!(is_read, writer.covers(&reader), "{} reads {}", reader.name(), writer.name());
             }
-            // What was read down is no more than the level's own from here on.
+            // From here on, copied files have only the rights of their new level.
             if !reader.is_lowest() {
                 fs::remove_dir_all(&caches).unwrap();
                 fs::create_dir(&caches).unwrap();
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(left, 4, "nothing half done");
     }
 
-    /// As a hostile command of either level may have left them.
+    /// Directories as a hostile command of either level may have left them.
     #[test]
     fn no_link_and_no_fifo_leads_anywhere() {
         let site = site();
@@ -231,7 +231,7 @@ mod tests {
         assert!(!outside.join("planted").exists(), "the target's link was followed");
         assert!(fs::symlink_metadata(site.low.join("linked")).unwrap().is_symlink());
         assert!(!site.low.join("fifo").exists());
-        // The private temp is the agent's own, too.
+        // The private temp directory is the agent's own, too.
         let temp = site.place.path().join("temp");
         fs::create_dir(&temp).unwrap();
         symlink(&outside, temp.join("caches")).unwrap();

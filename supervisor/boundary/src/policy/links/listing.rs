@@ -1,4 +1,4 @@
-//! What a directory has no entry for, without a look-up of each name.
+//! Lists of directories, which replace look-ups of single names that do not exist.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -7,36 +7,36 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// From so many names on, a list is less than their look-ups: it takes five calls, and something for each entry.
+/// The number of names from which on a list takes less time than look-ups. A list takes five system calls, and some time for each entry.
 pub(super) const WORTH_IT: u32 = 10;
 
-/// The most entries that a list is read to; in a larger directory each name is looked up.
+/// The most entries of a list. In a larger directory each name is looked up.
 const MOST: usize = 256;
 
-/// What lies in a directory. Nothing is known where it is not worth a list, cannot be listed, or holds too much.
+/// The names in a directory. Nothing if a list is not worthwhile, impossible or too long.
 #[derive(Debug)]
 pub(super) struct LinkListing(OnceCell<Option<Names>>);
 
-/// The names in a directory, to be compared as a file system does that takes one for another.
+/// The names in a directory, in a form to compare as any file system may compare them.
 ///
-/// Not every directory compares bytes: with ext4's or tmpfs's `casefold`, in XFS's `ascii-ci` and in vfat `.ssh` finds `.SSH` and, where
-/// letters beyond ASCII are folded, `.\u{df}h` as well. vfat also finds a file by a short name that it does not list, with a `~` in it, and
-/// by its name with dots and spaces after it.
+/// Some file systems do not compare bytes: with `casefold` of ext4 or tmpfs, `ascii-ci` of XFS and in vfat, `.ssh` finds
+/// `.SSH` and, where letters beyond ASCII are folded, `.\u{df}h` as well. vfat also finds a file by a short name with a
+/// `~`, and by its name followed by dots and spaces.
 #[derive(Debug, Default)]
 struct Names {
-    /// Those of ASCII characters, in lower case and sorted.
+    /// Names of ASCII characters alone, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
-    /// The ASCII characters of all others: folded, a name still has them in their order.
+    /// The ASCII characters of all other names. Folding keeps them in their order.
     others: Vec<Vec<u8>>,
 }
 
 impl LinkListing {
-    /// Of a directory in which so many names will be asked for.
+    /// Creates the list of a directory in which this many names will be looked up.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
     }
 
-    /// Whether `directory`, which this is the list of, is known to have nothing that a look-up of `name` would find.
+    /// True if a look-up of `name` in `directory` certainly finds no file. The list is always of the same directory.
     pub(super) fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let names = self.0.get_or_init(|| list(directory).unwrap_or_default());
         names.as_ref().is_some_and(|names| names.lack(name))
@@ -44,7 +44,7 @@ impl LinkListing {
 }
 
 impl Names {
-    /// Whether a look-up of `name` certainly finds none of them.
+    /// True if `name` certainly matches none of the names.
     fn lack(&self, name: &OsStr) -> bool {
         let name = name.as_bytes();
         let is_plain =
@@ -73,7 +73,7 @@ impl FromIterator<Vec<u8>> for Names {
     }
 }
 
-/// The names in a directory, if they are not too many.
+/// Lists the names in a directory; nothing if there are too many.
 fn list(directory: &Path) -> io::Result<Option<Names>> {
     let entries = fs::read_dir(directory)?.take(MOST + 1);
     let names: Vec<_> = entries.map(|entry| Ok(entry?.file_name().into_vec())).collect::<io::Result<_>>()?;
@@ -84,7 +84,7 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// What a directory is said to lack of these, where more is asked for.
+    /// Returns those of `names` that the list of a directory excludes, with enough look-ups expected.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);
