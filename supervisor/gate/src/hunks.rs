@@ -1,4 +1,4 @@
-//! The hunks of a text file, by lines and on bytes: whatever the encoding, whatever the line ends.
+//! Hunks of a unified diff, by lines and on bytes, for any encoding and any line ends.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
-/// How many equal lines surround a change.
+/// Number of equal lines around a change.
 const CONTEXT: usize = 3;
 
 type TextLine<'a> = &'a [u8];
 
-/// The hunks that lead from one text to another, without a header; coarse, but still right, after `deadline`.
+/// Returns the hunks of a diff, without a header. After `deadline` the result is coarse, but still correct.
 pub fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
     let mut out = Vec::new();
     // A Vec takes every write.
@@ -19,7 +19,7 @@ pub fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
     out
 }
 
-/// Writes what leads from one text to the other. After `deadline` the result is coarse, but still right.
+/// Writes the hunks of a diff. After `deadline` the result is coarse, but still correct.
 pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (lines(old), lines(new));
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
@@ -27,15 +27,16 @@ pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Writ
     group_diff_ops(ops, CONTEXT).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
 }
 
-/// Lines with their line feed. A carriage return ends no line: it is part of its text, as for git.
+/// Splits a text into lines with their line feeds. A carriage return is a part of its line, as for git.
 fn lines(text: &[u8]) -> Vec<TextLine<'_>> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// The same steps with each begun where the one before it ended, if they do lead from one text to the other.
+/// Corrects the positions of steps, so that each begins at the end of the one before. Returns nothing if the steps do
+/// not lead from one text to the other.
 ///
-/// `similar` 2.7 may leave a deletion or insertion the place that it had before neighbouring steps were compacted: the
-/// steps are right then, and their places wrong.
+/// `similar` 2.7 may keep the old position of a deletion or insertion after it merged neighbouring steps: the steps are
+/// correct then, but not their positions.
 fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Option<Vec<DiffOp>> {
     let (mut old_index, mut new_index) = (0, 0);
     let mut placed = Vec::with_capacity(ops.len());
@@ -58,7 +59,7 @@ fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Op
     (old_index == old.len() && new_index == new.len()).then_some(placed)
 }
 
-/// Everything replaced but the equal beginning and end.
+/// Returns a single replacement between the equal beginning and end.
 fn replaced(old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Vec<DiffOp> {
     let start = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
@@ -104,10 +105,10 @@ fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Lines from .. to, counted from 0.
+/// Range of lines, counted from 0, without the last.
 struct Extent(usize, usize);
 
-/// As in a hunk's header: first line from 1, and how many unless it is one. No lines follow the line before them.
+/// Writes a range as in the header of a hunk: first line from 1, and the count unless it is 1. An empty range names the line before.
 impl std::fmt::Display for Extent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.1 - self.0 {
@@ -205,7 +206,7 @@ mod tests {
             let lines = std::str::from_utf8(&out).unwrap().lines().skip(1);
             lines.filter(|line| line.starts_with([' ', sign])).flat_map(|line| [&line[1..], "\n"]).collect()
         };
-        // The equal beginning is context; three lines of it are there.
+        // Three equal lines at the beginning are context.
         assert!(old.ends_with(&side('-')) && new.ends_with(&side('+')));
         assert!(side('-').len() > old.len() - 40);
     }

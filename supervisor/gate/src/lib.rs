@@ -1,7 +1,7 @@
-//! The gate: what an agent asks for, what its rights allow, and what a person is asked.
+//! Decides on the calls of agents by their rights, and defines the questions to a person.
 //!
-//! Pure: paths are compared as data and never opened, and nothing here waits, spawns or speaks to a network. The gate is not what
-//! confines — the kernel is; it spares a call that cannot succeed, and finds words for one that did not.
+//! Pure: paths are compared as data and never opened, and no function waits, starts a process or uses a network. The
+//! kernel confines an agent, not this crate. It saves a call that cannot succeed, and explains one that did not.
 
 #![forbid(unsafe_code)]
 

@@ -1,18 +1,17 @@
-//! Lists of places that are kept as data: one place a line, and behind ` # ` the reason why it is listed.
+//! Reads lists of paths that are kept as data: one path on a line, and the reason after ` # `.
 //!
-//! A line `[NAME]` begins a section, a line that begins with `#` is a remark. A `*` in a place stands for any characters
-//! of one name.
+//! A line `[NAME]` begins a section; a line that begins with `#` is a remark. A `*` in a path stands for any characters of one name.
 
-/// One line of a list.
+/// An entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The section that the line stands in; empty before the first.
+    /// The section of the entry; empty before the first section.
     pub section: &'static str,
-    /// The place.
+    /// The path or pattern.
     pub place: &'static str,
 }
 
-/// The places of a list, in order.
+/// Returns the entries of a list, in order.
 pub fn places(list: &'static str) -> impl Iterator<Item = Listed> {
     let mut section = "";
     list.lines().filter_map(move |line| {
@@ -24,13 +23,13 @@ pub fn places(list: &'static str) -> impl Iterator<Item = Listed> {
     })
 }
 
-/// A place and its reason; absent for remarks and sections.
+/// Splits a line into path and reason; nothing for remarks and sections.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (place, reason) = line.split_once(" # ").filter(|_| !line.starts_with('#'))?;
     Some((place.trim_end(), reason))
 }
 
-/// True if a name is one that the pattern stands for.
+/// True if a name matches the pattern.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let Some((first, rest)) = cut(pattern) else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

@@ -1,47 +1,42 @@
-//! The table of approval modes: standing rights of an agent by activity, rank and mode, and the handling of calls beyond them.
+//! The table of approval modes: the rights of an agent by activity, rank and mode, and the handling of calls beyond them.
 //!
-//! Everything else asks [`permits`], and no other file of the product compares or matches a mode: a new one does not compile
-//! until the table names it.
+//! All other code asks [`permits`] and neither compares nor matches modes. A new mode does not compile until the table has it.
 
 use ipc::path::WirePath;
 pub use protocol::approval::ApprovalMode;
 
 use crate::activity::Activity;
 
-/// The widest mode: its standing rights include those of the others.
+/// The mode whose rights include those of all others.
 pub const WIDEST: ApprovalMode = ApprovalMode::Auto;
 
 /// Level of an agent in the session's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Nobody's sub-agent.
+    /// An agent without a parent.
     Top,
-    /// A sub-agent: its parent's call gave it its rights.
+    /// A sub-agent, whose rights come from its parent's call.
     Sub,
 }
 
-/// An agent, as far as the table tells agents apart.
+/// The properties of an agent that the table distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The purpose of the agent.
     pub activity: Activity,
-    /// Its level.
     pub rank: Rank,
 }
 
 impl Position {
-    /// An agent of the top level that carries out a task.
+    /// An agent without a parent that carries out a task.
     pub const FIRST: Self = Self { activity: Activity::Execute, rank: Rank::Top };
-    /// A sub-agent.
     pub const SUB: Self = Self { activity: Activity::Execute, rank: Rank::Sub };
-    /// An agent that makes a plan.
     pub const PLANNER: Self = Self { activity: Activity::Plan, rank: Rank::Top };
 }
 
-/// Standing right to the project.
+/// The right to the project without an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProjectRight {
-    /// Read and written, with the places that git and caches need beside it.
+    /// Read and write, including the directories that git and caches need.
     Write,
     /// Read, and no more.
     Read,
@@ -58,21 +53,20 @@ enum Beyond {
     Deny,
 }
 
-/// Approvals beyond the standing rights, of calls and of plans.
+/// Validity of approvals of calls and plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeApprovals {
-    /// They hold.
+    /// Approvals are valid.
     Hold,
-    /// Nothing is approved, and a change to the mode ends what was.
+    /// Nothing is approved, and a change to this mode ends earlier approvals.
     End,
 }
 
 /// The network of an agent after a change to a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NetworkAfter {
-    /// As before.
     Kept,
-    /// Off: whoever wants nothing approved wants nothing sent out either.
+    /// Off, since a user who approves nothing wants nothing sent out either.
     Off,
 }
 
@@ -108,7 +102,7 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
 }
 
 impl Permits {
-    /// True if the project is writable without an approval, by the mode alone.
+    /// True if the mode makes the project writable without an approval.
     pub const fn writes_project(self) -> bool {
         match self.project {
             ProjectRight::Write => true,
@@ -116,7 +110,7 @@ impl Permits {
         }
     }
 
-    /// True if a person decides on calls beyond the standing rights.
+    /// True if a person decides on calls beyond the agent's rights.
     pub const fn asks(self) -> bool {
         match self.beyond {
             Beyond::Ask => true,
@@ -124,7 +118,7 @@ impl Permits {
         }
     }
 
-    /// True if approvals beyond the standing rights hold.
+    /// True if approvals beyond the agent's rights are valid.
     pub const fn keeps_approvals(self) -> bool {
         match self.approvals {
             ModeApprovals::Hold => true,
@@ -132,12 +126,12 @@ impl Permits {
         }
     }
 
-    /// True if the project can be changed, by the mode or by an answer.
+    /// True if the project can be changed, by the mode or by an approval.
     pub const fn may_come_to_write(self) -> bool {
         self.writes_project() || self.asks()
     }
 
-    /// True if a change to this turns the network off.
+    /// True if a change to this mode turns the network off.
     pub const fn turns_network_off(self) -> bool {
         match self.network {
             NetworkAfter::Kept => false,
@@ -146,23 +140,23 @@ impl Permits {
     }
 }
 
-/// True if a user's change between these modes takes something from the agents of a session.
+/// True if a change between these modes takes rights or approvals from the agents of a session.
 pub const fn takes_away(from: ApprovalMode, to: ApprovalMode) -> bool {
     let (before, after) = (permits(Position::FIRST, from), permits(Position::FIRST, to));
     !after.keeps_approvals() || before.writes_project() && !after.writes_project()
 }
 
-/// Write roots that the modes of a session differ in.
+/// Writable directories that depend on the mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// Writable where the project is: the project, and the places that git and caches need beside it.
+    /// Writable in modes that make the project writable: the project, and the directories that git and caches need.
     pub auto: Vec<WirePath>,
     /// Writable in every mode.
     pub always: Vec<WirePath>,
 }
 
 impl Modes {
-    /// The standing write roots in a mode, without the private temp directory.
+    /// Returns the writable directories in a mode, without the private temp directory.
     pub fn roots(&self, mode: ApprovalMode) -> impl Iterator<Item = &WirePath> {
         let auto = if permits(Position::FIRST, mode).writes_project() { self.auto.as_slice() } else { &[] };
         self.always.iter().chain(auto)
@@ -175,7 +169,7 @@ mod tests {
 
     const USAGE: &str = include_str!("../../../docs/usage.md");
 
-    /// The table as docs/usage.md has it.
+    /// Returns the rows of the table in docs/usage.md.
     fn rows() -> String {
         let agents =
             [("first", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];

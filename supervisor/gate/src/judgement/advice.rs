@@ -1,19 +1,19 @@
-//! Failures that no right opens, by the words that programs have for them, and what helps all the same.
+//! Recognises failures that more rights would not prevent, and returns advice that helps.
 
 use ipc::confinement::Tier;
 use ipc::tool::{CommandExit, CommandResult};
 
 use super::StandingRights;
 
-/// A kind of failure.
+/// A kind of failure, and the advice on it.
 struct Advice {
-    /// The circumstances in which it comes about.
+    /// True if the failure can occur under these rights.
     holds: fn(&StandingRights) -> bool,
-    /// Words in one line of the output, in lower case: all of any of these.
+    /// Words in lower case. One line of the output must contain all words of one group.
     lines: &'static [&'static [&'static str]],
-    /// Words of which one stands in the command or the output; none where the lines say it.
+    /// Words of which the command or the output must contain one. If empty, the lines suffice.
     of: &'static [&'static str],
-    /// The sentence to say.
+    /// The sentence for the model.
     says: &'static str,
 }
 
@@ -128,7 +128,7 @@ impl Advice {
     }
 }
 
-/// Words of programs about a variable that is not there, in lower case.
+/// Phrases in lower case by which programs report a missing variable.
 const MISSING: &[&str] = &[
     "unbound variable",
     "parameter not set",
@@ -146,11 +146,11 @@ const MISSING: &[&str] = &[
     "key not found",
 ];
 
-/// Parts of names of variables that hold credentials: nobody is led to pass one.
+/// Parts of names of variables that hold credentials. Users are never advised to pass these.
 const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
 
 impl StandingRights {
-    /// The advice on a command that failed for a reason that no right opens.
+    /// Returns advice on a command that failed for a reason that more rights would not prevent.
     pub fn advice(&self, command: &str, result: &CommandResult) -> Vec<String> {
         if result.exit == CommandExit::Code(0) {
             return Vec::new();
@@ -168,7 +168,7 @@ impl StandingRights {
         all
     }
 
-    /// The variable of the user's that a line misses.
+    /// Returns the variable that a line reports as missing, if the user has it.
     fn left_out<'a>(&self, line: &'a str) -> Option<&'a str> {
         let lower = line.to_ascii_lowercase();
         MISSING.iter().any(|words| lower.contains(words)).then_some(())?;

@@ -1,4 +1,4 @@
-//! A system call that a command's output says was refused, and that no right permits.
+//! Recognises in a command's output a system call that the sandbox denies under any rights.
 
 use complaint::{DeniedCall, When, denied_call};
 use ipc::confinement::Tier;
@@ -9,8 +9,8 @@ use libc::{ENOSYS, EPERM};
 use super::StandingRights;
 
 impl StandingRights {
-    /// The denial of the call that a line names. Nothing has to be tried: the filter answers these calls before the kernel looks at
-    /// their arguments. Whoever lacks what the call takes, or is filtered already, would have been refused it anyway.
+    /// Returns the denial of the system call that a line names. No test is needed, since the seccomp filter denies such
+    /// a call whatever its arguments. Returns nothing if the user could not make the call without a sandbox either.
     pub(super) fn refused_call(&self, line: &str) -> Option<Denial> {
         let call = self.denied_call(line)?;
         self.machine.permits(call.capability).then(|| Denial {
@@ -25,8 +25,8 @@ impl StandingRights {
         })
     }
 
-    /// The call that a line names, if it is one that no right is for: without a broker sockets of the network are a matter of it, and
-    /// a kernel may have no `io_uring`.
+    /// Returns the system call that a line names, if no right permits it. Sockets count only without a broker, which
+    /// otherwise decides about them, and `io_uring` only if the kernel has it.
     pub(super) fn denied_call(&self, line: &str) -> Option<DeniedCall> {
         denied_call(line).filter(|call| match call.name {
             "socket" => self.tier != Tier::FloorUnmediated,

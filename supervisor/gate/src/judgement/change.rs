@@ -1,4 +1,4 @@
-//! Whether a user's change of rights is one, and may be.
+//! Decides on a user's change of an agent's rights or mode.
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
@@ -9,28 +9,27 @@ use super::{ApprovalMode, StandingRights};
 use crate::activity::Activity;
 use crate::modes::{Position, permits};
 
-/// What a user may change of an agent that lives.
+/// A user's change of a running agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Its rights.
     Rights(RightsChange),
-    /// What becomes of a call beyond them, and with it the rights.
+    /// A change of the approval mode, and with it of the rights.
     Mode(ApprovalMode),
 }
 
-/// Why rights stay as they are.
+/// The reason why rights do not change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchanged {
-    /// They are so already.
+    /// The agent already has these rights.
     #[error("nothing changed: {0}")]
     Same(String),
-    /// They may not be so.
+    /// The change is not allowed.
     #[error("the rights were not changed: {0}")]
     Refused(String),
 }
 
 impl Unchanged {
-    /// The stable code of the notice.
+    /// The stable code of the notice to the user.
     pub const fn code(&self) -> NoticeCode {
         match self {
             Self::Same(_) => NoticeCode::RightsUnchanged,
@@ -40,14 +39,14 @@ impl Unchanged {
 }
 
 impl StandingRights {
-    /// The rights after a change, with the host's own paths, as `self` has them.
+    /// Returns the rights after a change, with host paths, as `self` has them. Fails if nothing changes or the change is not allowed.
     pub fn change(&self, change: &RightsChange, activity: Activity) -> Result<Rights, Unchanged> {
         if let Some(why) = self.refusal(change, activity) {
             return Err(Unchanged::Refused(why));
         }
         let mut changed = self.rights.with_change(&self.as_far_as_allowed(change));
         if let RightsChange::RemoveWrite { path } = change {
-            // A root that held others took their place when it was added.
+            // A writable directory that contained these replaced them when it was added.
             let auto = permits(Position::FIRST, self.mode).writes_project();
             let of_auto = [Some(&self.project), self.caches.as_ref()].into_iter().flatten();
             let of_auto = of_auto.filter(|place| auto && *place != path);
@@ -58,7 +57,7 @@ impl StandingRights {
         if same_as_before { Err(Unchanged::Same(same(change))) } else { Ok(changed) }
     }
 
-    /// The change with the reach that it leaves to the session's start.
+    /// Adds the reachable addresses that the session's start allowed, if the change names none.
     fn as_far_as_allowed(&self, change: &RightsChange) -> RightsChange {
         match change {
             RightsChange::Network { net, reach: None } => {
@@ -68,7 +67,7 @@ impl StandingRights {
         }
     }
 
-    /// The rights in another mode.
+    /// Returns the rights in another mode. Fails if the mode is the same or cannot change.
     pub fn in_mode(&self, mode: ApprovalMode, activity: Activity) -> Result<Rights, Unchanged> {
         if mode == self.mode {
             return Err(Unchanged::Same(format!("the mode is {mode}")));
@@ -79,7 +78,7 @@ impl StandingRights {
             (None, _) => refused("this session's mode is fixed"),
             (Some(modes), Activity::Execute) => {
                 let mut rights = self.rights.clone();
-                // What the user added meanwhile stays; what lay in a root that goes comes back.
+                // Directories that the user added stay. Those inside of a removed directory are added again.
                 rights.write.retain(|root| !modes.auto.contains(root));
                 rights.write.extend(self.temp.iter().chain(modes.roots(mode)).cloned());
                 if permits(Position::FIRST, mode).turns_network_off() {

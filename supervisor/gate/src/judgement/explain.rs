@@ -1,4 +1,4 @@
-//! Why our own tool's system call failed.
+//! Explains failed system calls of Bailiwick's own tools.
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Operation};
@@ -10,13 +10,13 @@ use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use super::StandingRights;
 
 impl StandingRights {
-    /// The denial behind a tool's error, if it is one: the kernel refused, plain permissions would have allowed it, and
-    /// the rights do not cover it. Everything else is an ordinary failure, and nothing is claimed.
+    /// Returns the denial that caused a tool's error: the kernel denied the access, file modes would have permitted it,
+    /// and the rights do not include it. Returns nothing for any other failure.
     pub fn explain(&self, error: &ToolError) -> Option<Denial> {
         let access = error.access.as_ref()?;
-        // EXDEV: Landlock's answer to a rename or link across trees without the right REFER (landlock(7)), and the answer
-        // across mounts.
-        // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
+        // EXDEV: Landlock's error for a rename or link between directories without the right REFER (landlock(7)), and
+        // the kernel's error across mounts.
+        // In the full sandbox tier, a hidden path is covered by a mount with a mode that permits nothing.
         if !(access.permitted_by_mode || self.is_masked(&access.path)) || !self.refuses_by(access.errno) {
             return None;
         }
@@ -32,7 +32,7 @@ impl StandingRights {
         Some(Denial { errno: Some(access.errno), ..denial })
     }
 
-    /// EBUSY: what is mounted onto itself can be neither replaced nor removed.
+    /// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced nor removed.
     fn refuses_by(&self, errno: i32) -> bool {
         [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (self.tier == Tier::Full && errno == EBUSY)
     }
@@ -50,7 +50,7 @@ impl StandingRights {
                 Some(self.granted_at(denial, path, nearest(access).unwrap_or(path)))
             }
             Operation::Read if !read => Some(self.unreadable(path, Grade::Proved)),
-            // A tree that may be read may be executed from.
+            // A directory that may be read may be executed from.
             Operation::Execute if !read => {
                 let denial = self.unreadable(path, Grade::Proved);
                 let missing_right = MissingRight::Execute { path: path.clone() }.into();
@@ -64,8 +64,7 @@ impl StandingRights {
     }
 }
 
-/// What has to be granted in the place of a path that does not exist, as the worker found it: never anything that is no
-/// ancestor of the path.
+/// Returns the nearest existing directory above a missing path, as the worker found it. Ignores paths that are not above it.
 fn nearest(access: &FailedAccess) -> Option<&WirePath> {
     access.nearest.as_ref().filter(|nearest| access.path.is_within(nearest))
 }

@@ -1,15 +1,15 @@
-//! Flags with which a run has no question to ask.
+//! Command-line flags that make an approval unnecessary.
 
 use ipc::rights::Grant;
 
 use super::StandingRights;
 
 impl StandingRights {
-    /// The flags that give a run this access from the start; none where no flag gives all of it.
+    /// Returns the flags that give a session this access from its start. Returns nothing if flags cannot give all of it.
     pub fn flags_for(&self, grant: &Grant) -> Option<String> {
         let mut flags: Vec<_> =
             grant.write.iter().map(|path| self.write_grant(path)).collect::<Option<_>>()?;
-        // A question about no more access than there is asks for the act itself.
+        // An approval without additional access is for the action itself.
         if grant.is_empty() {
             flags.push("--mode auto".to_owned());
         }

@@ -1,4 +1,4 @@
-//! What the standing rights say of a call before it is sent.
+//! Decides, before a call is sent, if an agent's rights allow it without an approval.
 
 #![deny(
     clippy::wildcard_enum_match_arm,
@@ -20,48 +20,46 @@ use crate::modes::{Position, permits};
 use crate::protected::is_acted_on;
 use crate::tools::{ExternalCall, Invocation};
 
-/// What becomes of a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes to the worker, whose ruleset judges every path.
+    /// The call goes to the worker, where the kernel checks every path.
     Run,
-    /// Its exact effect is worked out first, and judged by [`StandingRights::judge_change`].
+    /// The worker first prepares the exact change, which [`StandingRights::judge_change`] then decides on.
     Prepare,
-    /// Somebody has to approve it.
+    /// A person has to approve the call.
     Ask(Ask),
-    /// It is not sent.
+    /// The call is not sent.
     Deny(Denial),
 }
 
-/// What has to be approved.
+/// The approval that a call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The question.
+    /// The kind of question.
     pub kind: AskKind,
-    /// What is missing in the standing rights.
+    /// The access that the rights lack.
     pub grant: Grant,
 }
 
-/// A file that an effect changes.
+/// A file that a prepared change modifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
     pub path: WirePath,
-    /// What has to be writable for that: the file, or for a new one the nearest directory that there is. Absent where no
-    /// right could be given, since a link is on the way. The root is never granted.
+    /// The path that must be writable for that: the file, or for a new one the nearest existing directory. Nothing if a
+    /// link is on the way, since no right can be given then. `/` is never granted.
     pub grant: Option<WirePath>,
 }
 
 impl StandingRights {
-    /// Judges a call of an agent. Paths of file tools are left to the kernel, or to what a worker makes of them: only they know
-    /// what a path leads to.
+    /// Decides on a call of an agent. Paths of file tools are left to the kernel or to the worker, since only they can resolve them.
     pub fn judge(&self, invocation: &Invocation, agent: Position) -> Verdict {
         let asks = permits(agent, self.mode).asks();
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
-            // Of a sub-agent's rights there is more to say: Standing::judge_spawn.
+            // For the rights of a sub-agent, see [`StandingRights::judge_spawn`].
             Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) => Verdict::Run,
-            // No standing right covers what a server outside does.
+            // No right of an agent covers the actions of an external server.
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
             }
@@ -80,7 +78,7 @@ impl StandingRights {
         }
     }
 
-    /// Judges the files that a prepared effect changes.
+    /// Decides on the files that a prepared change modifies.
     pub fn judge_change(&self, places: &[Place]) -> Verdict {
         let beyond: Vec<_> = places.iter().filter(|place| !self.allows_write(&place.path)).collect();
         if let Some(denial) = beyond.iter().find_map(|place| self.closed_place(place)) {
@@ -95,7 +93,7 @@ impl StandingRights {
         Verdict::Ask(Ask { kind: AskKind::Patch, grant: Grant { write, ..Grant::default() } })
     }
 
-    /// What no approval opens.
+    /// Returns the denial for a path that no approval can make writable.
     pub(super) fn closed_place(&self, place: &Place) -> Option<Denial> {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
@@ -119,7 +117,7 @@ impl StandingRights {
         Some(refused(Operation::Write, Object::Path(path.clone()), missing, None))
     }
 
-    /// Whether a path lies in a write root as it is written: where it really leads is the kernel's to judge.
+    /// True if a path is in a writable directory by its text. The kernel checks its actual target.
     fn writes_as_named(&self, path: &WirePath) -> bool {
         let named = plain(&self.project.as_path().join(path.as_path()));
         named.is_some_and(|named| self.allows_write(&named.into()))
@@ -138,7 +136,7 @@ impl StandingRights {
             ..self.lacked_network(call)
         };
         let kind = match () {
-            // What may read everything could send it out.
+            // A command that can read everything could send it out.
             () if writes || (reads && network) => AskKind::Exec,
             () if lacks_network => AskKind::Network,
             () if self.confirm_shell && !reads => AskKind::Exec,
@@ -147,7 +145,7 @@ impl StandingRights {
         Verdict::Ask(Ask { kind, grant })
     }
 
-    /// The network, where the command declares it and the standing rights lack it.
+    /// Returns the network as a grant, if the command declares to need it and the rights lack it.
     pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
         if !call.network.is_some_and(Network::reaches_out) || self.rights.net.reaches_out() {
             return Grant::default();
@@ -168,7 +166,7 @@ impl StandingRights {
         }
         let network = call.network.is_some_and(Network::reaches_out);
         if network && call.access == Access::Read {
-            // Nothing but another declaration helps: what may read everything must not be able to send it out.
+            // Only another declaration helps: a command that can read everything must not be able to send it out.
             return Some(refused(Operation::Network, address(), MissingRight::NetworkInReadingCommand, None));
         }
         if network && self.rights.net.is_off() {
@@ -188,7 +186,7 @@ impl StandingRights {
     }
 }
 
-/// The path without `.`; none where `..` is in it, which only the file system can resolve.
+/// Returns a path without `.`. Returns nothing if it has `..`, which only the file system can resolve.
 pub fn plain(path: &Path) -> Option<PathBuf> {
     let up = path.components().any(|component| component == Component::ParentDir);
     (!up).then(|| path.components().collect())
@@ -220,7 +218,7 @@ fn address() -> Object {
     Object::Address("the network".to_owned())
 }
 
-/// The command, short enough for a sentence.
+/// Returns the command, shortened to fit in a sentence.
 fn command(call: &ShellExec) -> Object {
     const LENGTH: usize = 80;
     let line = call.command.lines().next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Denials that a command's output tells of. Programs print what they like, so by itself this is never more than likely.
+//! Recognises denials in a command's output. Programs can print anything, so the output alone makes a denial only likely.
 //!
-//! A line is believed only where the rights do not cover the path that it names, and plain permissions, as they were found
-//! when the command had ended, do: what the machine refuses by itself is no denial. Where its worker tried the same act again and
-//! the kernel gave the error that the line has, the denial is proved; where the kernel let it, there is none.
+//! A line counts only if it names a path that the rights do not cover and that file modes would have permitted when the
+//! command ended. If the worker repeats the access and the kernel gives the same error, the denial is proved. If the
+//! kernel permits it, there was no denial.
 
 use complaint::{Line, REFUSALS, lines};
 use ipc::confinement::Tier;
@@ -18,12 +18,11 @@ use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
 use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 
-/// The most denials of one command that are told.
+/// The most denials reported for one command.
 pub(super) const MAX_DENIALS: usize = 4;
 
 impl StandingRights {
-    /// The denials that a command most likely ran into, read from its output, each once. Never one of a path that the rights
-    /// cover.
+    /// Returns the denials that a command most likely met, from its output, each once. Never names a path that the rights cover.
     pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         let succeeded = result.exit == CommandExit::Code(0);
         let mut found: Vec<Denial> = Vec::new();
@@ -39,8 +38,7 @@ impl StandingRights {
             }
             self.refused_call(line.text).or_else(|| self.refused_process(line, &result.named)).or_else(named)
         });
-        // The network is off for every command that reads, whatever the rights: no right is missing. A command that succeeded
-        // needed none.
+        // A command that declares only to read never has a network, so it lacks no right. A command that succeeded did not need one.
         let networked = !succeeded && call.access != Access::Read && self.rights.net.is_off();
         let addresses = lines().map(|line| line.text);
         let addresses =
@@ -57,10 +55,10 @@ impl StandingRights {
         found
     }
 
-    /// The denial that a line complains of: of the first path that it names and that the rights do not cover.
+    /// Returns the denial that a line reports: of its first path that the rights do not cover.
     fn refused(&self, call: &ShellExec, line: Line<'_>, result: &CommandResult) -> Option<Denial> {
         let message = DenialMessage::new(call, line)?;
-        // A worker can claim what it likes: a path that is none is no place.
+        // A worker could claim anything: a relative path is ignored.
         let places = || result.named.iter().filter(|place| place.path.as_path().is_absolute());
         let named = message.complaint().paths();
         let places: Vec<_> =
@@ -79,14 +77,14 @@ impl StandingRights {
         })
     }
 
-    /// The same as sure as the kernel's own answer makes it; nothing where the kernel would have let it happen.
+    /// Grades a denial by the kernel's answer to a repeated access. Returns nothing if the kernel permitted it.
     fn graded(&self, message: &DenialMessage<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
         match message.answer(place, denial.operation) {
             Some(0) => None,
             Some(errno) if message.errno() == errno && self.refuses_opening(errno) => {
                 Some(Denial { grade: Grade::Proved, errno: Some(errno), ..denial })
             }
-            // The kernel has reasons of its own there; but a device that its mode opens is closed by rules alone.
+            // In these directories the kernel has other reasons to deny. But for a device whose mode permits access, only the rules do.
             _ if is_kernel_tree(&place.path) && !self.closes_device(message, &place.path) => None,
             _ => Some(denial),
         }
@@ -96,7 +94,7 @@ impl StandingRights {
         self.tier != Tier::Full && message.errno() == EACCES && path.is_within(&"/dev".into())
     }
 
-    /// Whether a layer of ours answers so to who opens a file: Landlock and masks, or the mounts.
+    /// True if the sandbox gives this error when a file is opened: Landlock and masks, or mounts.
     fn refuses_opening(&self, errno: i32) -> bool {
         errno == EACCES || (errno == EROFS && self.tier == Tier::Full)
     }
@@ -110,7 +108,7 @@ impl StandingRights {
             return self.holds(path).then(|| self.immovable(path, Grade::Likely));
         }
         if self.allows_write(path) {
-            // Who owns a file changes its mode as he likes: only the set-id bits are out of reach.
+            // The owner of a file can change its mode, except for the set-id bits.
             let set_id = message.tells_of_mode() && message.errno() == EPERM && place.permits.own;
             return set_id.then(|| no_set_id(path, Grade::Likely));
         }
@@ -121,11 +119,11 @@ impl StandingRights {
         is_ours.then(|| self.of_place(message, place))
     }
 
-    /// What is hidden is masked in the full tier, and the mask's own mode permits nothing.
+    /// Returns the denial of access to a hidden path. In the full tier, the path is covered by a mount whose mode permits nothing.
     fn missing_of_hidden(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
         let permits = place.permits;
-        // Nearly every complaint about what is hidden is one of reading it, so a change has to be told in so many words.
+        // Nearly every complaint about a hidden path is about reading, so a write must be named explicitly.
         if message.tells_of_writing(&place.named) {
             let permitted = message.is_permitted(place) || self.is_masked(path);
             return permitted.then(|| self.unwritable(path, Grade::Likely, None));
@@ -134,7 +132,7 @@ impl StandingRights {
         (permitted && !self.machine.closes(path)).then(|| self.unreadable(path, Grade::Likely))
     }
 
-    /// What is to be granted is a place that exists, and for a name that was to go the directory that it is in.
+    /// Returns the denial with the path to grant: an existing one, or the parent directory if a name is removed.
     fn of_place(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Denial {
         let path = &place.path;
         let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, Some(message.errno())) };
@@ -143,13 +141,13 @@ impl StandingRights {
         if message.tells_of_removal() { self.of_removal(denial, path) } else { denial }
     }
 
-    /// Whether the machine refuses it by itself. Landlock never answers as a read-only file system does.
+    /// True if the machine denies the access by itself. Landlock never gives EROFS.
     fn machine_refuses(&self, path: &WirePath, errno: i32) -> bool {
         let not_ours = errno == EROFS && self.tier != Tier::Full;
         not_ours || self.machine.is_read_only(path)
     }
 
-    /// Who may write a file may not take it away: that is a matter of its directory, for Landlock as for mounts.
+    /// Changes a denial to the parent directory if a file is to be removed: that needs a right to the directory.
     fn of_removal(&self, denial: Denial, path: &WirePath) -> Denial {
         match path.as_path().parent().map(WirePath::from).filter(|parent| !self.allows_write(parent)) {
             Some(parent) if denial.grant.is_some() => {
@@ -160,13 +158,13 @@ impl StandingRights {
         }
     }
 
-    /// An interpreter's bare refusal under a trace that names a socket.
+    /// Recognises a denied socket in an interpreter's stack trace, whose last line has only the error.
     fn refused_socket<'a>(&self, mut lines: impl Iterator<Item = &'a str>) -> Option<Denial> {
         let mut seen = false;
         let refused = lines.any(|line| {
             seen |= line.contains("socket");
             let lower = line.to_ascii_lowercase();
-            // With a broker those of the network can be made, and it is using them that is refused.
+            // With a broker, sockets can be created, but not used.
             let is_ours = |errno| errno == EACCES || (errno == EPERM && self.tier == Tier::FloorUnmediated);
             let ends_so = |(phrase, errno): &(&str, _)| is_ours(*errno) && lower.trim_end().ends_with(phrase);
             seen && REFUSALS.iter().any(ends_so)
@@ -175,7 +173,7 @@ impl StandingRights {
     }
 }
 
-/// Whether a command failed most likely because it declared `access: "read"` and then did more.
+/// True if a command most likely failed because it declared `access: "read"` and then wrote or used the network.
 pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     let complains = |text: &str| {
         let lower = text.to_ascii_lowercase();
@@ -187,13 +185,13 @@ pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
         && (complains(&result.head) || complains(&result.tail))
 }
 
-/// Whether two denials lack the same: one grant helps both.
+/// True if one grant would prevent both denials, or if both are of the same object.
 pub fn is_same(one: &Denial, other: &Denial) -> bool {
     let grant = one.grant.is_some() && one.grant == other.grant;
     one.operation == other.operation && (grant || one.object == other.object)
 }
 
-/// Between file systems nothing is moved or linked, sandbox or not.
+/// True if all paths are on one device. Between file systems nothing can be moved or linked, even without a sandbox.
 fn on_one_device(places: &[&NamedPlace]) -> bool {
     places.windows(2).all(|pair| pair[0].device == pair[1].device) && places.len() > 1
 }

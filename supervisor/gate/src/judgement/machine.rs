@@ -1,4 +1,4 @@
-//! What the machine refuses by itself, whatever the rights say: what is refused for that is no denial of ours.
+//! Restrictions of the machine itself, which are not denials of the sandbox.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -7,33 +7,31 @@ use std::path::PathBuf;
 
 use ipc::path::WirePath;
 
-/// What the machine refuses by itself, as it was when the session began.
+/// The restrictions of the machine when the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Where something is mounted, in the order in which it was, and whether it is read-only.
+    /// Mount points, in the order of mounting, each with true if it is read-only.
     mounts: Vec<(WirePath, bool)>,
-    /// Hidden places that plain permissions close to the user as well.
+    /// Hidden paths that file modes close to the user as well.
     closed: Vec<WirePath>,
-    /// Whether the user is root, who lacks nothing but what the sandbox takes.
+    /// True if the user is root.
     root: bool,
-    /// What the user may do beyond plain permissions; nothing is known where somebody else filters this process's calls.
+    /// The user's capabilities; nothing if another seccomp filter applies to this process.
     powers: Option<u64>,
-    /// Whether the kernel has `io_uring`, for everybody.
+    /// True if the kernel has `io_uring` for all users.
     io_uring: bool,
-    /// The names of the user's variables.
+    /// The names of the user's environment variables.
     variables: BTreeSet<String>,
 }
 
 impl Machine {
-    /// The machine of a user, with what `/proc/self/mountinfo` says (`proc_pid_mountinfo(5)`), and the hidden places that are
-    /// closed to the user in any case.
+    /// Creates the description from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`) and the hidden paths that modes close to the user.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
         Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
     }
 
-    /// The same with what `/proc/self/status` says of the user's capabilities, and of a filter that was there before
-    /// (`proc_pid_status(5)`).
+    /// Adds the capabilities from `/proc/self/status`, unless a seccomp filter was already active (`proc_pid_status(5)`).
     #[must_use]
     pub fn with_powers(self, status: &str) -> Self {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -41,55 +39,54 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// The same with what `/proc/sys/kernel/io_uring_disabled` says, which only a kernel with `io_uring` has (since Linux 6.6).
+    /// Adds the content of `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since Linux 6.6).
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
     }
 
-    /// The same with the names of the user's variables.
+    /// Adds the names of the user's environment variables.
     #[must_use]
     pub fn with_variables(self, names: impl IntoIterator<Item = OsString>) -> Self {
         let variables = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         Self { variables, ..self }
     }
 
-    /// True of the name of a variable of the user's.
+    /// True if the user has an environment variable of this name.
     pub fn has_variable(&self, name: &str) -> bool {
         self.variables.contains(name)
     }
 
-    /// Whether the kernel is known to have `io_uring`, for everybody.
+    /// True if the kernel has `io_uring` for all users.
     pub const fn has_io_uring(&self) -> bool {
         self.io_uring
     }
 
-    /// Whether nothing but the sandbox refuses a call that takes this capability, or none.
+    /// True if only the sandbox denies a call that needs this capability, or none.
     pub fn permits(&self, capability: Option<u8>) -> bool {
         self.powers.is_some_and(|powers| capability.is_none_or(|number| powers >> number & 1 == 1))
     }
 
-    /// Whether the user is root.
     pub const fn is_of_root(&self) -> bool {
         self.root
     }
 
-    /// Whether the file system at a path is mounted read-only.
+    /// True if the file system at a path is mounted read-only.
     pub fn is_read_only(&self, path: &WirePath) -> bool {
         let depth = |place: &WirePath| place.as_path().components().count();
-        // What was mounted last covers what was mounted before at the same place; `max_by_key` gives the last.
+        // The last mount at a path covers earlier ones, and `max_by_key` returns the last.
         let over = self.mounts.iter().filter(|(place, _)| path.is_within(place));
         over.max_by_key(|(place, _)| depth(place)).is_some_and(|(_, read_only)| *read_only)
     }
 
-    /// Whether plain permissions keep the user from reading a hidden path.
+    /// True if file modes keep the user from reading a hidden path.
     pub fn closes(&self, path: &WirePath) -> bool {
         self.closed.iter().any(|place| path.is_within(place))
     }
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`: read-only by its own options, or by those of the
-/// file system.
+/// Parses `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`. A mount is read-only by its own
+/// options or by those of the file system.
 fn mount(line: &[u8]) -> Option<(WirePath, bool)> {
     let fields: Vec<_> = line.split(|&byte| byte == b' ').collect();
     let separator = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
@@ -100,7 +97,7 @@ fn mount(line: &[u8]) -> Option<(WirePath, bool)> {
     Some((place.into(), own || whole))
 }
 
-/// Blanks and backslashes are three octal digits behind a backslash.
+/// Decodes blanks and backslashes, which are written as a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! One line of a command's output that complains of a path: whether it was about changing it, and how.
+//! Interprets one line of a command's output that complains about a path: if it was about a change, and of which kind.
 
 use complaint::{ErrorLine, Line};
 use ipc::denial::Operation;
@@ -7,7 +7,7 @@ use ipc::tool::{Access, ShellExec};
 
 use super::succeeded::{SHOWS_TEXT, programs_in};
 
-/// Programs whose complaint about a path is about reading it.
+/// Programs whose complaints about a path are about reading.
 const READERS: [&str; 16] = [
     "cat",
     "cd",
@@ -27,11 +27,11 @@ const READERS: [&str; 16] = [
     "wc",
 ];
 
-/// Programs that execute what they complain of.
+/// Programs that execute the paths that they complain about.
 const STARTERS: [&str; 10] =
     ["env", "find", "make", "nice", "nohup", "setsid", "stdbuf", "time", "timeout", "xargs"];
 
-/// Words of a message that tell of a change.
+/// Words of a message about a change.
 const WRITES: [&str; 16] = [
     "cannot touch",
     "creat",
@@ -51,14 +51,14 @@ const WRITES: [&str; 16] = [
     "lock",
 ];
 
-/// Words of a message that tell of a name that was to go.
+/// Words of a message about the removal of a name.
 const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"];
 
-/// Words of a message that tell of a mode, an owner or times, which only the owner may change.
+/// Words of a message about a mode, an owner or times, which only the owner may change.
 const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
-/// A complaint, and the call that it came from.
+/// A complaint about a path, and the command that printed it.
 pub(super) struct DenialMessage<'a> {
     call: &'a ShellExec,
     complaint: ErrorLine<'a>,
@@ -66,24 +66,23 @@ pub(super) struct DenialMessage<'a> {
 }
 
 impl<'a> DenialMessage<'a> {
-    /// The line as a complaint, if it is one.
+    /// Parses a line; nothing if it is not a complaint.
     pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
         let complaint = ErrorLine::new(line)?;
         let words = complaint.words();
         Some(Self { call, complaint, words })
     }
 
-    /// The complaint itself.
     pub(super) const fn complaint(&self) -> &ErrorLine<'a> {
         &self.complaint
     }
 
-    /// The error number that the words stand for.
+    /// The error number that the text stands for.
     pub(super) const fn errno(&self) -> i32 {
         self.complaint.errno
     }
 
-    /// Whether the refusal is one of changing the path, as far as the words tell.
+    /// True if the complaint is about changing the path, as far as its text tells.
     pub(super) fn is_about_writing(&self, named: &str) -> bool {
         self.tells_of_writing(named)
             || !(self.call.access == Access::Read
@@ -94,35 +93,35 @@ impl<'a> DenialMessage<'a> {
                 || self.words.contains("for reading"))
     }
 
-    /// Whether the line itself says that the path was to be changed.
+    /// True if the line itself says that the path was to be changed.
     pub(super) fn tells_of_writing(&self, named: &str) -> bool {
         if self.call.access == Access::Read {
-            // The command declared to write nothing: the missing right would not have helped.
+            // The command declared not to write, so a right to write would not have helped.
             return false;
         }
         matches!(self.errno(), libc::EROFS | libc::EXDEV)
             || self.has(&WRITES)
-            // The shell says the same of `> PATH` and of a PATH that may not be executed or read.
+            // A shell gives the same error for `> PATH` and for a PATH that it cannot execute.
             || (self.complaint.is_of_a_shell() && self.redirects_to(named))
     }
 
-    /// Whether the line says that the path itself was to go: a right on the directory that it is in.
+    /// True if the line says that the path itself was to be removed, which needs a right to its directory.
     pub(super) fn tells_of_removal(&self) -> bool {
         self.has(&REMOVALS)
     }
 
-    /// Whether the line says that the mode of a path was to be changed.
+    /// True if the line says that the mode of a path was to be changed.
     pub(super) fn tells_of_mode(&self) -> bool {
         self.call.access != Access::Read
             && (self.words.contains("permissions of") || self.words.contains("chmod"))
     }
 
-    /// Whether the line says that a file was to become somebody else's, which only root may do.
+    /// True if the line says that the owner of a file was to be changed, which only root may do.
     pub(super) fn tells_of_owner(&self) -> bool {
         self.words.contains("ownership of")
     }
 
-    /// Whether plain permissions would have let the change happen.
+    /// True if file modes would have permitted the change.
     pub(super) fn is_permitted(&self, place: &NamedPlace) -> bool {
         match place.permits {
             permits if self.has(&ATTRIBUTES) => permits.own,
@@ -131,9 +130,9 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// What the kernel answered whoever tried the same act again; nothing where that may have been another act.
+    /// Returns the kernel's answer to a repeated access; nothing if the command may have tried another kind of access.
     pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
-        // What exists and can be read and executed, and what does not exist, can only have been refused to a writer.
+        // A file that can be read and executed, or does not exist, can only have been denied for writing.
         let permits = place.permits;
         let can_be_only_that = place.nearest.is_some() || (permits.read && permits.execute);
         if operation == Operation::Write && !can_be_only_that && !self.tells_of_writing(&place.named) {
@@ -143,8 +142,7 @@ impl<'a> DenialMessage<'a> {
         match operation {
             Operation::Read => read,
             Operation::Write if matches!(self.errno(), libc::EBUSY | libc::EXDEV) => None,
-            // A read-only mount refuses to change a mode as it refuses to write; a rule that keeps a file from being written says
-            // nothing of its mode.
+            // A read-only mount denies changes of modes like writes. A Landlock rule against writing does not affect modes.
             Operation::Write if self.has(&ATTRIBUTES) => write.filter(|errno| *errno == libc::EROFS),
             Operation::Write if self.tells_of_removal() => remove,
             Operation::Write => write,
@@ -152,16 +150,16 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// Whether the command itself most likely met the refusal. A command of nothing but programs that show text repeats the words of
-    /// others, unless one of its own programs complains, or its shell of a redirection.
+    /// True if the command itself most likely met the denial. A command that only shows text repeats messages of
+    /// others, unless one of its own programs complains, or its shell about a redirection.
     pub(super) fn is_of_the_command(&self, named: &str) -> bool {
         let started = programs_in(&self.call.command);
         let only_shows = started.iter().all(|program| SHOWS_TEXT.contains(program));
         !only_shows || started.contains(&self.complaint.program()) || self.redirects_to(named)
     }
 
-    /// True if the command's own text gives the place to the program that complains, or redirects to it: `touch /etc/x; true`. The
-    /// line can then hardly be another's that is only shown.
+    /// True if the text of the command passes the path to the complaining program, or redirects to it: `touch /etc/x;
+    /// true`. Then the line is hardly a message that is only shown.
     pub(super) fn is_of_an_own_word(&self, named: &str) -> bool {
         let command = &self.call.command;
         let is_named = command.contains(named) && programs_in(command).contains(&self.complaint.program());

@@ -1,7 +1,7 @@
-//! The gate: compares what a call needs with the standing rights, and explains what they refused.
+//! Compares the needs of a call with an agent's rights, and explains denials.
 //!
-//! Pure: paths are compared as data and never opened. The gate is not what confines — the kernel is; it spares a call
-//! that cannot succeed, and finds words for one that did not.
+//! Pure: paths are compared as data and never opened. The kernel confines an agent, not this module. It saves a call
+//! that cannot succeed, and explains one that did not.
 
 mod advice;
 mod calls;

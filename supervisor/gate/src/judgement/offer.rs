@@ -1,7 +1,7 @@
-//! The access that a denied command may be run again with, if somebody allows it: never more than one denial lacked.
+//! Offers to repeat a denied command with more access, if a person approves it: never more than the denial lacked.
 //!
-//! A command prints what it likes, and a worker claims what it likes. A place outside the project is offered only where the
-//! denial is proved; the project and the network are what the model itself may ask for at any time.
+//! A command or a worker may claim anything. So a path outside of the project is offered only if the denial is proved.
+//! The project and the network are always possible, since the model may request them at any time.
 
 use ipc::denial::{Denial, Grade};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -12,16 +12,16 @@ use ipc::tool::{Access, ShellExec};
 use super::judge::plain;
 use super::{Ask, Place, StandingRights, Verdict};
 
-/// An offer to run a denied command again.
+/// An offer to repeat a denied command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The denial that it would lift.
+    /// The denial that the offer would prevent.
     pub denial: Denial,
     /// The command with the access that it should have declared.
     pub command: ShellExec,
-    /// The access beyond the standing rights.
+    /// The access beyond the agent's rights.
     pub grant: Grant,
-    /// A denied path outside the project; the place that holds it is to be found, and granted besides.
+    /// A denied path outside of the project. The existing path to grant still has to be found.
     pub place: Option<WirePath>,
 }
 
@@ -37,7 +37,7 @@ impl StandingRights {
     }
 
     fn offer_for(&self, command: &ShellExec, denial: &Denial, given: &Grant) -> Option<Offer> {
-        // Nothing can allow what no flag allows.
+        // An approval cannot allow what no flag allows.
         denial.grant.as_ref()?;
         let reads = command.access == Access::Read;
         let lifted = match denial.missing_right.value()? {
@@ -59,7 +59,7 @@ impl StandingRights {
                     _ => None,
                 }
             }
-            // What may read everything must not be able to send it out.
+            // A command that can read everything must not be able to send it out.
             MissingRight::Network if !reads && !command.network.is_some_and(Network::is_off) => {
                 self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
             }
@@ -70,14 +70,15 @@ impl StandingRights {
         (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
     }
 
-    /// The command as one that writes the project: declared alone, it would run under the write roots that there are.
+    /// Returns the command with write access to the project declared, and a grant of the project. The declaration alone
+    /// would use only the existing rights.
     fn with_the_project(&self, command: &ShellExec) -> Option<(ShellExec, Grant)> {
         let command = ShellExec { access: Access::Write, ..command.clone() };
         let project = Grant { write: vec![self.project.clone()], ..self.lacked_network(&command) };
         (self.rights.exec == Execution::Allowed).then_some((command, project))
     }
 
-    /// A command that declares more, and the access that it then lacks.
+    /// Returns a command that declares more, with the access that it then lacks.
     fn declared(&self, command: ShellExec) -> Option<(ShellExec, Grant)> {
         match self.judge_to_ask(&command) {
             Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
@@ -85,7 +86,7 @@ impl StandingRights {
         }
     }
 
-    /// The offer with the place that was found for its path; none where nobody may grant that place.
+    /// Adds the existing path that was found to an offer. Returns nothing if no approval can grant it.
     pub fn placed(&self, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
         let (place, found) = (offer.place.as_ref()?, found?);
         let holds_the_project = self.project.is_within(&found);

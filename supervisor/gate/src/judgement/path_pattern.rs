@@ -1,7 +1,7 @@
-//! Which files a path pattern covers.
+//! Path patterns, and the files that they cover.
 //!
-//! A pattern that was approved for the session lets changes of matching files through without a prompt. It is relative to
-//! the project and stays in it, whatever it says; what the host runs later is never covered.
+//! A pattern that was approved for the session allows changes of matching files without a prompt. It is relative to the
+//! project and never matches outside of it. Files that the host runs later are never covered.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -10,41 +10,41 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::protected::is_acted_on;
 
-/// The longest pattern, in bytes: what it compiles to grows with it.
+/// The longest pattern, in bytes. The size of its compiled form grows with it.
 const MAX_LENGTH: usize = 512;
 
-/// A glob over the paths of a project: `*` and `?` stay within a name, `**` is any number of directories, `{a,b}` a choice,
-/// `[a-z]` one of these characters.
+/// A glob for paths in a project: `*` and `?` match within a name, `**` any number of directories, `{a,b}` one of the
+/// choices, `[a-z]` one of the characters.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     text: String,
     matcher: GlobMatcher,
 }
 
-/// Why a text is no path pattern.
+/// The reason why a text is not a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// There is nothing in it.
+    /// The text is empty.
     #[error("a path pattern has at least one name")]
     Empty,
-    /// It is too long.
+    /// The text is too long.
     #[error("a path pattern has at most {MAX_LENGTH} bytes")]
     TooLong,
-    /// It does not begin in the project.
+    /// The pattern is not relative to the project.
     #[error("a path pattern is relative to the project: {0:?} is not")]
     Absolute(String),
-    /// A part of it is no name.
+    /// A component is not a name.
     #[error(
         "a path pattern consists of names and stays in the project: {0:?} has `.`, `..` or an empty name"
     )]
     Component(String),
-    /// It has characters that stand for something else, or cannot be seen.
+    /// A character is special or invisible.
     #[error("a path pattern has no {0:?}")]
     Character(char),
-    /// It names what is never covered.
+    /// The pattern names a file that is never covered.
     #[error("{0:?} is what the user's own programs act on: each change of it is asked for")]
     Protected(String),
-    /// It is no glob.
+    /// The text is not a glob.
     #[error("{pattern:?} is no pattern: {reason}")]
     Glob {
         /// What was given.
@@ -55,7 +55,7 @@ pub enum PatternError {
 }
 
 impl PathPattern {
-    /// A pattern, from what a user typed.
+    /// Parses a pattern that a user typed.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         check(text)?;
         let bad = |error: globset::Error| PatternError::Glob {
@@ -67,7 +67,7 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
     }
 
-    /// Whether a change of the file at `path`, absolute and without links, is covered in this project.
+    /// True if the pattern covers a change of the file at `path`, an absolute path without links, in this project.
     pub fn covers(&self, project: &Path, path: &Path) -> bool {
         let Ok(relative) = path.strip_prefix(project) else { return false };
         project.is_absolute()
@@ -78,7 +78,7 @@ impl PathPattern {
             && self.matcher.is_match(relative)
     }
 
-    /// What it would cover, and what never, in a sentence for the one who approves it.
+    /// Describes in a sentence what the pattern covers and what it never covers, for the person who approves it.
     pub fn preview(&self) -> String {
         format!(
             "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: these \
@@ -93,7 +93,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Whether each component of an absolute path is a name, as it is written: `Path` drops `.` and empty ones itself.
+/// True if each component of an absolute path is a name. `Path` itself drops `.` and empty components.
 fn is_literal(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
 }
@@ -122,7 +122,7 @@ fn check(text: &str) -> Result<(), PatternError> {
     Ok(())
 }
 
-/// The names before the first that matches more than itself.
+/// Returns the components before the first with a wildcard.
 fn literal_beginning(text: &str) -> std::path::PathBuf {
     text.split('/').take_while(|name| !name.contains(['*', '?', '[', '{'])).collect()
 }

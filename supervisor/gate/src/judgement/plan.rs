@@ -1,4 +1,4 @@
-//! The rights of a plan's execution: what the plan asks for, within what the session may ever be given.
+//! The rights for executing a plan: those that the plan asks for, within the session's limits.
 
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
@@ -8,14 +8,14 @@ use super::judge::{Place, plain};
 use super::{ChildRights, StandingRights};
 use crate::modes::{Position, permits};
 
-/// The right that a plan asks for and that no approval gives it, in a sentence.
+/// A right that a plan asks for and that no approval can give, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRefusal(pub String);
 
 impl StandingRights {
-    /// The rights that the execution of a plan has, and whether a network that the plan asks for is not among them. `self` is
-    /// what the session's flags and settings allow, with the host's own paths; the planner has less. A place that is to be created
-    /// counts as its directory.
+    /// Returns the rights for executing a plan, and true if the plan asks for a network that it cannot have. `self` has
+    /// the rights that the session's flags and settings allow, with host paths; the planner has fewer. A path that does
+    /// not exist yet counts as the directory that it is created in.
     pub fn judge_plan(
         &self,
         asked: Option<&PlanRights>,
@@ -30,7 +30,7 @@ impl StandingRights {
         if write.is_empty() {
             write.push(self.project.clone());
         }
-        // An agent executes what is in the caches: only one with the session's own network has them.
+        // Agents execute files from the caches. Only an agent with the session's own network gets them.
         if has_network == self.rights.net.reaches_out() && write.contains(&self.project) {
             write.extend(self.caches.clone());
         }
@@ -42,7 +42,7 @@ impl StandingRights {
         Ok((ChildRights { rights, grant }, network && !has_network))
     }
 
-    /// A write root as the plan has it: in the project, or in what the session's flags make writable.
+    /// Resolves a writable path of the plan. It has to be in the project, or in a directory that the session's flags make writable.
     fn plan_root(&self, asked: &str, to_create: &[PlaceToCreate]) -> Result<WirePath, PlanRefusal> {
         let named = plain(&self.project.as_path().join(asked));
         let root = named
@@ -53,7 +53,7 @@ impl StandingRights {
         created.map_or(Ok(root), |place| self.open_to_plans(asked, place.directory.clone()))
     }
 
-    /// A root that an approval may give a plan, which asks for it in these words.
+    /// Returns a path that an approval may make writable for a plan. The error quotes the plan's own words.
     fn open_to_plans(&self, asked: &str, root: WirePath) -> Result<WirePath, PlanRefusal> {
         if !self.may_be_planned(&root) {
             let remedy = match self.write_grant(&root) {
@@ -71,14 +71,14 @@ impl StandingRights {
         }
     }
 
-    /// True of a place that a plan may be given by an approval. The caches come with the project's whole write right, and never by name.
+    /// True if an approval may make a path writable for a plan. The caches come with the right to the whole project, and never by name.
     fn may_be_planned(&self, root: &WirePath) -> bool {
         let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
         root.is_within(&self.project) || self.rights.write.iter().any(allowed) && !self.is_in_caches(root)
     }
 
-    /// Judges whether these rights of a plan's execution are still within what the session may do, of which the user may have taken
-    /// something back since they were judged; the reason if they are not.
+    /// Fails with the reason if the rights for executing a plan exceed the session's. The user may have removed some
+    /// since they were decided on.
     pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
         if !permits(Position::FIRST, self.mode).keeps_approvals() {
             return Err(format!("the mode is {} now", self.mode));
@@ -90,7 +90,7 @@ impl StandingRights {
         rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may not be written now")))
     }
 
-    /// The first right of a plan's execution that the flags of this run do not allow, in words.
+    /// Describes the first right of a plan's execution that the flags of this session do not allow.
     pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);

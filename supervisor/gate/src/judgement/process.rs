@@ -1,7 +1,7 @@
-//! Another process, which a command was kept from signalling or looking into.
+//! Recognises denied access to other processes: signals and /proc.
 //!
-//! In the full tier there is none to be seen. In the floor the rules' scope closes them, and nobody but the user's own are claimed:
-//! another user's are closed by the kernel itself.
+//! In the full sandbox tier, a command sees no other processes. In the lower tiers, Landlock's scopes deny access to
+//! them. Only processes of the same user count, since the kernel protects those of others anyway.
 
 use complaint::{ErrorLine, Line};
 use ipc::confinement::Tier;
@@ -13,7 +13,7 @@ use libc::{EACCES, EPERM};
 use super::StandingRights;
 
 impl StandingRights {
-    /// The denial that a line complains of, where it names a process.
+    /// Returns the denial that a line reports about a process.
     pub(super) fn refused_process(&self, line: Line<'_>, places: &[NamedPlace]) -> Option<Denial> {
         let complaint = ErrorLine::new(line).filter(|_| self.tier != Tier::Full)?;
         let errno = Some(complaint.errno).filter(|errno| [EACCES, EPERM].contains(errno))?;
@@ -49,8 +49,8 @@ impl StandingRights {
         })
     }
 
-    /// To attach is more than to read, and a machine may keep that to ancestors by itself (Yama, `ptrace(2)`).
-    /// What a program says of itself was looked for as another's.
+    /// True if reading from a process in /proc is denied only by the sandbox. Not its memory, which the machine may
+    /// reserve to ancestors (Yama, `ptrace(2)`). Not `/proc/self`, where a program looks for itself.
     fn may_look(&self, place: &NamedPlace) -> bool {
         let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
         !is_own && (self.machine.is_of_root() || !place.path.as_path().ends_with("mem"))

@@ -1,4 +1,4 @@
-//! What the broker refused a command, in the words of the rights.
+//! Turns the system calls that the broker denied into denials with the missing rights.
 
 use complaint::lines;
 use ipc::confinement::Tier;
@@ -15,22 +15,21 @@ use super::likely::{MAX_DENIALS, is_same};
 use super::standing::is_kernel_tree;
 use super::unreached::host;
 
-/// Sockets that the C library asks for by itself, and does without: of names of users and hosts, and for lines of a log.
+/// Sockets that the C library tries by itself and does not need: for names of users and hosts, and for logs.
 const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
-/// The end of the address of a name server (RFC 1035, 4.2).
+/// Suffix of the address of a name server (RFC 1035, 4.2).
 const NAME_SERVER: &str = ":53";
 
 impl StandingRights {
-    /// The denials that a command ran into: those that the broker has proved, and those that it complains of
-    /// besides.
+    /// Returns the denials that a command met: those that the broker reports, and those that its output reports.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         self.denials_but(call, result, |_| false)
     }
 
-    /// The same, with those first among the proved ones that were not left denied before: they may stand for the others, and not
-    /// the other way round.
+    /// Returns the denials of a command, and puts those first for which `was_left` is false. A first denial may stand
+    /// for a later, similar one.
     pub fn denials_but(
         &self,
         call: &ShellExec,
@@ -49,8 +48,8 @@ impl StandingRights {
         };
         let connecting = found.iter().any(of_socket);
         for likely in self.likely(call, result) {
-            // A host that was not found is the same network as the resolver that was not reached; and a program that has a
-            // unix socket for a host's name says that it cannot connect to the host.
+            // A host that was not found and an unreachable resolver are the same denial. A program that connects to a
+            // unix socket may name a host.
             let known = connecting && likely.operation == Operation::Network;
             if found.len() < MAX_DENIALS && !known && !found.iter().any(|proved| is_same(proved, &likely)) {
                 found.push(likely);
@@ -59,20 +58,20 @@ impl StandingRights {
         found
     }
 
-    /// What was refused, each once, and what one grant allows once for all of it.
+    /// Returns the denials of these refusals, without those that one grant would prevent as well.
     #[cfg(test)]
     pub fn proved(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
         each_once(self.refusals(call, refused))
     }
 
     fn refusals(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
-        // A command that reads has no network, whatever the rights: no right is missing.
+        // A command that declares only to read never has a network, so it lacks no right.
         let is_offline = call.access == Access::Read && !call.network.is_some_and(Network::reaches_out);
         let refused = refused.iter().filter(|refusal| !(is_offline && refusal.is_of_internet()));
         refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }
 
-    /// What was refused, whoever tried it.
+    /// Returns the denial for a refusal of the broker.
     pub fn refused_by_rules(&self, refusal: &Refusal) -> Option<Denial> {
         let denial = match &refusal.object {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
@@ -100,7 +99,7 @@ impl StandingRights {
             Place::LinkLocal => Some("--reach link-local"),
             Place::Metadata => Some("--reach metadata"),
         };
-        // The start may have allowed the place, for when the network is on: then that alone is missing.
+        // The session's start may have allowed the address for when the network is on. Then only the network is missing.
         let reach = reach.filter(|_| !(off && place.is_within(self.reach)));
         let missing_right = match (off, reach) {
             (false, None) => return None,
@@ -151,8 +150,8 @@ fn each_once(all: Vec<Denial>) -> Vec<Denial> {
     found
 }
 
-/// Adds to the address of a name server the host that the output says was looked up, as the output's word. The broker cannot know
-/// it: the C library connects its socket first, and asks only then.
+/// Adds the looked-up host from the output to the address of a name server. The broker does not know the host, because
+/// the C library connects before it asks.
 fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     if let Object::Address(address) = &mut denial.object
         && address.ends_with(NAME_SERVER)
@@ -162,7 +161,7 @@ fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     }
 }
 
-/// What no right opens: it is another program's.
+/// Returns a denial that no right prevents, of an object of another program.
 fn of_other(operation: Operation, what: String) -> Denial {
     Denial {
         layer: Layer::Mediation,
@@ -176,7 +175,7 @@ fn of_other(operation: Operation, what: String) -> Denial {
     }
 }
 
-/// Who connected from outside, and was not let in.
+/// Returns the denial of an incoming connection.
 fn of_stranger(address: &str) -> Denial {
     Denial {
         object: Object::Address(address.to_owned()),

@@ -1,4 +1,4 @@
-//! The rights of a sub-agent: at most its parent's and what a person approves beside them, from its start to its end.
+//! The rights of a sub-agent: never more than its parent's and a grant that a person approves.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -11,30 +11,30 @@ use super::{Ask, StandingRights};
 use crate::modes::{Position, permits};
 use crate::tools::SpawnAgent;
 
-/// The rights of a sub-agent without its private temp, which nobody has before it starts.
+/// The rights of a sub-agent, without the private temp directory that it gets at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRights {
-    /// All of them, with the host's own paths.
+    /// All rights, with host paths.
     pub rights: Rights,
-    /// The part that its parent does not have.
+    /// The rights that the parent does not have.
     pub grant: Grant,
 }
 
-/// The gate's answer to a call for a sub-agent.
+/// The decision on a call for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpawnVerdict {
-    /// It may start.
+    /// The sub-agent may start.
     Run(ChildRights),
-    /// A person has to approve what its parent does not have.
+    /// A person has to approve the rights that the parent does not have.
     Ask(ChildRights, Ask),
-    /// It may not start.
+    /// The sub-agent may not start.
     Deny(Denial),
-    /// Its arguments make no sense, and why.
+    /// The arguments are invalid; the field has the reason.
     Misfit(String),
 }
 
 impl StandingRights {
-    /// Judges a call for a sub-agent of the agent that has these rights; `self` has the host's own paths.
+    /// Decides on a call for a sub-agent of the agent with these rights. `self` has host paths.
     pub fn judge_spawn(&self, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
         let write = match self.asked_roots(spawn) {
             Ok(write) => write,
@@ -62,8 +62,8 @@ impl StandingRights {
         }
     }
 
-    /// All that the agent may write but its temp. The project's lasting caches are among it only for a child with the same
-    /// network: an agent executes what is in them.
+    /// Returns everything that the agent may write, without its temp directory. The project's lasting caches are
+    /// included only if the sub-agent has the same network, because agents execute files from there.
     fn whole_write_right(&self, network: bool) -> Vec<WirePath> {
         let same_network = network == self.rights.net.reaches_out();
         let passes = |root: &&WirePath| !self.is_in_temp(root) && (same_network || !self.is_in_caches(root));
@@ -74,8 +74,7 @@ impl StandingRights {
         roots
     }
 
-    /// A path as the model wrote it, by its words alone: where it leads is found out when the child's rules are made, and no
-    /// link is followed then.
+    /// Resolves a path of the model by its text. When the sub-agent starts, the path is opened without following links.
     fn asked_root(&self, path: &WirePath) -> Result<WirePath, String> {
         let named = plain(&self.project.as_path().join(path.as_path()));
         let root =
@@ -98,7 +97,8 @@ impl StandingRights {
         self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
     }
 
-    /// The same without the lasting caches, where the project may not be written: then nobody uses them, and nobody may poison them.
+    /// Removes the lasting caches from rights that do not include writing the project. Such an agent does not use them,
+    /// and must not change them.
     fn without_idle_caches(&self, mut rights: Rights) -> Rights {
         if !rights.allows_write(&self.project) {
             rights.write.retain(|root| !self.is_in_caches(root));
@@ -133,8 +133,8 @@ impl StandingRights {
     }
 }
 
-/// The rights of a living sub-agent after its parent's have changed: never more than it had, and never more than its parent
-/// has and a person approved for it.
+/// Returns the rights of a running sub-agent after its parent's have changed: never more than before, and never more
+/// than its parent's and the approved grant.
 #[must_use]
 pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
@@ -142,13 +142,13 @@ pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Right
     child.without_idle_caches(child.rights.meet(&allowed.normalised()))
 }
 
-/// The rights that are left of what was asked for when a sub-agent starts: its parent's may have become less while it waited.
+/// Returns the rights of a sub-agent at its start. The parent may have lost rights while the call waited.
 #[must_use]
 pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
     parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
 }
 
-/// The part of an approved grant that a change of the user's leaves.
+/// Returns the part of an approved grant that remains after a user removed the network or a directory.
 #[must_use]
 pub fn narrowed_grant(grant: &Grant, without_network: bool, removed: Option<&WirePath>) -> Grant {
     let mut left = grant.clone();

@@ -1,4 +1,4 @@
-//! What an agent may do without asking.
+//! The standing rights of an agent: everything that it may do without an approval.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,48 +20,47 @@ use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
 use crate::shell_word::shell_word;
 
-/// Git's own configuration, as most projects have it.
+/// The usual path of a repository's git configuration.
 const GIT_CONFIG: &str = ".git/config";
 
-/// Shared memory: below `/dev`, and no device.
+/// Shared memory, which is below `/dev` but not a device.
 const MEMORY: &str = "/dev/shm";
 
-/// An agent's standing rights, and the places that they are told relative to.
+/// An agent's rights without any approval, and the directories that they refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingRights {
-    /// The rights that its worker was born with.
+    /// The rights of the agent's worker.
     pub rights: Rights,
-    /// The project: where relative paths begin.
+    /// The project. Relative paths are resolved against it.
     pub project: WirePath,
-    /// The private temp directory.
     pub temp: Option<WirePath>,
-    /// The private caches, where they outlive the session.
+    /// The private caches, if they outlive the session.
     pub caches: Option<WirePath>,
-    /// The directory that holds the places of all levels of rights: each worker writes its own one alone, and nothing opens another's.
+    /// The parent of the directories of all levels of rights. Each worker writes only its own, and no approval opens another one.
     pub levels: Option<WirePath>,
-    /// The user's home, which no hint opens.
+    /// The user's home, which no hint suggests to make writable.
     pub home: Option<WirePath>,
-    /// What becomes of a call beyond the rights.
+    /// The approval mode, which decides on calls beyond the rights.
     pub mode: ApprovalMode,
-    /// What the kernel holds the worker by.
+    /// The sandbox tier of the worker.
     pub tier: Tier,
-    /// Places in a write root that cannot be changed all the same: the project and its caches, where they lie in a private
-    /// `/tmp`.
+    /// Paths in a writable directory that are read-only all the same: the project and its caches, if they are in `/tmp`
+    /// and the sandbox has its own `/tmp`.
     pub read_only: Vec<WirePath>,
-    /// Whether mode `ask` asks for every command but those that declare to read.
+    /// True if mode `ask` asks for every command that does not declare to read only.
     pub confirm_shell: bool,
-    /// The addresses that the start allowed the network to lead to: they are kept while it is off.
+    /// The addresses that the session's start allowed, kept while the network is off.
     pub reach: Reach,
-    /// How the mode may change; absent where it is fixed.
+    /// The writable directories of each mode; nothing if the mode is fixed.
     pub modes: Option<Modes>,
-    /// What the machine refuses by itself.
+    /// Restrictions of the machine itself.
     pub machine: Arc<Machine>,
-    /// True if no flag of the user's widens them: those of a sub-agent, and those of a planner.
+    /// True if no flag can extend the rights: those of sub-agents and planners.
     pub is_fixed: bool,
 }
 
 impl StandingRights {
-    /// Standing rights with the host's own paths, which are also those of the floor tier.
+    /// Creates rights with host paths, which are also the paths of the floor tier.
     pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
             reach: rights.reach,
@@ -81,16 +80,16 @@ impl StandingRights {
         }
     }
 
-    /// The same standing with exactly what is granted beside it; `self` has the host's own paths.
+    /// Returns these rights extended by a grant. `self` has host paths.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut rights = self.rights.with_grant(grant);
-        // What is protected is granted by its very name, or not at all.
+        // A protected path becomes writable only if the grant names it.
         rights.protected.retain(|place| !grant.write.contains(place));
         Self { rights, ..self.clone() }
     }
 
-    /// The same rights as a worker of this tier sees them; `self` has the host's own paths.
+    /// Returns these rights with the paths that a worker of this tier sees. `self` has host paths.
     #[must_use]
     pub fn seen_in(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -100,24 +99,24 @@ impl StandingRights {
         Self { rights, temp, tier, read_only, ..self.clone() }
     }
 
-    /// The rights in short.
+    /// Returns a summary of the rights.
     pub fn summary(&self) -> RightsSummary {
         let Self { project, temp, caches, .. } = self;
         self.rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: caches.as_ref() })
     }
 
-    /// The rights in one line, as the model reads them.
+    /// Returns the rights in one line, as the model reads them.
     pub fn line(&self) -> String {
         self.summary().to_string()
     }
 
-    /// Whether `path` may be changed.
+    /// True if `path` may be changed.
     pub fn allows_write(&self, path: &WirePath) -> bool {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
-    /// True if the agent holds a write root besides its private temp and caches, which everyone has: a command that declares to
-    /// write then runs under these roots, and the kernel judges each path.
+    /// True if the agent may write a directory besides its private temp directory and caches. Then a command that
+    /// declares to write runs without an approval, and the kernel checks each path.
     pub fn holds_a_write_root(&self) -> bool {
         let is_private = |root: &WirePath| self.is_in_temp(root) || self.is_in_caches(root);
         self.rights.write.iter().any(|root| !is_private(root))
@@ -128,25 +127,25 @@ impl StandingRights {
         self.rights.allows_read(path) || self.is_in_temp(path)
     }
 
-    /// The hidden place that `path` is, or lies in. The private temp directory lies in one, and is not hidden.
+    /// Returns the hidden path that is `path` or above it. The private temp directory is below a hidden path, but not hidden.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    /// True of a path in the place of a level: what lies there is executed under that level's rights. The root that stands for
-    /// the agent's own place is none of them: whoever has it hands it on to its sub-agents.
+    /// True for a path in the directory of a level of rights. Files there are executed with the rights of that level.
+    /// The agent's own directory does not count.
     pub(super) fn is_in_levels(&self, path: &WirePath) -> bool {
         let is_own = self.rights.write.contains(path);
         self.levels.as_ref().is_some_and(|levels| path.is_within(levels)) && !is_own
     }
 
-    /// A flag that would allow something, to whom flags give anything.
+    /// Returns a flag as a hint, unless the rights are fixed.
     pub(super) fn offered(&self, flag: &str) -> Option<String> {
         (!self.is_fixed).then(|| flag.to_owned())
     }
 
-    /// True of a path in the private temp directory. In the full tier that is /tmp, and a project or another write root below it is the
-    /// host's all the same.
+    /// True for a path in the private temp directory. In the full tier that is `/tmp`, and a project or another
+    /// writable directory below it does not count.
     pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
         let Some(temp) = &self.temp else { return false };
         let is_the_hosts = |root: &WirePath| root != temp && root.is_within(temp) && path.is_within(root);
@@ -154,13 +153,13 @@ impl StandingRights {
         path.is_within(temp) && !roots.any(is_the_hosts)
     }
 
-    /// The write root that decides about `path`: the deepest that holds it.
+    /// Returns the deepest writable directory that contains `path`.
     pub fn write_root(&self, path: &WirePath) -> Option<&WirePath> {
-        // Sorted by components, a root follows those that hold it.
+        // In sorted order, a directory comes after those above it.
         self.rights.write.iter().rfind(|root| path.is_within(root))
     }
 
-    /// Whether `path` lies in a read-only place of a write root, and in no deeper write root.
+    /// True if `path` is in a read-only part of a writable directory, and not in a deeper writable one.
     fn is_read_only(&self, path: &WirePath) -> bool {
         let root = self.write_root(path);
         let closes =
@@ -168,7 +167,7 @@ impl StandingRights {
         self.read_only.iter().any(closes)
     }
 
-    /// What to say where a protected git configuration refused a write: git goes on, and often exits with 0.
+    /// Returns a hint if a write to a protected git configuration was denied. Git goes on then, and often exits with 0.
     pub fn refused_git_config(&self, result: &CommandResult) -> Option<String> {
         let is_refusal = |line: &str| {
             let line = line.to_ascii_lowercase();
@@ -191,8 +190,8 @@ impl StandingRights {
         ))
     }
 
-    /// What to say where a command was refused a connection, in a tier whose loopback is the sandbox's own: the server that
-    /// runs on the machine is another one's, and looks as if it did not run.
+    /// Returns a hint if a connection to localhost was refused in a sandbox with its own loopback. A server on the host
+    /// then seems not to run.
     pub fn refused_connection(&self, result: &CommandResult) -> Option<&'static str> {
         let is_refusal = |line: &str| {
             let lower = line.to_ascii_lowercase();
@@ -209,7 +208,7 @@ impl StandingRights {
         let refused = result.exit != CommandExit::Code(0)
             && [&result.head, &result.tail].iter().flat_map(|text| text.lines()).any(is_refusal);
         let own = self.tier != Tier::FloorUnmediated && self.rights.net.is_off();
-        // A program that was given a unix socket for the host speaks of the host all the same.
+        // A program that uses a unix socket may name a host.
         let is_socket = |refusal: &Refusal| matches!(refusal.object, Target::Socket(_) | Target::Abstract(_));
         (own && refused && !result.refused.iter().any(is_socket)).then_some(
             "(With the network off, 127.0.0.1 and ::1 are the sandbox's own: only servers that were started within the same \
@@ -217,7 +216,7 @@ impl StandingRights {
         )
     }
 
-    /// How the right to configure git is given: that of a linked worktree lies elsewhere.
+    /// Returns the flag that makes a git configuration writable. That of a linked worktree is outside of the project.
     fn git_config_grant(&self, config: &WirePath) -> String {
         match config.as_path().strip_prefix(&self.project) {
             Ok(inside) => format!("--write {}", shell_word(inside)),
@@ -225,8 +224,7 @@ impl StandingRights {
         }
     }
 
-    /// The form in which a setting of another program is given: as a whole, by the name under which it is protected. Git's hooks and our own settings are
-    /// nothing to be given away because a command ran into them.
+    /// Returns the flag that makes a setting of another program writable. Returns nothing for git's hooks and Bailiwick's own settings.
     fn setting_grant(&self, path: &WirePath) -> Option<String> {
         let place = self.rights.protected.iter().find(|place| path.is_within(place));
         let inside = place.unwrap_or(path).as_path().strip_prefix(&self.project).ok()?;
@@ -235,14 +233,14 @@ impl StandingRights {
             .then(|| format!("--write {}", shell_word(inside)))
     }
 
-    /// Whether the full tier holds a place where it is by mounting it onto itself: what is protected, and what that lies in.
+    /// True if the full tier mounts a path onto itself: a protected path, or a directory above one.
     pub(super) fn holds(&self, path: &WirePath) -> bool {
         let inside = self.rights.write.iter().any(|root| path.is_within(root) && path != root);
         let leads_to = |protected: &WirePath| protected.is_within(path);
         self.tier == Tier::Full && inside && self.rights.protected.iter().any(leads_to)
     }
 
-    /// The denial of moving or removing a place that is held.
+    /// Returns the denial of moving or removing a path that is mounted onto itself.
     pub(super) fn immovable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
             missing_right: MissingRight::Move { path: path.clone() }.into(),
@@ -254,7 +252,7 @@ impl StandingRights {
         }
     }
 
-    /// The denial of changing `path`.
+    /// Returns the denial of changing `path`.
     pub(super) fn unwritable(&self, path: &WirePath, grade: Grade, errno: Option<i32>) -> Denial {
         Denial {
             layer: self.layer_of_write(path, errno),
@@ -268,15 +266,14 @@ impl StandingRights {
         }
     }
 
-    /// True if the project could be written in another mode.
+    /// True if the project is read-only only because of the mode.
     fn is_closed_by_mode(&self, path: &WirePath) -> bool {
         let is_users = !self.is_fixed && self.hidden_root(path).is_none();
         let is_writable = permits(Position::FIRST, self.mode).writes_project();
         is_users && path.is_within(&self.project) && !is_writable
     }
 
-    /// True if mode `auto` would protect this place of the project. In the other modes nobody looks for what is protected, since nothing
-    /// around it is writable, so that its name has to tell.
+    /// True if mode `auto` would protect this path of the project. In the other modes no protected paths are listed, so the name decides.
     fn is_kept_in_every_mode(&self, path: &WirePath) -> bool {
         const IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "modules", "worktrees"];
         let Ok(inside) = path.as_path().strip_prefix(&self.project) else { return false };
@@ -287,8 +284,8 @@ impl StandingRights {
         }
     }
 
-    /// The rule that keeps a place from being opened by a hint: whoever may write the user's home may write what runs for the user
-    /// later, and what holds the project holds more than anybody asked for.
+    /// Returns the rule by which hints never suggest a directory: the user's home contains files that run later, and a
+    /// directory above the project is more than needed.
     fn wide_place(&self, place: &WirePath) -> Option<ClosedBy> {
         let holds = |path: &WirePath| path.is_within(place);
         let is_root = place.as_path() == Path::new("/");
@@ -303,7 +300,7 @@ impl StandingRights {
         }
     }
 
-    /// The same denial of changing `path`, where `place` has to be granted: the directory that it is to be made in, or goes from.
+    /// Returns the denial of changing `path`, with a hint to grant `place`, the directory that the file is created in or removed from.
     pub(super) fn granted_at(&self, denial: Denial, path: &WirePath, place: &WirePath) -> Denial {
         if denial.grant.is_none() {
             return denial;
@@ -317,7 +314,7 @@ impl StandingRights {
         }
     }
 
-    /// The right to change `path`, with the rule that closes it.
+    /// Returns the right to change `path`, with the rule that closes the path, if any.
     pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
         let closed_by = match () {
@@ -333,7 +330,7 @@ impl StandingRights {
         MissingRight::Write { path: path.clone(), closed_by }
     }
 
-    /// The denial of reading `path`. No flag opens what is hidden.
+    /// Returns the denial of reading `path`. No flag opens a hidden path.
     pub(super) fn unreadable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
             layer: self.layer_of_read(),
@@ -347,7 +344,7 @@ impl StandingRights {
         }
     }
 
-    /// The denial of the network.
+    /// Returns the denial of the network.
     pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
         let layer = match self.tier {
             Tier::Full => Layer::NetworkNamespace,
@@ -373,8 +370,8 @@ impl StandingRights {
         }
     }
 
-    /// In the full tier the mount answers before Landlock is asked (EROFS, or EXDEV for a move across), but on what is
-    /// writable by the mounts: there, and for a mask, it is EACCES.
+    /// Returns the layer that denied a write. In the full tier, a mount gives an error before Landlock does (EROFS, or
+    /// EXDEV for a move). EACCES comes from Landlock or from the mount over a hidden path.
     fn layer_of_write(&self, path: &WirePath, errno: Option<i32>) -> Layer {
         let hidden = self.hidden_root(path).is_some();
         match (self.tier, errno) {
@@ -385,8 +382,8 @@ impl StandingRights {
         }
     }
 
-    /// What would allow exactly this write: nothing for hidden, protected and kernel-owned trees (but for shared memory), nor
-    /// for the whole file system. Git's configuration is protected, and has a right of its own.
+    /// Returns the flag that would allow exactly this write. Returns nothing for hidden and protected paths, kernel
+    /// file systems (except shared memory) and `/`. A git configuration is protected, but has a flag.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
         if self.is_fixed {
             return None;
@@ -418,13 +415,13 @@ impl StandingRights {
 }
 
 impl StandingRights {
-    /// Whether the path is git's own configuration in the project, which is a right of its own.
+    /// True if the path is git's own configuration of the project.
     pub(super) fn is_git_config(&self, path: &WirePath) -> bool {
         is_git_config(path) && (path.is_within(&self.project) || self.rights.protected.contains(path))
     }
 }
 
-/// A repository's configuration, or that of a module of it.
+/// True for the configuration of a repository or of one of its submodules.
 fn is_git_config(path: &WirePath) -> bool {
     let path = path.as_path();
     let of_a_module = || {
@@ -434,7 +431,7 @@ fn is_git_config(path: &WirePath) -> bool {
     path.ends_with(GIT_CONFIG) || of_a_module()
 }
 
-/// The denial of set-id bits, which no right opens.
+/// Returns the denial of set-id bits, which no right permits.
 pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     Denial {
         layer: Layer::Seccomp,
@@ -448,7 +445,7 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     }
 }
 
-/// Whether the path is the kernel's own: what is refused there is rarely a matter of rights.
+/// True for kernel file systems, where denials rarely depend on rights.
 pub(super) fn is_kernel_tree(path: &WirePath) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|tree| path.is_within(&WirePath::from(*tree)))
 }

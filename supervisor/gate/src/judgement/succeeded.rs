@@ -1,15 +1,15 @@
-//! Refused writes of a command that exited with 0: `touch /etc/x; true`, `make | tail`.
+//! Denied writes of a command that exited with 0: `touch /etc/x; true`, `make | tail`.
 //!
-//! Nothing failed, so only the line itself says that something was tried. It counts where it is about a write, the kernel or the
-//! line's own words confirm that, and the command does more than show text. Reads are left out: a search meets hidden places in
-//! passing, and loses nothing.
+//! Since nothing failed, only the line itself shows that a write was tried. It counts if the kernel or the line's own
+//! words confirm a write, and if the command does more than show text. Denied reads do not count: a search meets hidden
+//! paths and loses nothing.
 
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::named::NamedPlace;
 
 use super::message::DenialMessage;
 
-/// Programs that print the text of others, and for `git` its subcommands that do. Those that change directories besides.
+/// Programs that print the text of others, including subcommands of `git`, and programs that change directories.
 pub(super) const SHOWS_TEXT: [&str; 40] = [
     "ag", "awk", "bat", "blame", "cat", "cd", "column", "comm", "cut", "diff", "dmesg", "echo", "egrep",
     "fgrep", "fold", "grep", "head", "hexdump", "jq", "less", "log", "ls", "more", "nl", "od", "printf",
@@ -17,11 +17,11 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
     "zgrep",
 ];
 
-/// Words of a shell in the place of a program.
+/// Words of a shell that can precede the name of a program.
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
-/// The denial of a command that succeeded, if it holds for such a one: proved where the kernel confirms it, and the command
-/// itself names the place to the program that complains.
+/// Returns the denial of a command that succeeded, if there was one. Such a denial is proved only if the kernel
+/// confirms it and the command passes the path to the complaining program.
 pub(super) fn despite_success(
     message: &DenialMessage<'_>,
     place: &NamedPlace,
@@ -40,7 +40,7 @@ pub(super) fn despite_success(
     Some(if proved { denial } else { Denial { grade: Grade::Likely, errno: None, ..denial } })
 }
 
-/// The programs that a command starts, as far as its text tells: the first word of each of its parts, outside of quotes.
+/// Returns the programs that a command starts, as far as its text tells: the first word of each part, outside of quotes.
 pub(super) fn programs_in(command: &str) -> Vec<&str> {
     let mut quote: Option<char> = None;
     let ends_part = |c: char| {
@@ -54,7 +54,7 @@ pub(super) fn programs_in(command: &str) -> Vec<&str> {
     command.split(ends_part).filter_map(program).collect()
 }
 
-/// The program of one part, behind keywords and the variables that it is given: `do LC_ALL=C /bin/ls`. The rest of `2>&1` has none.
+/// Returns the program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. Returns nothing for a part of `2>&1`.
 fn program(part: &str) -> Option<&str> {
     let comes_before = |word: &&str| word.contains('=') || KEYWORDS.contains(word);
     let mut words = part.split_whitespace().skip_while(comes_before);

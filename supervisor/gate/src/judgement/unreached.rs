@@ -1,8 +1,8 @@
-//! A line of a command's output that says that it reached nobody, and whom it tried to reach.
+//! Recognises a line that reports an unreachable host, and extracts the host.
 
 use core::net::IpAddr;
 
-/// What a program prints when it reached nobody, in lower case.
+/// Messages in lower case about an unreachable host.
 pub(super) const UNREACHED: [&str; 9] = [
     "temporary failure in name resolution",
     "name or service not known",
@@ -15,7 +15,7 @@ pub(super) const UNREACHED: [&str; 9] = [
     "failed to establish a new connection",
 ];
 
-/// The same, right before the name of the host.
+/// Messages about an unreachable host that end right before its name.
 pub(super) const UNREACHED_HOST: [&str; 10] = [
     "could not resolve hostname",
     "could not resolve host",
@@ -29,25 +29,25 @@ pub(super) const UNREACHED_HOST: [&str; 10] = [
     "connect fail for",
 ];
 
-/// What curl prints when it could not connect, for whatever reason, in lower case.
+/// Curl's messages for any failure to connect, in lower case.
 const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not connect to server"];
 
-/// What stands right before the name of a host, whatever happened, in lower case.
+/// Phrases in lower case that end right before the name of a host.
 const HOST: [&str; 3] = ["dial tcp", "connect to host", "failed to connect to"];
 
-/// What a line says was not reached: a host, an address, or the network as a whole.
+/// Returns what a line reports as unreachable: a host, an address, or the network as a whole.
 pub(super) fn unreached(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     let named = || UNREACHED_HOST.iter().chain(&HOST).find_map(|before| after(line, &lower, before));
     if !UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase)) {
-        // curl says the same whatever the reason was: only an address tells that it was not one of this machine.
+        // curl gives the same message for every reason: only an address shows that the host is not this machine.
         let is_silent = NOT_CONNECTED.iter().any(|phrase| lower.contains(phrase));
         return named().filter(|named| is_silent && is_elsewhere(named)).map(str::to_owned);
     }
     Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
 }
 
-/// The name of a host that a line says could not be looked up.
+/// Returns the host whose look-up a line reports as failed.
 pub(super) fn host(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let tells = UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase));
@@ -57,25 +57,24 @@ pub(super) fn host(line: &str) -> Option<&str> {
     tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
 }
 
-/// Whether a line says so. `socket: …` by itself names the call that failed; at the end of a phrase it is some socket, to which
-/// something else was done.
+/// True if a line contains a phrase. `socket: …` counts only as the name of the failed call, at the beginning of the line or after a colon.
 fn says(lower: &str, phrase: &str) -> bool {
     let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
     lower.match_indices(phrase).any(|(at, _)| is_call(at))
 }
 
-/// Whether what comes after this stands by itself.
+/// True if the next word begins a part of the message.
 fn is_apart(before: &str) -> bool {
     before.is_empty() || before.ends_with(": ")
 }
 
-/// Whether it is the address of another machine.
+/// True for the address of another machine.
 fn is_elsewhere(named: &str) -> bool {
     let address: Option<IpAddr> = named.trim_matches(['[', ']']).parse().ok();
     address.is_some_and(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// The host that follows a phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
+/// Returns the host after a phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
 fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     let rest = line.get(lower.rfind(phrase)? + phrase.len()..)?;
     let rest = rest.trim_start_matches([':', ' ', '\'', '"', '‘', '(']);
@@ -83,7 +82,7 @@ fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     is_host(name).then_some(name)
 }
 
-/// `HTTPSConnectionPool(host='NAME', port=443)`.
+/// Returns the host in `HTTPSConnectionPool(host='NAME', port=443)`.
 fn parameter(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("host='")?;
     rest.split_once('\'').map(|(name, _)| name).filter(|name| is_host(name))
@@ -93,7 +92,7 @@ fn is_of_an_address(c: char) -> bool {
     c.is_ascii_alphanumeric() || ".-_:[]".contains(c)
 }
 
-/// Whether it could be a host or an address: not the next word of a sentence.
+/// True if a word could be a host or an address, and not the next word of a sentence.
 fn is_host(name: &str) -> bool {
     let plain = name.len() <= 253 && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[');
     plain && !["name", "no", "lookup", "on", "for", "tcp", "failed"].contains(&name)

@@ -1,12 +1,12 @@
-//! Which commands a command prefix covers.
+//! Decides if approved command prefixes cover a command.
 //!
-//! A prefix that was approved for the session decides what runs without a prompt, so a command is covered only where it is
-//! certain what bash makes of it: a list of simple commands, each of plain words, each of which begins with the words of
-//! some prefix. Everything else is not covered, and asked for. Three allow-lists say what is: the characters that may stand
-//! where (`lexical`), the one form that is read (`parse`), and the programs that are no part of the shell itself (`shell`).
+//! A prefix that was approved for the session lets matching commands run without a prompt. So a command is covered only
+//! if its meaning to bash is certain: a list of simple commands of plain words, each of which begins with the words of
+//! some prefix. All other commands need an approval. Three allowlists define this: the allowed characters (`lexical`),
+//! the one form that is parsed (`parse`), and the programs that are not part of the shell itself (`shell`).
 //!
-//! The words are those that the program gets; what the program does with them is not looked at. Who approves `make`
-//! approves whatever the Makefile says, as far as the one-shot worker's rights go.
+//! Words are those that the program gets. What the program does with them is not examined: an approval of `make` covers
+//! whatever the Makefile does within the rights of the process that runs it.
 
 mod lexical;
 mod offer;
@@ -22,7 +22,7 @@ use std::path::{Component, Path};
 
 use parse::SimpleCommand;
 
-/// The words in the place of a program, each once, where it is certain what bash makes of the text.
+/// Returns the names of the programs in a command, each once. Returns nothing if its meaning to bash is not certain.
 pub fn programs_of(command: &str) -> Option<Vec<String>> {
     let commands = parse::simple_commands(command)?;
     let mut names: Vec<String> = Vec::new();
@@ -34,12 +34,12 @@ pub fn programs_of(command: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Whether bash does itself what this word says, where it stands in the place of a program.
+/// True if a word in the place of a program is done by bash itself.
 pub fn is_of_the_shell(program: &str) -> bool {
     shell::is_done_by_it(program)
 }
 
-/// Whether every part of a `bash -c` text begins with the words of some prefix. An empty prefix covers nothing.
+/// True if every simple command begins with the words of some prefix. An empty prefix covers nothing.
 pub fn covers(prefixes: &[Vec<String>], command: &str) -> bool {
     let Some(commands) = parse::simple_commands(command) else { return false };
     !commands.is_empty() && stay_in_place(&commands) && commands.iter().all(|part| is_covered(prefixes, part))
@@ -50,8 +50,8 @@ fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
     !shell::is_part_of_it(command.program()) && prefixes.iter().any(begins)
 }
 
-/// Directories are only entered, never left: elsewhere, and be it where the agent may write without asking, the same words
-/// run something else. A program that is named relative to the directory is another one in the next.
+/// True if directories are only entered, never left. In another directory, which the agent may be able to write, the
+/// same words could run another program. So could a relative path of a program after a change of directory.
 fn stay_in_place(commands: &[SimpleCommand]) -> bool {
     let is_relative = |command: &SimpleCommand| {
         let program = command.program();

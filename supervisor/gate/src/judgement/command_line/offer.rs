@@ -1,10 +1,10 @@
-//! The prefix that an approval card offers.
+//! The prefixes that the prompt for a command offers.
 
 use super::parse::{SimpleCommand, simple_commands};
 use super::{check_prefix, covers, programs};
 
-/// The prefix that is offered for editing with a command, or nothing where no single prefix would cover it, or where one would
-/// cover far more than it says: interpreters, wrappers, evaluators.
+/// Returns the prefix to offer for editing with a command. Returns nothing if no single prefix covers the command, or
+/// if one would cover far more than it says: interpreters, wrappers, evaluators.
 pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     let commands = simple_commands(command)?;
     let mut offers = commands.iter().map(offer);
@@ -14,8 +14,8 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     (same && covers(std::slice::from_ref(&offered), command)).then_some(offered)
 }
 
-/// The prefixes that are offered with a compound command that no single one covers: of each part, each once. Where they would not
-/// cover the command together, it would be asked for again: nothing is offered then.
+/// Returns the prefixes to offer with a compound command that no single prefix covers, one for each different part.
+/// Returns nothing if they would not cover the whole command, since it would then need an approval again.
 pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
         return Vec::new();

@@ -1,25 +1,25 @@
-//! From the text of a command to its simple commands, if it consists of nothing else.
+//! Parses a command into simple commands.
 //!
-//! This is no grammar of bash: it reads one form, in which nothing is expanded, substituted, nested, escaped or left out, and
-//! in which bash sees the same words. Each other text is refused.
+//! This is not a grammar of bash. It accepts one form, in which nothing is expanded, substituted, nested or escaped,
+//! and in which bash sees the same words. Any other text is rejected.
 
 use super::lexical::{MAX_LENGTH, is_blank, is_delimiter, is_plain, is_plain_word, is_quotable, is_quote};
 use super::shell;
 
-/// The most simple commands of a covered command.
+/// The most simple commands in a covered command.
 const MAX_COMMANDS: usize = 64;
 
-/// The operators that may join two commands. Each that another begins with stands behind it.
+/// The operators that may join two commands. An operator that begins with another one comes first.
 const OPERATORS: [&str; 5] = ["&&", "||", "|", ";", "\n"];
 
-/// Redirections that touch no file. Blanks may stand before a name.
+/// Redirections that access no file. Blanks may precede a name.
 const REDIRECTIONS: [&str; 8] =
     [">/dev/null", "1>/dev/null", "2>/dev/null", "&>/dev/null", "</dev/null", "2>&1", "1>&2", ">&2"];
 
-/// The one name that a redirection may have.
+/// The only file name that is allowed in a redirection.
 const NOWHERE: &str = "/dev/null";
 
-/// One program and its arguments, as the program gets them. There is always at least the program.
+/// A program and its arguments, as the program gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SimpleCommand {
     pub(super) words: Vec<String>,
@@ -31,7 +31,7 @@ impl SimpleCommand {
     }
 }
 
-/// The simple commands of a text, or nothing if it is not certain that bash runs these and no others.
+/// Parses a text into simple commands. Returns nothing if it is not certain that bash runs these and no others.
 pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     if text.len() > MAX_LENGTH {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     may_end.then_some(commands)
 }
 
-/// The text that is still to be read.
+/// The rest of the text to parse.
 struct WordReader<'a> {
     rest: &'a str,
 }
@@ -57,7 +57,7 @@ struct WordReader<'a> {
 impl<'a> WordReader<'a> {
     fn command(&mut self) -> Option<SimpleCommand> {
         let mut words = vec![self.program()?.to_owned()];
-        // Words and redirections stand apart by blanks.
+        // Blanks separate words and redirections.
         while self.skip(is_blank) {
             // "&>" begins like an operator.
             if !self.redirection() && !is_delimited(self.rest) {
@@ -67,7 +67,7 @@ impl<'a> WordReader<'a> {
         Some(SimpleCommand { words })
     }
 
-    /// The name of the program, which is written plainly: no assignment, and no word of bash's grammar.
+    /// Parses the name of a program: plain, neither an assignment nor a reserved word.
     fn program(&mut self) -> Option<&'a str> {
         let name = self.plain().filter(|name| !name.contains('=') && !shell::is_reserved(name))?;
         is_delimited(self.rest).then_some(name)
@@ -81,7 +81,7 @@ impl<'a> WordReader<'a> {
         Some(word)
     }
 
-    /// A part of a word, without its quotes.
+    /// Parses a part of a word, and removes its quotes.
     fn piece(&mut self) -> Option<&'a str> {
         let quoted = self.rest.starts_with(is_quote);
         if quoted { self.quoted() } else { self.plain() }
@@ -101,14 +101,14 @@ impl<'a> WordReader<'a> {
         is_plain_word(text).then_some(text)
     }
 
-    /// Reads one of the listed redirections, if one stands here.
+    /// Skips one of the listed redirections. False if there is none.
     fn redirection(&mut self) -> bool {
         let rest = REDIRECTIONS.iter().find_map(|listed| behind(self.rest, listed));
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    /// Reads what joins a command to the next one. True if the text may end behind it.
+    /// Parses the operator after a command. True if the text may end after it.
     fn join(&mut self) -> Option<bool> {
         if self.rest.is_empty() {
             return Some(true);
@@ -119,7 +119,7 @@ impl<'a> WordReader<'a> {
         Some(matches!(*operator, ";" | "\n"))
     }
 
-    /// True if there was something to skip.
+    /// Skips matching characters. True if there were any.
     fn skip(&mut self, skipped: fn(char) -> bool) -> bool {
         let rest = self.rest.trim_start_matches(skipped);
         let any = rest.len() < self.rest.len();
@@ -128,7 +128,7 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// The text behind a redirection that it begins with, if that ends there: `2>&1x` names a file.
+/// Returns the text after a redirection, if the redirection ends there: `2>&1x` names a file.
 fn behind<'a>(text: &'a str, listed: &str) -> Option<&'a str> {
     let rest = match listed.strip_suffix(NOWHERE) {
         Some(operator) => text.strip_prefix(operator)?.trim_start_matches(is_blank).strip_prefix(NOWHERE)?,

@@ -1,39 +1,39 @@
-//! A prefix as a user writes it, and what it would cover.
+//! Parses a command prefix that a user typed, and describes the commands that it covers.
 
 use super::lexical::{MAX_LENGTH, is_plain_word};
 use super::{programs, shell};
 
-/// Why a text is no prefix.
+/// The reason why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// There is no word in it.
+    /// The text has no word.
     #[error("a prefix has at least one word, the program")]
     Empty,
-    /// It is longer than any command that could be covered.
+    /// The text is longer than any command that could be covered.
     #[error("a prefix has at most {MAX_LENGTH} bytes")]
     TooLong,
-    /// A word in it is more than a word to a shell.
+    /// A word has a special meaning to a shell.
     #[error(
         "{0:?} is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"
     )]
     NotPlain(String),
-    /// What it begins with is no program.
+    /// The first word is a part of the shell and not a program.
     #[error("{0:?} is part of the shell itself: what it does to the rest of a command cannot be told")]
     Shell(String),
 }
 
-/// The words of a prefix, from what a user typed.
+/// Parses the words of a prefix that a user typed.
 pub fn parse_prefix(text: &str) -> Result<Vec<String>, PrefixError> {
     if text.len() > MAX_LENGTH {
         return Err(PrefixError::TooLong);
     }
-    // Other white space is left in the words, and refused with them.
+    // Other white space is left in the words, which are then rejected.
     let words: Vec<_> = text.split([' ', '\t']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     check_prefix(&words)?;
     Ok(words)
 }
 
-/// Whether these words are a prefix that a user could have typed.
+/// Fails unless these words are a valid prefix.
 pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     let program = words.first().ok_or(PrefixError::Empty)?;
     if let Some(word) = words.iter().find(|word| !is_plain_word(word)) {
@@ -42,7 +42,7 @@ pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     if shell::is_part_of_it(program) { Err(PrefixError::Shell(program.clone())) } else { Ok(()) }
 }
 
-/// Describes the commands that a prefix matches, for the one who approves it.
+/// Describes the commands that a prefix matches, for the person who approves it.
 pub fn preview(prefix: &[String]) -> String {
     let refused = match check_prefix(prefix) {
         Ok(()) => None,
@@ -62,7 +62,7 @@ pub fn preview(prefix: &[String]) -> String {
     })
 }
 
-/// What one may not see in so few words.
+/// Returns a warning if a prefix covers more than it seems to.
 fn warning(prefix: &[String]) -> Option<String> {
     let program = prefix.first()?;
     if programs::runs_anything(prefix) {

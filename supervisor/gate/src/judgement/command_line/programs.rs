@@ -1,17 +1,17 @@
-//! What is known of programs: which of their words say what they do. It chooses what is offered and what is warned of; it
-//! never decides what is covered.
+//! Knowledge about programs: which of their words say what they do. It decides which prefixes are offered and warned
+//! about, but never what is covered.
 
 use std::path::Path;
 
-/// Shells: with a script as their first word they are that script, else anything.
+/// Shells. With a script as first argument they run that script, otherwise anything.
 const SHELLS: &[&str] =
     &["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "csh", "tcsh", "pwsh", "nu"];
 
-/// Interpreters that run a file, or whatever an option says.
+/// Interpreters, which run a file or the text of an option.
 const INTERPRETERS: &[&str] = &["python", "pypy", "perl", "ruby", "node", "lua", "luajit", "php", "Rscript"];
 
-/// Programs that run other programs, evaluate text, reach other machines, or do so by one more option (`find -exec`, `tar
-/// --to-command`, `sed e`): a prefix of them covers more than it looks like.
+/// Programs that run other programs, evaluate text or connect to other machines, or do so with one more option (`find
+/// -exec`, `tar --to-command`, `sed e`). A prefix with them covers more than it seems to.
 const EVALUATORS: &[&str] = &[
     "env",
     "sudo",
@@ -131,12 +131,12 @@ const EVALUATORS: &[&str] = &[
     "ld.so",
 ];
 
-/// Modules of Python's that are programs of their own.
+/// Python modules that are programs of their own.
 const MODULES: &[&str] =
     &["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "tox", "nox"];
 
-/// Programs whose first words say what they do, and which of these are worth offering: none that only run other programs.
-/// After a `+` the next word belongs to them too: `npm run lint`.
+/// Programs with subcommands, and the subcommands to offer: none that only runs other programs. After a `+` the next
+/// word belongs to the subcommand: `npm run lint`.
 const SUBCOMMANDS: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -214,7 +214,7 @@ const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("rustup", &["show", "target+", "component+"]),
 ];
 
-/// Programs of one purpose.
+/// Programs with one purpose.
 const PLAIN: &[&str] = &[
     "pytest",
     "mypy",
@@ -243,11 +243,11 @@ const PLAIN: &[&str] = &[
     "rubocop",
 ];
 
-/// Programs that take their work from a file, but anything from an option: bare they are not offered.
+/// Programs that take their tasks from a file, but could run anything by an option. Not offered without an argument.
 const BARE: &[&str] =
     &["make", "gmake", "ninja", "just", "rake", "cmake", "ant", "task", "bazel", "meson", "scons"];
 
-/// The leading words that say what the command does; nothing where a prefix would say too little.
+/// Returns the first words, which say what the command does. Returns nothing if no prefix says enough.
 pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     let (program, rest) = words.split_first()?;
     let name = family(program);
@@ -268,7 +268,7 @@ pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     words.get(..count)
 }
 
-/// How many words name what a tool does.
+/// Returns the number of words that name a subcommand.
 fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     let mut words = rest.iter().map(String::as_str);
     let first = words.next()?;
@@ -279,7 +279,7 @@ fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     words.next().filter(|second| !second.starts_with('-')).map(|_| 3)
 }
 
-/// How many words name what an interpreter runs.
+/// Returns the number of words that name the script of an interpreter.
 fn script(words: &[String]) -> Option<usize> {
     match words.get(1)?.as_str() {
         "-m" if family(words.first()?) == "python" => {
@@ -291,7 +291,7 @@ fn script(words: &[String]) -> Option<usize> {
     }
 }
 
-/// Whether a prefix leaves open which program runs.
+/// True if a prefix allows any program to run.
 pub(super) fn runs_anything(prefix: &[String]) -> bool {
     let Some(program) = prefix.first() else { return false };
     let name = family(program);
@@ -308,7 +308,7 @@ fn is_interpreter(name: &str) -> bool {
     SHELLS.contains(&name) || INTERPRETERS.contains(&name)
 }
 
-/// The program's name without its directory and version: `/usr/bin/python3.12` is `python`.
+/// Returns the name of a program without directory and version: `python` for `/usr/bin/python3.12`.
 fn family(program: &str) -> &str {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

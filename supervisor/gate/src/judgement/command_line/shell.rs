@@ -1,14 +1,14 @@
-//! What bash does itself.
+//! Reserved words and builtin commands of bash.
 
-/// Words that begin or end something in the grammar, bash(1) "RESERVED WORDS".
+/// Reserved words, bash(1) "RESERVED WORDS".
 const RESERVED: &[&str] = &[
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
-/// The builtins of bash 5.3 but for those in [`HARMLESS`]: they set variables (`printf -v`, `printf %n`, `read`), name other
-/// programs (`hash -p`, `alias`), or evaluate text, if only as a subscript (`unset 'a[$(…)]'`); what the words after
-/// them mean is not certain any more.
+/// The builtins of bash 5.3 except those in [`HARMLESS`]. They set variables (`printf -v`, `printf %n`, `read`), name
+/// other programs (`hash -p`, `alias`), or evaluate text, even as a subscript (`unset 'a[$(…)]'`). So the meaning of
+/// the words after them is not certain.
 const BUILTINS: &[&str] = &[
     ".",
     "[",
@@ -65,25 +65,24 @@ const BUILTINS: &[&str] = &[
     "wait",
 ];
 
-/// Builtins that a prefix may name: they print, signal, or change the directory.
+/// Builtins that a prefix may begin with: they print, send signals, or change the directory.
 pub(super) const HARMLESS: &[&str] = &["cd", "echo", "false", "kill", "pwd", "true", "type"];
 
-/// True for a word of bash's grammar.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// Whether the shell does it itself.
+/// True if bash itself does what this word says.
 pub(super) fn is_done_by_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || HARMLESS.contains(&program)
 }
 
-/// Whether a word in the place of a program is the shell's own business rather than the name of a program: no prefix covers it.
+/// True if a word in the place of a program is not the name of a program that a prefix may begin with.
 pub(super) fn is_part_of_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || !is_name(program)
 }
 
-/// The name or path of a program: no assignment, no job, no option.
+/// True for the name or path of a program: neither an assignment nor an option.
 fn is_name(program: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+@,".contains(c);
     program.starts_with(|c: char| c.is_ascii_alphanumeric() || "_./".contains(c))

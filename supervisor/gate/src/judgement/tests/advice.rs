@@ -1,4 +1,4 @@
-//! What is said of failures that no right opens.
+//! Tests of the advice on failures that more rights would not prevent.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn of(root: bool, tier: Tier) -> StandingRights {
     StandingRights { machine, ..auto().seen_in(tier) }
 }
 
-/// True if a word stands in the advice on a command's output.
+/// True if the advice on a command's output contains `word`.
 fn advised(standing: &StandingRights, (command, output): (&str, &str), word: &str) -> bool {
     let advice = standing.advice(command, &ended(CommandExit::Code(1), output));
     assert!(advice.iter().all(|said| said.starts_with('(') && said.ends_with(')')), "{advice:?}");

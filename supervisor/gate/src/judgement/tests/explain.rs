@@ -38,11 +38,11 @@ fn grants_by_place() {
     assert_eq!(grant(&auto(), "/home/me/it's"), said(r"--write '/home/me/it'\''s'"));
     assert_eq!(grant(&deny(), "/home/me/p/src/x"), said("--mode auto"));
     assert_eq!(grant(&deny(), "/home/me/q"), said("--write /home/me/q"));
-    // Nothing opens what is hidden, what the host runs later, and the kernel's own trees.
+    // No flag opens hidden paths, files that the host runs later, and kernel file systems.
     assert_eq!(grant(&auto(), "/home/me/.ssh/x"), Some(None));
     assert_eq!(grant(&auto(), "/home/me/p/.git/hooks/pre-commit"), Some(None));
     assert_eq!(grant(&auto(), "/proc/sys/kernel/x"), Some(None));
-    // The sibling with the same prefix is not the project.
+    // A sibling whose name begins with the project's is not in the project.
     assert_eq!(grant(&auto(), "/home/me/p2/x"), said("--write /home/me/p2/x"));
 }
 
@@ -60,7 +60,7 @@ fn a_missing_file_is_granted_by_what_exists_above_it() {
     };
     assert_eq!(grant("/srv/new/deep/er", "/srv"), Some("--write /srv".to_owned()));
     assert_eq!(grant("/new/er", "/"), None);
-    // A worker can claim what it likes: only an ancestor counts, and nothing opens what is closed.
+    // A worker could claim anything: only a directory above the path counts, and nothing opens a closed one.
     assert_eq!(grant("/srv/new", "/etc"), Some("--write /srv/new".to_owned()));
     assert_eq!(grant("/home/me/.ssh/new", "/home/me"), None);
 }

@@ -127,7 +127,7 @@ fn a_writing_command_runs_under_whatever_write_root_there_is() {
         for root in roots {
             assert_eq!(writes(&with(standing.clone(), &[root])), "run", "{:?} {root}", standing.mode);
         }
-        // Everyone has these, and they are no right to change anything.
+        // Every agent may write these, so they do not count as a right to write.
         let private = with(standing.clone(), &["/home/me/.cache/bailiwick/c"]);
         let said = writes(&private);
         let expected =

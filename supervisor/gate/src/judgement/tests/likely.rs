@@ -34,7 +34,7 @@ pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
     }
 }
 
-/// What is told of an output when the command had ended, and nothing but the rights closes what it names.
+/// Returns the denials from an output, if only the rights close the paths that it names.
 pub(super) fn all(
     standing: &StandingRights,
     call: &ShellExec,
@@ -115,7 +115,7 @@ fn what_programs_say_of_a_write() {
     for (command, output, path) in WRITES {
         let output = format!("some line before\n{output}\nmake: *** [all] Error 1\n");
         assert_eq!(missing(&full(), command, &output), Some(format!("write {path}")), "{output}");
-        // What Landlock refuses is never answered with EROFS.
+        // Landlock never gives EROFS.
         let floor = (!output.contains("Read-only")).then(|| format!("write {path}"));
         assert_eq!(missing(&auto(), command, &output), floor, "{output}");
     }
@@ -147,18 +147,18 @@ fn what_programs_say_of_hidden_files() {
 #[test]
 fn nothing_is_claimed_where_the_rights_cover_the_path_or_no_path_is_named() {
     let table = [
-        // A file of the project with mode 000, or not executable.
+        // A file of the project with mode 000, or without permission to execute.
         ("cat x", "cat: x: Permission denied"),
         ("touch x", "touch: cannot touch 'x': Permission denied"),
         ("./run.sh", "bash: line 1: ./run.sh: Permission denied"),
         ("touch $TMPDIR/x", "touch: cannot touch '/tmp/bw-1/x': Permission denied"),
-        // Readable by the rights: whoever refused, it was not the sandbox.
+        // Readable by the rights, so the sandbox did not deny this.
         ("cat /root/x", "cat: /root/x: Permission denied"),
         ("ls /root", "ls: cannot open directory '/root': Permission denied"),
         ("find / -name x", "find: ‘/root’: Permission denied"),
         ("head -1 /var/log/x", "head: cannot open '/var/log/x' for reading: Permission denied"),
         ("/usr/bin/grep x /root/y", "/usr/bin/grep: /root/y: Permission denied"),
-        // The program that complains is not what it complains of.
+        // The complaining program is not the path of the complaint.
         ("echo x > x", "/usr/bin/bash: line 1: x: Read-only file system"),
         ("echo x > x", "/usr/bin/bash: line 1: a b: Permission denied"),
         ("/usr/bin/touch x", "/usr/bin/touch: cannot touch 'x': Permission denied"),
@@ -203,7 +203,7 @@ fn text_that_a_successful_command_shows_is_no_denial() {
         let told = |exit| all(&auto(), &shell(command), exit, output);
         assert_eq!(told(CommandExit::Code(0)), [], "{command}: {output}");
     }
-    // The twins: a program that does more, a redirection of its own, and a complaint of its own.
+    // Controls: a program that does more, a redirection, and a complaint of the command's own program.
     for (command, output) in [
         ("make 2>&1 | tail -3", "touch: cannot touch '/etc/x': Permission denied"),
         ("cat log > /etc/x; true", "bash: line 1: /etc/x: Permission denied"),
@@ -260,7 +260,7 @@ fn relative_names_begin_where_the_command_was() {
     assert_eq!(first(&auto(), &outside, output).unwrap().missing_right.to_string(), "write /srv/x");
 }
 
-/// What was found there says that plain permissions would have refused it as well.
+/// File modes would have denied the access as well.
 #[test]
 fn what_plain_permissions_refuse_is_no_denial() {
     type Close = fn(&mut Permits);
@@ -298,7 +298,7 @@ fn what_the_machine_mounts_read_only_is_no_denial() {
     let said = |path: &str| format!("touch: cannot touch '{path}': Read-only file system");
     assert_eq!(on(Tier::Full, &said("/mnt/cd/x")), None);
     assert!(on(Tier::Full, &said("/mnt/x")).is_some(), "the twin");
-    // Landlock says EACCES: what says EROFS there is the machine's.
+    // Landlock gives EACCES, so EROFS comes from the machine.
     assert_eq!(on(Tier::FloorUnmediated, &said("/mnt/x")), None);
     assert!(on(Tier::FloorUnmediated, "touch: cannot touch '/mnt/x': Permission denied").is_some());
 }
@@ -332,7 +332,7 @@ fn set_id_bits_are_refused_by_the_filter_alone() {
     assert_eq!(first(&auto(), &shell("x"), owner), None);
 }
 
-/// Nobody but root gives a file away, whoever owns it.
+/// Only root can give a file away, even its owner cannot.
 #[test]
 fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
     let output = "chown: changing ownership of '/srv/x': Permission denied";

@@ -1,4 +1,4 @@
-//! What the gate claims, and above all what it does not.
+//! Tests of the denials that are reported, and above all of those that are not.
 
 mod advice;
 mod change;
@@ -22,7 +22,7 @@ use ipc::tool::ShellExec;
 
 use super::{ApprovalMode, StandingRights};
 
-/// Rights as a run in `auto` mode has them.
+/// Rights of a session in mode `auto`.
 fn auto() -> StandingRights {
     StandingRights::new(
         Rights {
@@ -38,7 +38,7 @@ fn auto() -> StandingRights {
     )
 }
 
-/// Rights as a run in `deny` mode has them.
+/// Rights of a session in mode `deny`.
 fn deny() -> StandingRights {
     let mut standing = auto();
     standing.rights.write = vec!["/tmp/bw-1".into()];
@@ -51,7 +51,7 @@ fn online(mut standing: StandingRights) -> StandingRights {
     standing
 }
 
-/// The places that an output names, none of which is a link, each of which exists on one device and is open to its user.
+/// Returns the paths that an output names, as existing files on one device, with modes that permit access.
 fn open_places(standing: &StandingRights, call: &ShellExec, output: &str) -> Vec<NamedPlace> {
     let cwd = call.cwd.as_ref().map_or_else(|| Path::new("").to_owned(), |cwd| cwd.as_path().to_owned());
     let directory = standing.project.as_path().join(cwd);

@@ -1,4 +1,4 @@
-//! What is claimed of a refused network, and of a refused socket.
+//! Tests of reported denials of the network and of sockets.
 
 use ipc::confinement::Tier;
 use ipc::tool::CommandExit;
@@ -52,7 +52,7 @@ fn a_socket_that_may_not_be_made_is_a_matter_of_the_network_only_without_a_broke
     }
 }
 
-/// Where sockets are made by the broker, descriptors that cannot be passed along give EPERM: nothing of the network is refused.
+/// With a broker, EPERM for a socket comes from passing a descriptor along, and not from the network.
 #[test]
 fn a_message_that_could_not_be_sent_is_no_matter_of_the_network() {
     let lines = [

@@ -1,4 +1,4 @@
-//! Which files a path pattern covers.
+//! Tests of the files that a path pattern covers.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn a_pattern_matches_whole_relative_paths() {
         ("a b/ü", "a b/ü"),
         ("*", ".hidden"),
         (".github/**", ".github/x.yml"),
-        // As the terminal UI writes the name of one file.
+        // The form in which the terminal UI writes the name of one file.
         ("src/[[]id]/[{]a[}][*][?].ts", "src/[id]/{a}*?.ts"),
     ] {
         assert!(covered(pattern, &format!("/home/me/p/{path}")), "{pattern} {path}");

@@ -1,4 +1,4 @@
-//! The rights of a plan's execution.
+//! Tests of the rights for executing a plan.
 
 use ipc::rights::{Network, Rights};
 use protocol::plan::{PlaceToCreate, PlanRights};
@@ -14,7 +14,7 @@ fn planner() -> Rights {
     Rights { write: vec!["/tmp/bw-1".into()], ..deny().rights }
 }
 
-/// The write roots, the network and whether it was refused; or why there are no rights.
+/// Returns the writable directories, the network and true if it was denied; or the reason why there are no rights.
 fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,
@@ -105,7 +105,7 @@ fn a_plan_gets_places_of_the_project_and_of_the_flags_and_no_others() {
     ] {
         let got = judged(&standing, asked(&["src", path], false));
         if path == "~" {
-            // No shell reads it: it is a name in the project.
+            // No shell reads this: it is a name in the project.
             assert!(got.is_ok(), "{got:?}");
         } else {
             assert!(got.as_ref().is_err_and(|why| why.contains(path)), "{path}: {got:?}");

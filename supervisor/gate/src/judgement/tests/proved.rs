@@ -77,7 +77,7 @@ fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<De
     standing.denials(&call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })
 }
 
-/// As the kernel names what a descriptor is of (`proc_pid_fd(5)`).
+/// The kernel's names for open files without a path (`proc_pid_fd(5)`).
 #[test]
 fn nothing_is_offered_for_what_has_no_path() {
     for tier in [Tier::Full, Tier::Floor] {
@@ -101,7 +101,7 @@ fn what_is_proved_takes_the_place_of_what_is_likely() {
     assert_eq!(grades(&all(&auto(), output, vec![])), [Grade::Likely]);
     let denials = all(&auto(), output, resolver());
     assert_eq!(grades(&denials), [Grade::Proved]);
-    // The broker has the address of the name server, and the name is the output's word.
+    // The address of the name server is the broker's, and the host is from the output.
     let told = "192.0.2.53:53 (name server; the output names example.org)";
     assert_eq!(denials[0].object.to_string(), told);
     let elsewhere = all(&auto(), output, vec![to("192.0.2.53:443", Place::Elsewhere)]);

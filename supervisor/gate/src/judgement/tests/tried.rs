@@ -1,4 +1,4 @@
-//! What is claimed where the worker tried again.
+//! Tests of denials for which the worker repeated the access.
 
 use ipc::denial::{Denial, Grade};
 use ipc::named::{Asked, Permits};
@@ -9,7 +9,7 @@ use super::likely::{ended, full, shell};
 use super::{auto, open_places};
 use crate::judgement::StandingRights;
 
-/// What is told where the worker tried again and the kernel gave these answers.
+/// Returns the denials if the worker repeated the access and the kernel gave these answers.
 fn tried(
     standing: &StandingRights,
     command: &str,
@@ -37,7 +37,7 @@ fn what_the_kernel_refuses_again_is_proved() {
     };
     assert_eq!(grade(&auto(), denied, all(EACCES)), Some((Grade::Proved, Some(EACCES))));
     assert_eq!(grade(&full(), read_only, all(EROFS)), Some((Grade::Proved, Some(EROFS))));
-    // Another error than the program met; one that no layer of ours gives; nobody tried.
+    // Another error than the program met, one that the sandbox never gives, and no repeated access.
     for (standing, output, asked) in [
         (full(), denied, all(EROFS)),
         (auto(), "rm: cannot remove '/etc/x': Operation not permitted", all(EPERM)),
@@ -45,7 +45,7 @@ fn what_the_kernel_refuses_again_is_proved() {
     ] {
         assert_eq!(grade(&standing, output, asked), Some((Grade::Likely, None)), "{output} {asked:?}");
     }
-    // The kernel would have let it happen: whatever refused it, it was not the sandbox.
+    // The kernel would have permitted the access, so the sandbox did not deny it.
     assert_eq!(grade(&auto(), denied, all(0)), None);
 }
 
@@ -56,11 +56,11 @@ fn the_same_answer_to_another_act_proves_nothing() {
     let grade = |output: &str, permits| {
         tried(&auto(), "x", output, refused, permits).first().map(|denial| denial.grade)
     };
-    // It may have been executed, and is not executable.
+    // The command may have tried to execute the file, which is not executable.
     let unclear = "tool: /srv/file: Permission denied";
     assert_eq!(grade(unclear, file), Some(Grade::Likely));
     assert_eq!(grade(unclear, Permits::ALL), Some(Grade::Proved));
-    // Landlock has no rule for a mode, and a name is its directory's.
+    // Landlock has no rule for modes, and removing a name is a right to its directory.
     assert_eq!(
         grade("chmod: changing permissions of '/srv/file': Permission denied", file),
         Some(Grade::Likely)

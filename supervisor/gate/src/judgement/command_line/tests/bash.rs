@@ -1,4 +1,4 @@
-//! What is covered, beside what bash runs: nothing else, and with the very words.
+//! Compares covered commands with what bash runs: no other programs, and with the same words.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use super::{covers, prefixes};
 
 const APPROVED: &[&str] = &["cargo test", "git", "b", "echo", "cd d", "true", "kill -l"];
 
-/// Programs that are there to be run by mistake, too.
+/// Programs that bash can find, including ones that no test means to run.
 const PROGRAMS: &[&str] =
     &["cargo", "git", "b", "curl", "sh", "env", "sudo", "a", "x", "test", "d", "ls", "tail", "testx", "carg"];
 
-/// Locales in which bytes may mean something else.
+/// Locales in which bytes may have other meanings.
 const LOCALES: &[&str] = &["C.UTF-8", "POSIX"];
 
-/// A directory where nothing but our programs can be found, each of which says how it was called.
+/// A directory with the only programs that can be found, each of which logs its arguments.
 struct Stage {
     root: TempDir,
     bash: PathBuf,
@@ -33,14 +33,14 @@ impl Stage {
         let found = std::env::split_paths(&path).map(|at| at.join("bash")).find(|file| file.is_file());
         let stage = Self { root, bash: found.expect("bash") };
         fs::create_dir(stage.at("bin")).expect("bin");
-        // A file each: the commands of a pipeline write at the same time, and bash writes a line at a time.
+        // One file each: the commands of a pipeline write at the same time, and bash writes a line at a time.
         let text = format!(
             "#!{} -p\nprintf '%s\\0' \"$#\" \"${{0##*/}}\" \"$@\" > '{}'/$EPOCHREALTIME.$$\n",
             stage.bash.display(),
             stage.at("log").display()
         );
-        // Written by a process of its own: one that another test begins meanwhile would hold what is open here, and what is open to be
-        // written cannot be executed (ETXTBSY).
+        // Written by a separate process: a process that another test forks meanwhile would hold the open file, and a
+        // file that is open for writing cannot be executed (ETXTBSY).
         let write = "text=$1; shift; for name; do printf %s \"$text\" > \"$name\" && chmod 755 \"$name\" || exit; done";
         let mut writer = Command::new(&stage.bash);
         writer.args(["-c", write, "-", &text]).args(PROGRAMS).current_dir(stage.at("bin"));
@@ -52,7 +52,7 @@ impl Stage {
         self.root.path().join(name)
     }
 
-    /// Every call that the text makes, and what it left in the directory it ran in.
+    /// Runs a text. Returns every call that it makes, and the files that it leaves in its directory.
     fn run(&self, text: &str, locale: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let cwd = self.at("cwd");
         fs::create_dir_all(cwd.join("d")).expect("a directory");
@@ -75,7 +75,7 @@ impl Stage {
     }
 }
 
-/// Each call is the count of its arguments, the name of the program, and the arguments.
+/// Parses a log of calls: each is the number of arguments, the name of the program, and the arguments.
 fn calls(log: &str) -> Vec<Vec<String>> {
     let mut fields = log.split_terminator('\0').map(str::to_owned);
     let mut calls = Vec::new();
@@ -92,7 +92,7 @@ thread_local! {
     static STAGE: Stage = Stage::new();
 }
 
-/// Runs what is covered, and compares.
+/// Runs a covered command, and compares.
 fn compare(text: &str, locale: &str) -> Result<(), TestCaseError> {
     let approved = prefixes(APPROVED);
     if !covers(&approved, text) {
@@ -108,7 +108,7 @@ fn compare(text: &str, locale: &str) -> Result<(), TestCaseError> {
         prop_assert!(position.is_some(), "{:?} ran {:?}, not one of {:?}", text, call, expected);
         expected.swap_remove(position.unwrap_or_default());
     }
-    // What did not run is the shell's own, or stood behind a `||`.
+    // Words that did not run are of the shell itself, or came after a `||`.
     let is_program = |words: &Vec<String>| PROGRAMS.contains(&words[0].as_str());
     prop_assert!(
         text.contains("||") || !expected.iter().any(is_program),
@@ -119,7 +119,7 @@ fn compare(text: &str, locale: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What is covered: a program of ours, or a builtin, and words of every kind.
+/// Generates a covered command: a program or a builtin, with words of every kind.
 fn plain_command() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         "[a-zA-Z0-9_./:,@%+^][a-zA-Z0-9_./:,@%+=^-]{0,5}",
@@ -154,7 +154,7 @@ fn plain_text() -> impl Strategy<Value = String> {
         .prop_map(|(first, rest)| rest.into_iter().fold(first, |text, (joint, next)| text + joint + &next))
 }
 
-/// Pieces that mean something to a shell, whole or torn.
+/// Pieces that have a meaning to a shell, whole or in part.
 const PIECES: &[&str] = &[
     "cargo test",
     "cargo",
@@ -349,7 +349,7 @@ proptest! {
     }
 }
 
-/// The comparison itself can fail.
+/// Checks that the comparison itself can fail.
 #[test]
 fn bash_runs_more_where_the_text_is_not_covered() {
     let stage = Stage::new();

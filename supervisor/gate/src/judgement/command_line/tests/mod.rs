@@ -1,4 +1,4 @@
-//! What a prefix covers, and above all what it does not.
+//! Tests of the commands that a prefix covers, and above all of those that it does not.
 
 mod bash;
 mod hostile;
@@ -7,7 +7,7 @@ mod typed;
 
 use super::covers;
 
-/// Prefixes, from their words with single blanks between them.
+/// Splits each text into the words of a prefix.
 fn prefixes(texts: &[&str]) -> Vec<Vec<String>> {
     texts.iter().map(|text| text.split(' ').map(str::to_owned).collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! What a card offers.
+//! Tests of the prefixes that a prompt offers.
 
 use super::super::{begins_a_part, covers, offered_parts, offered_prefix};
 

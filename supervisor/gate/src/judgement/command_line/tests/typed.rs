@@ -1,4 +1,4 @@
-//! What a user may type, and is told.
+//! Tests of prefixes that a user types, and of their descriptions.
 
 use super::super::{PrefixError, parse_prefix, preview};
 
