@@ -38,18 +38,15 @@ impl Position {
 enum ProjectRight {
     /// Read and write, including the directories that git and caches need.
     Write,
-    /// Read, and no more.
     Read,
-    /// As the call gave it that started the agent.
+    /// The right from the call that started the agent.
     Given,
 }
 
-/// Handling of a call that the standing rights do not cover.
+/// Handling of a call that the agent's rights do not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beyond {
-    /// A person decides.
     Ask,
-    /// It is denied.
     Deny,
 }
 

@@ -1,12 +1,12 @@
-//! Words of the commands that we print: a person pastes them into a shell.
+//! Quotes words in commands that are printed for a person to paste into a shell.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// `text` as one word of bash, zsh or ksh.
+/// Returns `text` as one word of bash, zsh or ksh.
 ///
-/// The word is printable ASCII and letters: neither a terminal nor a sanitiser changes it.
+/// The word consists of letters and printable ASCII, so neither a terminal nor a sanitiser changes it.
 pub fn shell_word(text: impl AsRef<OsStr>) -> String {
     let bytes = text.as_ref().as_bytes();
     match text.as_ref().to_str() {
@@ -17,7 +17,7 @@ pub fn shell_word(text: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// True if no shell gives the character a meaning, wherever it stands in a word of ours.
+/// True if the character has no special meaning to a shell at any position in a word.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "/._-+:@%,=".contains(c)
 }
@@ -26,7 +26,7 @@ fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// ANSI-C quoting (bash(1), QUOTING): every byte can be written.
+/// Quotes in ANSI-C form (bash(1), QUOTING), which can represent every byte.
 fn ansi_c(bytes: &[u8]) -> String {
     let mut word = "$'".to_owned();
     for byte in bytes {
@@ -36,7 +36,7 @@ fn ansi_c(bytes: &[u8]) -> String {
                 word.push(char::from(*byte));
             }
             b' '..=b'~' => word.push(char::from(*byte)),
-            // A String takes every write. Octal has a fixed width: the next digit is not taken for a part of it.
+            // Writing to a String cannot fail. Octal numbers have a fixed width, so the next digit is not taken for a part of one.
             _ => drop(write!(word, "\\{byte:03o}")),
         }
     }

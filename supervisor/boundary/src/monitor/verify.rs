@@ -12,18 +12,10 @@ use ipc::confinement::Identity;
 pub enum VerifyError {
     /// The status of the process cannot be read.
     #[error("cannot read the status of process {pid}: {error}")]
-    Unreadable {
-        pid: u32,
-        error: String,
-    },
+    Unreadable { pid: u32, error: String },
     /// A field has a value that a confined process cannot have.
     #[error("process {pid} is not confined: {field} is {found}, expected {expected}")]
-    Field {
-        pid: u32,
-        field: &'static str,
-        found: String,
-        expected: String,
-    },
+    Field { pid: u32, field: &'static str, found: String, expected: String },
 }
 
 /// The values of a confined process: seccomp filter mode, no new privileges, no capability in any set.

@@ -52,20 +52,11 @@ pub struct WorkerSpec {
 #[derive(Debug)]
 pub enum WorkerEvent {
     /// An open call produced output.
-    Output {
-        call: CallId,
-        chunk: Chunk,
-    },
+    Output { call: CallId, chunk: Chunk },
     /// An open call produced a part of the change that it proposes.
-    Prepared {
-        call: CallId,
-        part: Part,
-    },
+    Prepared { call: CallId, part: Part },
     /// An open call ended.
-    Outcome {
-        call: CallId,
-        outcome: CallOutcome,
-    },
+    Outcome { call: CallId, outcome: CallOutcome },
     /// System calls that the broker denied to processes that belong to no call.
     Refused(Vec<Refusal>),
     /// The worker and its descendants have ended. No event follows.

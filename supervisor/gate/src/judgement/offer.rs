@@ -26,7 +26,7 @@ pub struct Offer {
 }
 
 impl StandingRights {
-    /// The offer for the first of these denials that somebody could lift. The command had `given` beyond the standing rights.
+    /// Returns the offer for the first of these denials that an approval can prevent. The command already had the access `given`.
     pub fn offer<'a>(
         &self,
         command: &ShellExec,

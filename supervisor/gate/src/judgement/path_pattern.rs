@@ -47,9 +47,9 @@ pub enum PatternError {
     /// The text is not a glob.
     #[error("{pattern:?} is no pattern: {reason}")]
     Glob {
-        /// What was given.
+        /// The text.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

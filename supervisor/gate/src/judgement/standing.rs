@@ -401,7 +401,7 @@ impl StandingRights {
         if is_closed || (is_kernel_tree(path) && !is_memory) {
             return None;
         }
-        // The kernel's word for what has no path: `anon_inode:[eventfd]`, `pipe:[17]`.
+        // The kernel's name for objects without a path: `anon_inode:[eventfd]`, `pipe:[17]`.
         let is_no_path = !path.as_path().is_absolute();
         if is_no_path || path.as_path() == Path::new("/") || self.wide_place(path).is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! A plan together with its file.
+//! A plan together with the text of its file.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::layout::Layout;
 use super::parse::parse;
 use super::print::{print, read_back};
 
-/// A plan file that was read: the text as it is, and the plan in it.
+/// A parsed plan file: the original text, and the plan in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     source: String,
@@ -25,23 +25,22 @@ impl Document {
         Ok(Self { source: source.to_owned(), plan, layout })
     }
 
-    /// The canonical file of a plan.
+    /// Returns the canonical file of a plan. Fails if the plan cannot be written as one.
     pub fn of(plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&print(plan)?, plan)
     }
 
-    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The text, byte for byte.
+    /// The text of the file, byte for byte.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The same file with another plan: only the fields that differ are written anew. Sections that mean nothing here, comments, line
-    /// ends and the spelling of everything else stay.
+    /// Returns the file with another plan. Only fields that differ are rewritten. Unknown sections, comments, line ends
+    /// and the spelling of other fields stay.
     pub fn with_plan(&self, plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&edited(&self.source, &self.plan, &self.layout, plan), plan)
     }

@@ -1,4 +1,4 @@
-//! Edits of a plan file, field by field.
+//! Edits a plan file, field by field.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use protocol::plan::{OnFailure, Plan, PlanStep};
 use super::layout::{Layout, Section, StepLayout};
 use super::print;
 
-/// The text with another plan's fields in the place of those that differ.
+/// Returns the text with the fields of a new plan, where they differ from the old one.
 pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> String {
     let newline = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let mut edits = PlanEdits { source, layout, newline, list: Vec::new() };
@@ -27,7 +27,7 @@ pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> S
     edits.applied(0..source.len())
 }
 
-/// Replacements of parts of a text; none overlaps another.
+/// Replacements in a text, which do not overlap.
 struct PlanEdits<'a> {
     source: &'a str,
     layout: &'a Layout,
@@ -36,7 +36,7 @@ struct PlanEdits<'a> {
 }
 
 impl PlanEdits<'_> {
-    /// Replaces a part; the comments in it stay, in front of the new text.
+    /// Replaces a part of the text. Its comments stay, before the new text.
     fn replace(&mut self, range: &Range<usize>, text: &str) {
         let text = text.replace('\n', self.newline);
         let mut parts = self.comments_in(range.clone());
@@ -46,7 +46,7 @@ impl PlanEdits<'_> {
         self.list.push((range.clone(), text));
     }
 
-    /// Adds a paragraph behind a line.
+    /// Adds a paragraph below a line.
     fn add_below(&mut self, line_end: usize, text: &str) {
         self.list.push((line_end..line_end, format!("\n\n{text}").replace('\n', self.newline)));
     }
@@ -65,7 +65,7 @@ impl PlanEdits<'_> {
         self.section(self.layout.context.as_ref(), is_there.then_some(content), is_there.then_some(section));
     }
 
-    /// Brings a section to this content: written anew, removed, or added above the steps.
+    /// Rewrites a section, removes it, or adds it above the steps.
     fn section(&mut self, place: Option<&Section>, content: Option<String>, whole: Option<String>) {
         match (place, content, whole) {
             (Some(Section { content: Some(old), .. }), Some(new), _) => self.replace(old, &new),
@@ -79,7 +79,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Steps that are the same at both ends keep their text; those between them are changed in order.
+    /// Rewrites the steps that differ. Equal steps at both ends keep their text.
     fn steps(&mut self, old: &[PlanStep], new: &[PlanStep]) {
         let layout = self.layout;
         let before = old.iter().zip(new).take_while(|(one, other)| one == other).count();
@@ -115,7 +115,7 @@ impl PlanEdits<'_> {
         self.renumber(old, (old.len() - after, new.len() - after));
     }
 
-    /// Steps from the first one on have other numbers.
+    /// Renumbers the steps after the given one.
     fn renumber(&mut self, old: &[PlanStep], (first_old, first_new): (usize, usize)) {
         let layout = self.layout;
         for (count, (step, place)) in old.iter().zip(&layout.steps).skip(first_old).enumerate() {
@@ -123,7 +123,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Writes steps in another order: those that there were with their own text, in which their comments stay.
+    /// Writes steps in another order. Existing steps keep their own text with its comments.
     fn rearrange(
         &mut self,
         olds: Range<usize>,
@@ -153,7 +153,7 @@ impl PlanEdits<'_> {
         self.list.push((whole, [&pieces.join(&space), last].concat()));
     }
 
-    /// A step up to the next one; the last one up to the end of what means something in it, and of the comments right below that.
+    /// Returns the range of a step up to the next one. The last one ends with its last field and the comments right below.
     fn whole_step(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
         let from = start(at).unwrap_or(self.source.len());
@@ -167,7 +167,7 @@ impl PlanEdits<'_> {
         })
     }
 
-    /// The comments in a part of the text.
+    /// Returns the comments in a part of the text.
     fn comments_in(&self, range: Range<usize>) -> Vec<&str> {
         let is_within = |comment: &&Range<usize>| range.start <= comment.start && comment.end <= range.end;
         let within = self.layout.comments.iter().filter(is_within);
@@ -196,7 +196,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Brings a part of a step to this text, or adds it behind a line.
+    /// Rewrites a part of a step, or adds it below a line.
     fn part(&mut self, place: Option<&Range<usize>>, line_end: usize, text: Option<String>) {
         match (place, text) {
             (Some(place), text) => self.replace(place, &text.unwrap_or_default()),
@@ -205,9 +205,9 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// A part of the text with the replacements in it.
+    /// Returns a part of the text with the replacements applied.
     fn applied(mut self, part: Range<usize>) -> String {
-        // Stable: what is added at one place stays in order.
+        // Stable, so that several additions at one position keep their order.
         self.list.sort_by_key(|(range, _)| (range.start, range.end));
         let (mut text, mut at) = (String::with_capacity(part.len()), part.start);
         for (range, new) in self.list {
@@ -220,7 +220,7 @@ impl PlanEdits<'_> {
     }
 }
 
-/// For each new step the old one whose text it has, if steps were moved: the same one, or one in the place of another.
+/// Returns for each new step the index of the old step whose text it takes, if steps were moved.
 fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
     let mut left: Vec<usize> = (0..old.len()).collect();
     let mut take = |step: &PlanStep| {
@@ -228,7 +228,7 @@ fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
         Some(left.remove(place))
     };
     let mut sources: Vec<_> = new.iter().map(&mut take).collect();
-    // One that was moved and changed as well is told by its title.
+    // A step that was moved and changed is recognised by its title.
     for (source, step) in sources.iter_mut().zip(new).filter(|(source, _)| source.is_none()) {
         let place = left.iter().position(|at| old.get(*at).is_some_and(|old| old.title == step.title));
         *source = place.map(|place| left.remove(place));
@@ -237,7 +237,7 @@ fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
     is_moved.then_some(sources)
 }
 
-/// A text without the blank lines at its end.
+/// Returns a text without the blank lines at its end.
 fn without_blank_end(text: &str) -> &str {
     let words = text.trim_end().len();
     let line = text.get(words..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| words + end);

@@ -1,22 +1,22 @@
 //! Errors of plan files.
 
-/// The reason why a text is no plan.
+/// The reason why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct PlanError {
     /// The line, counted from 1.
     pub line: usize,
-    /// Expectation and finding, in one sentence.
+    /// The expectation and the actual text, in one sentence.
     pub message: String,
 }
 
 impl PlanError {
-    /// An error at the line with this index.
+    /// Creates an error for the line with this index.
     pub(super) fn at(index: usize, message: impl Into<String>) -> Self {
         Self { line: index + 1, message: message.into() }
     }
 
-    /// An error that shows the line it is about.
+    /// Creates an error that quotes the line.
     pub(super) fn found(index: usize, expected: &str, text: &str) -> Self {
         Self::at(index, format!("expected {expected}, found {}", quoted(text)))
     }
@@ -30,9 +30,9 @@ pub struct Unwritable {
     pub cause: String,
 }
 
-/// The beginning of a line, harmless to print.
+/// Quotes the beginning of a line, with control characters escaped.
 pub(super) fn quoted(text: &str) -> String {
-    /// The most characters that are repeated.
+    /// The most characters quoted.
     const MOST: usize = 60;
     let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.trim().chars().nth(MOST).is_some() {

@@ -1,4 +1,4 @@
-//! Lists of a plan file.
+//! Parses the lists in a plan file.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use super::span;
 /// An item of a list.
 #[derive(Debug)]
 pub(super) struct PlanItem<'a> {
-    /// The index of its first line.
+    /// The index of the first line.
     pub line: usize,
-    /// Its lines without marker and indentation, with their kinds; no comment, and no blank line at the end.
+    /// The lines with their kinds, without marker, indentation, comments and blank lines at the end.
     lines: Vec<(LineKind, &'a str)>,
 }
 
-/// The items from this line on, and the index behind the last one.
+/// Parses the items from a line on. Returns them with the index after the last one.
 pub(super) fn items<'a>(lines: &[PlanLine<'a>], range: Range<usize>) -> (Vec<PlanItem<'a>>, usize) {
     let mut items: Vec<PlanItem<'a>> = Vec::new();
     let (mut end, mut column) = (range.start, 0);
@@ -44,7 +44,7 @@ pub(super) fn items<'a>(lines: &[PlanLine<'a>], range: Range<usize>) -> (Vec<Pla
     (items, end)
 }
 
-/// The column and the text behind the marker of an item.
+/// Returns the column and the text after the marker of an item.
 fn marked<'a>(line: &PlanLine<'a>) -> Option<(usize, &'a str)> {
     if !matches!(line.kind, LineKind::Text | LineKind::Opening) {
         return None;
@@ -59,13 +59,13 @@ fn marked<'a>(line: &PlanLine<'a>) -> Option<(usize, &'a str)> {
 }
 
 impl PlanItem<'_> {
-    /// Its text, line by line.
+    /// Returns the text, line by line.
     pub(super) fn text(&self) -> String {
         let lines: Vec<_> = self.lines.iter().map(|(_, text)| *text).collect();
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// The one line that it has.
+    /// Returns the text of an item of one line. Fails for any other.
     pub(super) fn one_line(&self, expected: &str) -> Result<&str, PlanError> {
         match self.lines.as_slice() {
             [] => Err(PlanError::at(self.line, format!("expected {expected}, found an empty item"))),
@@ -76,7 +76,7 @@ impl PlanItem<'_> {
         }
     }
 
-    /// The command that it is: one code span, or one fenced block.
+    /// Returns the command if the item is one code span or one fenced block.
     pub(super) fn command(&self) -> Result<Option<String>, PlanError> {
         let [(first, text), rest @ ..] = self.lines.as_slice() else { return Ok(None) };
         if *first == LineKind::Opening && text.starts_with(['`', '~']) {
@@ -96,10 +96,10 @@ impl PlanItem<'_> {
     }
 }
 
-/// The code between an opening line and the last line, if all of it is that.
+/// Returns the code of a fenced block if the block is the whole item.
 fn fenced(lines: &[(LineKind, &str)]) -> Option<String> {
     let (_, code) = lines.split_last()?;
-    // A second fence would have an opening line of its own.
+    // A second fence would have an opening line.
     let is_one = lines.iter().all(|(kind, _)| *kind == LineKind::Fenced);
     is_one.then(|| code.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n"))
 }

@@ -1,57 +1,49 @@
-//! The places of a plan's fields in its file, in bytes: an edit of one field leaves every other byte alone.
+//! Positions of a plan's fields in its file, in bytes, so that an edit of one field leaves all other bytes unchanged.
 
 use std::ops::Range;
 
 use super::lines::{LineKind, PlanLine};
 
-/// The places of all fields.
+/// Positions of all fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The text of the title.
     pub title: Range<usize>,
-    /// The section of the context, where there is one.
+    /// The section of the context, if there is one.
     pub context: Option<Section>,
-    /// The section of the rights.
     pub rights: Option<Section>,
-    /// The section of the word for failures.
+    /// The section that says how to handle failures.
     pub on_failure: Option<Section>,
-    /// The beginning of the heading of the steps.
+    /// The start of the heading above the steps.
     pub steps_heading: usize,
-    /// Each step.
     pub steps: Vec<StepLayout>,
-    /// Each comment, line by line.
+    /// Each comment; neighbouring lines are one.
     pub comments: Vec<Range<usize>>,
 }
 
-/// The place of a section.
+/// Position of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
-    /// The line of its heading.
     pub heading: Range<usize>,
-    /// From its first line that means something to the last one.
+    /// From the first to the last line with content.
     pub content: Option<Range<usize>>,
 }
 
-/// The places of the fields of a step.
+/// Positions of the fields of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StepLayout {
-    /// The line of its heading.
     pub heading: Range<usize>,
-    /// The digits of its number.
     pub number: Range<usize>,
-    /// The text of its title.
     pub title: Range<usize>,
-    /// The lines of the description.
     pub description: Option<Range<usize>>,
     /// The list of files, with its label.
     pub files: Option<Range<usize>>,
-    /// The list of what has to hold, with its label.
+    /// The list of acceptance commands and criteria, with its label.
     pub acceptance: Option<Range<usize>>,
-    /// The end of the last line that means something.
+    /// The end of the last line with content.
     pub end: usize,
 }
 
-/// The bytes of the heading's text.
+/// Returns the range of a heading's text.
 pub(super) fn heading_text(line: &PlanLine<'_>) -> Range<usize> {
     let text = line.heading();
     let before = line.text.len() - line.text.trim_start_matches('#').trim_start().len();
@@ -59,7 +51,7 @@ pub(super) fn heading_text(line: &PlanLine<'_>) -> Range<usize> {
     start..start + text.len()
 }
 
-/// From the first line that means something to the last one.
+/// Returns the range from the first to the last line with content.
 pub(super) fn content(lines: &[PlanLine<'_>], range: Range<usize>) -> Option<Range<usize>> {
     let mut within = lines.get(range)?.iter().filter(|line| !line.is_void());
     let first = within.next()?;
@@ -67,7 +59,7 @@ pub(super) fn content(lines: &[PlanLine<'_>], range: Range<usize>) -> Option<Ran
     Some(first.range.start..last.range.end)
 }
 
-/// The text of these lines without comments, and without blank lines at both ends.
+/// Returns the text of these lines without comments, and without blank lines at both ends.
 pub(super) fn text(lines: &[PlanLine<'_>], range: Range<usize>) -> String {
     let within = lines.get(range).unwrap_or_default();
     let first = within.iter().position(|line| !line.is_void()).unwrap_or(within.len());

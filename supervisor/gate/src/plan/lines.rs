@@ -1,47 +1,42 @@
-//! The lines of a plan file and their kinds.
+//! Splits a plan file into lines of different kinds.
 //!
-//! Fences are followed wherever they open: a heading between them is code. Comments are blocks of their own, from `<!--` at the beginning
-//! of a line to `-->` at the end of one.
+//! Fenced blocks are recognised wherever they begin: a heading in one is code. A comment is a block of its own, from
+//! `<!--` at the beginning of a line to `-->` at the end of one.
 
 use std::ops::Range;
 
 use super::error::PlanError;
 
-/// A tab reaches to the next multiple of this column.
+/// A tab extends to the next multiple of this column.
 const TAB: usize = 4;
 
-/// The most columns before a heading, a fence or a comment of the outermost level.
+/// The greatest indentation of a heading, a fence or a comment, in columns.
 const MOST_INDENT: usize = 3;
 
-/// A line.
 #[derive(Clone, Debug)]
 pub(super) struct PlanLine<'a> {
-    /// Its bytes in the file, without the line end.
+    /// The byte range in the file, without the line end.
     pub range: Range<usize>,
-    /// Its text.
     pub text: &'a str,
-    /// Its kind.
     pub kind: LineKind,
 }
 
 /// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// Nothing but spaces.
+    /// Only spaces and tabs.
     Blank,
-    /// A line of a comment.
     Comment,
-    /// A heading of this level, from the first column on.
+    /// A heading of this level, at the first column.
     Heading(usize),
-    /// The opening line of a fenced block, perhaps behind the marker of a list item.
+    /// The opening line of a fenced block, possibly after the marker of a list item.
     Opening,
-    /// A line of code, or the closing line.
+    /// A line of code, or the closing line of a fenced block.
     Fenced,
-    /// Anything else.
     Text,
 }
 
-/// An open fence.
+/// The opening line of a fenced block that is not closed yet.
 #[derive(Clone, Copy)]
 struct Fence {
     column: usize,
@@ -49,7 +44,7 @@ struct Fence {
     mark: char,
 }
 
-/// The block that a line begins in.
+/// The block that contains the start of a line.
 enum Inside {
     Nothing,
     Fence(Fence, usize),
@@ -57,7 +52,7 @@ enum Inside {
 }
 
 impl PlanLine<'_> {
-    /// True if the line means nothing.
+    /// True if the line has no content.
     pub(super) fn is_void(&self) -> bool {
         matches!(self.kind, LineKind::Blank | LineKind::Comment)
     }
@@ -68,7 +63,7 @@ impl PlanLine<'_> {
     }
 }
 
-/// The lines of a text. Errors: control characters, fences and comments that are not closed, code that leaves its fence.
+/// Splits a text into lines. Fails for control characters, unclosed fences and comments, and code indented less than its fence.
 pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;
@@ -134,7 +129,7 @@ fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, Pl
     }
 }
 
-/// A line of a comment, the rest of which may close it. HTML takes `<!-->` for a whole comment.
+/// Parses a line of a comment, whose `rest` may close the comment. HTML takes `<!-->` for a whole comment.
 fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     let Some((_, after)) = rest.split_once("-->") else { return Ok(LineKind::Comment) };
     *inside = Inside::Nothing;
@@ -152,7 +147,7 @@ fn heading_level(text: &str) -> Option<usize> {
     is_heading.then_some(level)
 }
 
-/// The column and the number of bytes behind the spaces and tabs at the beginning of a text that begins in this column.
+/// Returns the column and the number of bytes after the white space at the beginning of a text that starts in `column`.
 pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
     let mut bytes = 0;
     for byte in text.bytes() {
@@ -166,7 +161,7 @@ pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
     (column, bytes)
 }
 
-/// A text without at most this many columns of indentation.
+/// Returns a text without its indentation, up to this many columns.
 pub(super) fn dedent(text: &str, columns: usize) -> &str {
     let (mut column, mut bytes) = (0, 0);
     for byte in text.bytes() {
@@ -197,7 +192,7 @@ fn opening(text: &str) -> Option<Fence> {
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { column, length, mark })
 }
 
-/// The length of a list item's marker with something behind it.
+/// Returns the length of a list item's marker that is followed by white space.
 fn marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take(10).take_while(u8::is_ascii_digit).count();
     let ends: &[char] = if digits == 0 { &['-', '*', '+'] } else { &['.', ')'] };

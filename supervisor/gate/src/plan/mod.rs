@@ -1,4 +1,4 @@
-//! The plan file: Markdown that people edit, read into an [`protocol::plan::Plan`] and written from one. Pure: no file is opened here.
+//! Plan files: Markdown that people edit, parsed into a [`protocol::plan::Plan`] and written from one. Pure: no file is opened here.
 //!
 //! ```text
 //! # Title
@@ -24,9 +24,9 @@
 //! - The manual mentions it    anything else: a criterion
 //! ```
 //!
-//! Only a subset of Markdown means something, and it is read line by line, so that a plan takes time in proportion to its length. Much of what a
-//! Markdown viewer would show with another structure is an error; headings that are underlined, and HTML blocks, are text here. A person approves
-//! the bytes and the list of commands, and no rendering.
+//! Only a subset of Markdown has a meaning. It is parsed line by line, so that the time is proportional to the length.
+//! Text that a Markdown viewer would structure in another way is mostly an error; underlined headings and HTML blocks
+//! count as plain text. A person approves the bytes and the list of commands, not a rendering.
 
 mod document;
 mod edit;
@@ -50,7 +50,6 @@ pub use self::document::Document;
 pub use self::error::{PlanError, Unwritable};
 pub use self::print::{print, validate};
 
-/// The most bytes of a plan file.
 pub const MOST_BYTES: usize = 256 * 1024;
 
 /// The most steps of a plan.
@@ -59,7 +58,7 @@ pub const MOST_STEPS: usize = 200;
 /// The most acceptance commands of a step.
 pub const MOST_COMMANDS: usize = 64;
 
-/// The SHA-256 of exactly these bytes, in hexadecimal: an approval is bound to it.
+/// Returns the SHA-256 of these bytes in hexadecimal. An approval is bound to it.
 pub fn digest(text: impl AsRef<[u8]>) -> String {
     Sha256::digest(text.as_ref()).iter().fold(String::new(), |mut hex, byte| {
         // A String takes every write.

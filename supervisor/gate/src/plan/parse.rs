@@ -1,4 +1,4 @@
-//! The sections of a plan file.
+//! Parses the sections of a plan file.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use super::span;
 use super::steps::steps;
 use super::words::path_fault;
 
-/// The sections that mean something.
+/// The sections with a meaning.
 const SECTIONS: [&str; 4] = ["Context", "Rights", "On failure", "Steps"];
 
-/// Reads a plan and the places of its fields.
+/// Parses a plan and the positions of its fields.
 pub(super) fn parse(source: &str) -> Result<(Plan, Layout), PlanError> {
     if source.len() > MOST_BYTES {
         let found = format!("expected a plan of at most {MOST_BYTES} bytes, found {}", source.len());
@@ -46,7 +46,7 @@ fn heading<'a>(lines: &'a [PlanLine<'_>], index: usize) -> &'a str {
     lines.get(index).map(PlanLine::heading).unwrap_or_default()
 }
 
-/// The line of the title.
+/// Returns the index of the line with the title.
 fn title(lines: &[PlanLine<'_>]) -> Result<usize, PlanError> {
     let Some((index, line)) = lines.iter().enumerate().find(|(_, line)| !line.is_void()) else {
         return Err(PlanError::at(0, "expected a title \"# …\", found no text"));
@@ -60,7 +60,7 @@ fn title(lines: &[PlanLine<'_>]) -> Result<usize, PlanError> {
     Ok(index)
 }
 
-/// Each section: the line of its heading, and the lines below it.
+/// Returns for each section the index of its heading and the range of lines below.
 fn sections(lines: &[PlanLine<'_>], from: usize) -> Result<Vec<(usize, Range<usize>)>, PlanError> {
     let mut sections: Vec<(usize, Range<usize>)> = Vec::new();
     for (index, line) in lines.iter().enumerate().skip(from) {
@@ -116,7 +116,7 @@ fn section(
     }
 }
 
-/// The name of a section that means something; one in another spelling is a mistake.
+/// Returns the name of a section with a meaning. Fails if such a name has another spelling.
 fn known(lines: &[PlanLine<'_>], at: usize) -> Result<Option<&'static str>, PlanError> {
     let found = heading(lines, at);
     let bare = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -173,7 +173,7 @@ fn on_failure(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<
     found.ok_or_else(|| PlanError::found(index, EXPECTED, line.text))
 }
 
-/// An error at the first line that means something.
+/// Fails with the first line that has content.
 pub(super) fn nothing_after(
     lines: &[PlanLine<'_>],
     range: Range<usize>,
@@ -188,7 +188,7 @@ pub(super) fn nothing_after(
     }
 }
 
-/// The comments: neighbouring lines are one.
+/// Returns the ranges of the comments; neighbouring lines are one.
 fn comments(lines: &[PlanLine<'_>]) -> Vec<Range<usize>> {
     let mut comments: Vec<Range<usize>> = Vec::new();
     let mut was_comment = false;

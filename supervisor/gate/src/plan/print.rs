@@ -1,4 +1,4 @@
-//! The canonical file of a plan.
+//! Writes the canonical file of a plan.
 
 use std::fmt::Write as _;
 
@@ -8,24 +8,24 @@ use super::document::Document;
 use super::error::Unwritable;
 use super::span;
 
-/// The canonical file of a plan.
+/// Returns the canonical file of a plan.
 ///
-/// A plan can be written if it is read back as the same plan. For that titles, paths and criteria have text and no space around it, titles
-/// and paths are of one line, texts neither begin nor end with a blank line, contain no heading of a step or section, no `Files:` or
-/// `Acceptance:` on a line of their own and no comment, and close their fences; a criterion is no code span and no fenced block; and the
-/// limits of a file hold.
+/// Fails unless the file would be read back as the same plan. So titles, paths and criteria must have text without
+/// space around it, and titles and paths must have one line. Texts must not begin or end with a blank line, must not
+/// contain headings of steps or sections, `Files:` or `Acceptance:` on a line, or comments, and must close their
+/// fences. A criterion must not be a code span or a fenced block. The limits of a file apply.
 pub fn print(plan: &Plan) -> Result<String, Unwritable> {
     let text = canonical(plan);
     read_back(&text, plan)?;
     Ok(text)
 }
 
-/// Checks that a plan can be written, without writing it.
+/// Fails if a plan cannot be written as a file.
 pub fn validate(plan: &Plan) -> Result<(), Unwritable> {
     print(plan).map(drop)
 }
 
-/// The document of a text, if it is exactly this plan.
+/// Parses a text. Fails unless the result equals this plan.
 pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable> {
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {
@@ -34,7 +34,7 @@ pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable>
     }
 }
 
-/// The first field in which two plans differ.
+/// Returns the name of the first field in which two plans differ.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {
     let fields = [
         (one.title != other.title, "the title"),
@@ -69,22 +69,22 @@ fn canonical(plan: &Plan) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The section of the context.
+/// Returns the section of the context.
 pub(super) fn context(text: &str) -> String {
     format!("## Context\n{text}")
 }
 
-/// The section of the word for failures.
+/// Returns the section that says how to handle failures.
 pub(super) fn on_failure(word: &str) -> String {
     format!("## On failure\n{word}")
 }
 
-/// The section of the rights.
+/// Returns the section of the rights.
 pub(super) fn rights(rights: &PlanRights) -> String {
     format!("## Rights\n{}", rights_list(rights))
 }
 
-/// The items of the rights.
+/// Returns the list of rights.
 pub(super) fn rights_list(rights: &PlanRights) -> String {
     let path = |path: &String| {
         let is_plain = span::code(path).is_none() && path.trim() == path;
@@ -97,7 +97,7 @@ pub(super) fn rights_list(rights: &PlanRights) -> String {
     lines.join("\n")
 }
 
-/// A step.
+/// Returns the text of a step.
 pub(super) fn step(number: usize, step: &PlanStep) -> String {
     let mut text = format!("### {number}. {}", step.title);
     if !step.description.is_empty() {
@@ -110,13 +110,13 @@ pub(super) fn step(number: usize, step: &PlanStep) -> String {
     text
 }
 
-/// The list of files, where there are any.
+/// Returns the list of files, if there are any.
 pub(super) fn files(files: &[String]) -> Option<String> {
     let items: Vec<_> = files.iter().map(|file| format!("- {}", span::span(file))).collect();
     (!items.is_empty()).then(|| format!("Files:\n{}", items.join("\n")))
 }
 
-/// The list of what has to hold, where there is something.
+/// Returns the list of acceptance commands and criteria, if there are any.
 pub(super) fn acceptance(all: &[Acceptance]) -> Option<String> {
     let item = |one: &Acceptance| match one {
         Acceptance::Command(text) if !text.contains('\n') => format!("- {}", span::span(text)),
@@ -130,7 +130,7 @@ pub(super) fn acceptance(all: &[Acceptance]) -> Option<String> {
     (!items.is_empty()).then(|| format!("Acceptance:\n{}", items.join("\n")))
 }
 
-/// The lines of a text as those of a list item.
+/// Indents the lines of a text for a list item.
 fn indented(text: &str) -> String {
     let line = |line: &str| if line.is_empty() { String::new() } else { format!("  {line}") };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")

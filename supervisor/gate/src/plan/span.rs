@@ -1,6 +1,6 @@
-//! Code spans, as `CommonMark` 0.31 §6.1 has them.
+//! Code spans of Markdown, by `CommonMark` 0.31 §6.1.
 
-/// The code of a text that is exactly one code span; an empty one is written as backticks alone.
+/// Returns the code of a text that is exactly one code span. Only backticks count as an empty one.
 pub(super) fn code(text: &str) -> Option<&str> {
     let marks = text.len() - text.trim_start_matches('`').len();
     if marks == 0 {
@@ -19,7 +19,7 @@ pub(super) fn code(text: &str) -> Option<&str> {
     if is_padded && !code.trim_matches(' ').is_empty() { code.get(1..code.len() - 1) } else { Some(code) }
 }
 
-/// The place of the first run of exactly this many backticks.
+/// Returns the position of the first run of exactly this many backticks.
 fn run_of(text: &str, marks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = text.get(at..)?.find('`') {
@@ -34,12 +34,12 @@ fn run_of(text: &str, marks: usize) -> Option<usize> {
     None
 }
 
-/// The length of the longest run of backticks.
+/// Returns the length of the longest run of backticks.
 pub(super) fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
 }
 
-/// A text of one line as a code span.
+/// Writes a text of one line as a code span.
 pub(super) fn span(code: &str) -> String {
     let marks = "`".repeat(longest_run(code) + 1);
     let touches = code.starts_with('`') || code.ends_with('`');

@@ -1,4 +1,4 @@
-//! The steps of a plan file.
+//! Parses the steps of a plan file.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::span;
 use super::words::{command_fault, path_fault};
 use super::{MOST_COMMANDS, MOST_STEPS};
 
-/// A list of a step, by the line above it.
+/// The kind of a list in a step, from the line above the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Files,
@@ -30,7 +30,7 @@ impl Label {
         }
     }
 
-    /// The label that a line is; one in another spelling is a mistake, since a command below it would not be seen.
+    /// Parses a label. Fails for one in another spelling, since a command below it would be overlooked.
     fn of(index: usize, line: &PlanLine<'_>) -> Result<Option<Self>, PlanError> {
         if !matches!(line.kind, LineKind::Text | LineKind::Heading(_)) {
             return Ok(None);
@@ -50,7 +50,7 @@ impl Label {
     }
 }
 
-/// The steps below the heading at `at`, with their places.
+/// Parses the steps below the heading at `at`, with their positions.
 pub(super) fn steps(
     lines: &[PlanLine<'_>],
     at: usize,
@@ -113,7 +113,7 @@ fn step(
     Ok((step, layout))
 }
 
-/// The title of a step, and where its parts are.
+/// Returns the title of a step and the positions in its heading.
 fn step_heading(
     lines: &[PlanLine<'_>],
     number: usize,
@@ -141,7 +141,7 @@ fn step_heading(
     Ok((title.to_owned(), layout))
 }
 
-/// The next label and its line, or the end.
+/// Returns the next label and its line, or the end.
 fn next_label(lines: &[PlanLine<'_>], range: Range<usize>) -> Result<(Option<Label>, usize), PlanError> {
     for (index, line) in lines.iter().enumerate().take(range.end).skip(range.start) {
         if let Some(label) = Label::of(index, line)? {

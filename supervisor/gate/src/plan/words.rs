@@ -1,12 +1,12 @@
-//! Rules for the words of a plan: characters that nobody sees, commands, paths.
+//! Rules for texts in a plan: invisible characters, commands, paths.
 
 use std::path::{Component, Path};
 
 use super::error::quoted;
 
-/// The first character that a person could not see in a command.
+/// Returns the first invisible character of a text.
 ///
-/// Those that turn the direction of writing, that have no width, or that are line ends to some programs only.
+/// Invisible are characters that change the direction of writing, have no width, or end a line only in some programs.
 fn unseen(text: &str) -> Option<char> {
     let is_unseen = |c: &char| {
         matches!(*c,
@@ -20,7 +20,7 @@ fn unseen(text: &str) -> Option<char> {
     text.chars().find(is_unseen)
 }
 
-/// The first control character that a command must not have.
+/// Returns the first control character that is not allowed.
 fn control(text: &str, allowed: &[char]) -> Option<char> {
     text.chars().find(|c| c.is_control() && !allowed.contains(c))
 }
@@ -29,7 +29,7 @@ fn named(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
-/// The reason why a text is no acceptance command.
+/// Returns the reason why a text is not an acceptance command.
 pub(super) fn command_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a command, found an empty one".into());
@@ -41,7 +41,7 @@ pub(super) fn command_fault(text: &str) -> Option<String> {
     Some(format!("expected a command without invisible characters, found {}", named(c)))
 }
 
-/// The reason why a text is no path.
+/// Returns the reason why a text is not a path.
 pub(super) fn path_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a path, found an empty one".into());

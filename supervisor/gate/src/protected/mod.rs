@@ -1,6 +1,6 @@
-//! Settings of other programs: the places that a person's editor, shell or agent acts on by itself.
+//! Settings of other programs that a person's editor, shell or agent acts on by itself.
 //!
-//! The list is `settings.txt`. A name with a `*` is found by listing its directory; every other one is looked up.
+//! The list is `settings.txt`. Names with a `*` are found by listing their directory; all others are looked up.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,19 +10,19 @@ use std::sync::LazyLock;
 
 use crate::listed::{matches, places};
 
-/// The directory of a repository.
+/// The name of a repository's git directory.
 pub const GIT: &str = ".git";
 
-/// The list, in the order of the file.
+/// The list of settings, in the order of the file.
 static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
     places(include_str!("settings.txt")).map(|listed| ProtectedSetting::at(listed.place)).collect()
 });
 
-/// A place of the list.
+/// An entry of the list.
 #[derive(Debug)]
 struct ProtectedSetting {
     path: &'static Path,
-    /// Its names in lower case: some file systems find a name in any case.
+    /// The components in lower case, since some file systems ignore case.
     names: Vec<Vec<u8>>,
 }
 
@@ -32,7 +32,7 @@ impl ProtectedSetting {
         Self { path: Path::new(place), names: names.collect() }
     }
 
-    /// The directory to list, if the last name is a pattern.
+    /// Returns the directory to list, if the last component is a pattern.
     fn listed_in(&self) -> Option<&'static Path> {
         let is_pattern = self.names.last().is_some_and(|name| name.contains(&b'*'));
         self.path.parent().filter(|_| is_pattern)
@@ -43,12 +43,12 @@ impl ProtectedSetting {
     }
 }
 
-/// The places without a pattern.
+/// Returns the paths without a pattern.
 pub fn plain() -> impl Iterator<Item = &'static Path> {
     SETTINGS.iter().filter(|setting| setting.listed_in().is_none()).map(|setting| setting.path)
 }
 
-/// The directories in which names are found by a pattern, each once.
+/// Returns the directories that contain names with a pattern, each once.
 pub fn listed() -> BTreeSet<&'static Path> {
     SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
 }
@@ -60,12 +60,12 @@ pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
     patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
 }
 
-/// The places to watch beneath the target of the link at `path`: all of it, or the listed names that begin with `path`.
+/// Returns the paths to watch below the target of the link at `path`: the whole target, or the listed paths that begin with `path`.
 ///
-/// Patterns are left out: the target of a person's own link is not listed.
+/// Patterns are left out, since the target of a person's own link is not listed.
 pub fn led_to(path: &Path) -> Vec<&'static Path> {
     let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
-    // These lead to repositories, which are searched for.
+    // These links lead to repositories, which are found by a search.
     if ends_in(&[GIT, "modules", "worktrees"]) {
         return Vec::new();
     }
@@ -76,8 +76,8 @@ pub fn led_to(path: &Path) -> Vec<&'static Path> {
     inside
 }
 
-/// True if a program of the user's acts on `relative`, wherever in a project that is: in a repository, at or in a listed
-/// place. Case does not count, since some file systems ignore it.
+/// True if a program of the user's acts on the path `relative` in any directory of a project: in a git directory, or at
+/// or below a listed path. Case does not count, since some file systems ignore it.
 pub fn is_acted_on(relative: &Path) -> bool {
     let names: Vec<Vec<u8>> = relative.iter().map(|name| name.as_bytes().to_ascii_lowercase()).collect();
     let is_setting = |from: &[Vec<u8>]| SETTINGS.iter().any(|setting| setting.begins(from));

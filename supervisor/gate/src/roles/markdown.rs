@@ -1,4 +1,4 @@
-//! A role as a file of Markdown: fields between two lines `---`, then the instructions.
+//! Parses a role from a Markdown file: fields between two lines `---`, then the instructions.
 //!
 //! ```text
 //! ---
@@ -14,7 +14,7 @@ use super::{Role, RoleDraft, RoleField};
 /// The line before and after the fields.
 const FENCE: &str = "---";
 
-/// Reads a role of this name; the error is a sentence, with the line where there is one.
+/// Parses a role of this name. The error is a sentence, with the line if there is one.
 pub fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, first)| first.trim_end() != FENCE) {
@@ -48,7 +48,7 @@ fn set(draft: &mut RoleDraft, line: &str) -> Result<(), String> {
         .map_err(|why| format!("`{field}`: {why}"))
 }
 
-/// The text between quotes, or the whole where there are none.
+/// Returns the text between quotes, or the whole text if there are none.
 fn unquoted(value: &str) -> &str {
     let between = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     between('"').or_else(|| between('\'')).unwrap_or(value)

@@ -1,4 +1,4 @@
-//! Roles of sub-agents: instructions and bounds for tasks of a kind, as the settings describe them. A role only narrows.
+//! Roles of sub-agents: instructions and limits for a kind of task, from the settings. A role never adds rights.
 
 mod markdown;
 
@@ -8,7 +8,7 @@ use protocol::cost::Usd;
 
 pub use markdown::parse_markdown;
 
-/// The most roles of a session: the model reads about each of them with every request.
+/// The most roles of a session. The model reads a description of each with every request.
 pub const MOST_ROLES: usize = 32;
 
 /// The most bytes of a description, which the parent's model reads.
@@ -17,47 +17,44 @@ const LONGEST_DESCRIPTION: usize = 500;
 /// The most bytes of the instructions, which the sub-agent's model reads.
 const LONGEST_PROMPT: usize = 16 << 10;
 
-/// The most characters of a name.
 const LONGEST_NAME: usize = 40;
 
-/// The fields of a role.
+/// The names of a role's fields.
 pub const FIELDS: [&str; 7] = ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
 /// A kind of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The name by which a model asks for it.
+    /// The name by which the model refers to the role.
     pub name: String,
-    /// The kind of tasks that it is for, as the parent's model reads it.
+    /// A description of the tasks for this role, which the parent's model reads.
     pub description: String,
-    /// The instructions that the sub-agent's model reads besides its own.
+    /// Additional instructions for the sub-agent's model.
     pub prompt: String,
-    /// True if it may write where its call does not say otherwise; else it reads, whatever its call says.
+    /// True if the sub-agent may write by default. Otherwise it can only read, even if its call says something else.
     pub writes: bool,
-    /// The model, where it is another than the session's.
+    /// The model, if it differs from the session's.
     pub model: Option<String>,
-    /// The only tools that it has of those that its rights leave it; absent for all of them.
+    /// The only tools that the sub-agent has, as far as its rights allow them. Nothing for all tools.
     pub tools: Option<Vec<String>>,
-    /// The most replies of its model.
+    /// The most replies of the sub-agent's model.
     pub max_steps: Option<u32>,
-    /// The most that it may cost.
+    /// The most that the sub-agent may cost.
     pub max_usd: Option<Usd>,
 }
 
-/// The roles of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Roles(Arc<[Role]>);
 
-/// A field of a role, as it stands in a file.
+/// The value of a role's field in a file.
 #[derive(Clone, Debug)]
 pub enum RoleField {
-    /// A text, or a number as it was written. Of the tools it is their names with commas between.
+    /// A text, or a number in its original form. For `tools`, names separated by commas.
     Text(String),
-    /// A list of names.
     List(Vec<String>),
 }
 
-/// A role, field by field.
+/// A role that is being read, field by field.
 #[derive(Debug, Default)]
 pub struct RoleDraft {
     description: Option<String>,
@@ -70,17 +67,16 @@ pub struct RoleDraft {
 }
 
 impl Roles {
-    /// The role of a name.
+    /// Returns the role with this name.
     pub fn get(&self, name: &str) -> Option<&Role> {
         self.0.iter().find(|role| role.name == name)
     }
 
-    /// Each of them, in the order in which they are offered.
+    /// Iterates over the roles, in the order in which the model sees them.
     pub fn iter(&self) -> impl Iterator<Item = &Role> {
         self.0.iter()
     }
 
-    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -93,7 +89,7 @@ impl FromIterator<Role> for Roles {
 }
 
 impl RoleDraft {
-    /// Takes a field in; the error says what was expected.
+    /// Sets a field. The error says what was expected.
     pub fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
         match (field, value) {
             ("description", RoleField::Text(text)) => {
@@ -114,7 +110,7 @@ impl RoleDraft {
         Ok(())
     }
 
-    /// The role; the error says what is missing, or what is wrong with its name.
+    /// Returns the role. Fails if a field is missing or the name is invalid.
     pub fn finish(self, name: &str) -> Result<Role, String> {
         if !is_name(name) {
             return Err(format!(
@@ -141,7 +137,7 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain)
 }
 
-/// Text that a model reads: nothing in it moves a cursor.
+/// Checks a text for the model: its length, and that it has no control characters.
 fn bounded(text: String, most: usize) -> Result<String, String> {
     let text = text.trim();
     let odd = |c: char| c.is_control() && c != '\n' && c != '\t';

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::meant_path::meant_path;
 use super::typed::Arguments;
 
-/// The field that makes no sense, and what was expected of it.
+/// A field with an invalid value, and what was expected.
 pub(super) type BadArgument = (&'static str, String);
 
 /// The name of the tool that reads a file.
@@ -174,7 +174,7 @@ impl Edit {
     }
 }
 
-/// The edits, from either of the two forms.
+/// Returns the edits, from either of the two forms.
 fn edits(
     old: Option<String>,
     new: Option<String>,

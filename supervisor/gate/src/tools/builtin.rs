@@ -1,11 +1,11 @@
-//! The tools that a worker serves.
+//! The tools that a worker carries out.
 
 use super::Tool;
 use super::arguments::{EditFile, ListDirectory, ReadFile, SearchFiles, ShellExec, WriteFile};
 use super::typed::Typed;
 use crate::activity::Activity;
 
-/// The tools that only read.
+/// Returns the tools that only read.
 pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(Typed::<ReadFile>::new()),
@@ -14,8 +14,8 @@ pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     ]
 }
 
-/// The tools that act. While a plan is made, and for an agent that never writes, there is none but the shell, which its agent's
-/// rights keep from writing.
+/// Returns the tools that can change something. While a plan is made, and for an agent that never writes, only the
+/// shell, which the agent's rights keep from writing.
 pub(super) fn acting(activity: Activity, writes: bool) -> Vec<Box<dyn Tool>> {
     let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
     match activity {

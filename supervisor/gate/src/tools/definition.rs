@@ -1,18 +1,16 @@
-//! A tool as the model sees it.
+//! The definition of a tool for the model.
 
 use std::borrow::Cow;
 
 use protocol::event::RecordedTool;
 use serde_json::value::RawValue;
 
-/// A tool as the model sees it.
+/// The definition of a tool for the model.
 #[derive(Clone, Debug)]
 pub struct ToolDefinition {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// What it is for.
     pub description: Cow<'static, str>,
-    /// The JSON schema of its arguments, serialised once.
+    /// The JSON schema of the arguments, serialised once.
     pub input_schema: Box<RawValue>,
 }
 

@@ -1,4 +1,4 @@
-//! The facts about a call that its arguments, or the exact effect that was approved, tell an editor.
+//! Descriptions of a call for an editor, from its arguments or from the change that it made.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use super::Invocation;
 /// The most bytes of text in the changes of one call.
 const MOST: usize = 64 << 10;
 
-/// Changes that are too large, or that are no text.
+/// The error for changes that are too large, or that are not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut;
 
 impl Invocation {
-    /// The kind of its tool.
+    /// Returns the kind of the call's tool.
     pub const fn kind(&self) -> ToolKind {
         match self {
             Self::Worker(ToolCall::ReadFile(_) | ToolCall::ListDirectory(_)) => ToolKind::Read,
@@ -29,7 +29,7 @@ impl Invocation {
         }
     }
 
-    /// The places that it names; `project` is where relative paths begin.
+    /// Returns the paths in the call. Relative ones are resolved against `project`.
     pub fn locations(&self, project: &WirePath) -> Vec<Location> {
         let Self::Worker(call) = self else { return Vec::new() };
         let (path, line) = match call {
@@ -44,7 +44,7 @@ impl Invocation {
     }
 }
 
-/// Advice to the model for a call whose result is too long; absent where its tool cannot be asked for less.
+/// Returns advice to the model for a call whose result is too long. Returns nothing if the tool has no way to limit its result.
 pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
     match call {
         ToolCall::ReadFile(_) => Some("read the file in pieces, with offset and limit"),
@@ -54,12 +54,12 @@ pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
     }
 }
 
-/// The changes of an effect that was carried out, byte for byte.
+/// Returns the changes of files by an approved patch, byte for byte.
 pub fn diffs_of(patch: &Patch) -> Result<Vec<FileDiff>, LeftOut> {
     bounded(patch.files.iter().map(|file| of_file(&file.path, file.change())).collect::<Result<_, _>>()?)
 }
 
-/// The changes that a worker says it made, of a call that needed no approval.
+/// Returns the changes of files that a worker reports for a call that needed no approval.
 pub fn diffs_told(written: &Written) -> Result<Vec<FileDiff>, LeftOut> {
     let diffs = written.files.iter().map(|file| of_file(&file.path, file.change.clone()));
     bounded(diffs.collect::<Result<_, _>>()?)

@@ -1,38 +1,34 @@
-//! What is wrong with a call that the model made, in words from which it can mend it.
+//! Errors in a model's call, with the information to correct it.
 
-/// A call that cannot be carried out as it was written.
+/// A call that cannot be carried out as written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolUseError {
-    /// There is no such tool.
+    /// No tool has this name.
     #[error("there is no tool named `{name}`; the tools are: {known}")]
     Unknown {
-        /// What was called.
         name: String,
-        /// The names that there are, joined by commas.
+        /// The names of all tools, separated by commas.
         known: String,
     },
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     #[error(
         "`{tool}` was not run: got no JSON object ({reason}), expected one with the arguments {arguments}"
     )]
     NotAnObject {
-        /// The tool.
         tool: String,
-        /// What is wrong.
         reason: String,
-        /// The arguments that it takes.
+        /// The arguments that the tool expects.
         arguments: String,
     },
-    /// An argument does not fit.
+    /// An argument is invalid.
     #[error("`{tool}` was not run: {}{reason}. Its arguments are {arguments}", place(.field.as_deref()))]
     Argument {
-        /// The tool.
         tool: String,
-        /// Where, as a path: `edits[1].old_string`; absent where the arguments as a whole do not fit.
+        /// The path of the argument, such as `edits[1].old_string`. Nothing if the arguments as a whole are invalid.
         field: Option<String>,
-        /// What was got, and what was expected.
+        /// The actual value, and the expected one.
         reason: String,
-        /// The arguments that it takes.
+        /// The arguments that the tool expects.
         arguments: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A tool that a server outside the sandbox serves: its name and its schema are known when the session begins, not before.
+//! A tool of a server outside of the sandbox, whose name and schema are known only when the session begins.
 
 use super::typed::{object, signature};
 use super::{ExternalCall, Invocation, Tool, ToolDefinition, ToolUseError};
@@ -11,7 +11,7 @@ pub struct ExternalTool {
 }
 
 impl ExternalTool {
-    /// The tool that `server` calls `tool`, as the model is told of it.
+    /// Wraps the tool that `server` calls `tool`, with its definition for the model.
     pub const fn new(server: String, tool: String, definition: ToolDefinition) -> Self {
         Self { server, tool, definition }
     }
@@ -22,7 +22,7 @@ impl Tool for ExternalTool {
         &self.definition
     }
 
-    /// Takes every JSON object, byte for byte: whether its arguments fit is the server's to say.
+    /// Accepts every JSON object, byte for byte, since the server checks the arguments.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         object(input).map_err(|reason| ToolUseError::NotAnObject {
             tool: self.definition.name.clone().into_owned(),

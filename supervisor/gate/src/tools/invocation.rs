@@ -1,4 +1,4 @@
-//! A call that fits its tool, by who serves it.
+//! A call with valid arguments, by the component that carries it out.
 
 use std::borrow::Cow;
 
@@ -6,18 +6,18 @@ use ipc::tool::ToolCall;
 
 use super::{PlanCall, SpawnAgent};
 
-/// A call that fits its tool.
+/// A call with valid arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// A worker serves it, under its ruleset.
+    /// Carried out by a worker in its sandbox.
     Worker(ToolCall),
-    /// The supervisor serves it itself.
+    /// Carried out by the supervisor.
     Supervisor(SupervisorCall),
-    /// A server outside the sandbox serves it.
+    /// Carried out by a server outside of the sandbox.
     External(ExternalCall),
-    /// The session serves it, by another agent.
+    /// Carried out by a new sub-agent.
     Agent(SpawnAgent),
-    /// The supervisor serves it: it is about the plan.
+    /// Carried out by the supervisor, and about the plan.
     Plan(PlanCall),
 }
 
@@ -27,33 +27,29 @@ impl From<ToolCall> for Invocation {
     }
 }
 
-/// A call that no worker serves.
+/// A call that no worker carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedCall {
-    /// Of a tool of the supervisor's own.
     Supervisor(SupervisorCall),
-    /// Of an external tool.
     External(ExternalCall),
 }
 
-/// A call of a tool that the supervisor serves itself. It needs nobody's approval: such a tool gives an agent no more than the
-/// agent's rights allow.
+/// A call of a tool that the supervisor carries out. It needs no approval, since such a tool gives an agent nothing beyond its rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SupervisorCall {
-    /// The tool.
     pub tool: Cow<'static, str>,
-    /// The arguments as the model wrote them: a JSON object.
+    /// The arguments in the model's own text, a JSON object.
     pub json: String,
 }
 
-/// A call of a tool that a server outside the sandbox serves. The agent's rights do not bind that server, so that each call
-/// takes an approval of exactly these bytes.
+/// A call of a tool of an external server. The agent's rights do not bind that server, so each call needs an approval
+/// of exactly these bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalCall {
-    /// The server, by its name in the configuration.
+    /// The name of the server in the configuration.
     pub server: String,
-    /// The tool, by the server's own name for it.
+    /// The server's own name for the tool.
     pub tool: String,
-    /// The arguments as the model wrote them: a JSON object.
+    /// The arguments in the model's own text, a JSON object.
     pub json: String,
 }

@@ -1,11 +1,11 @@
-//! A path as a model means it: the short names of shells and browsers lead to the places that they stand for.
+//! Resolves paths of a model that use short forms of shells and browsers, such as `~`.
 //!
-//! Taken as it is, `~/notes` would make a directory `~` in the project, and whoever tidies that up types `rm -rf ~`. A name of this kind
-//! that is meant literally begins with `./`.
+//! Taken literally, `~/notes` would create a directory `~` in the project, and a person who removes it might type `rm
+//! -rf ~`. A literal name of this kind begins with `./`.
 
 use std::path::Path;
 
-/// The path that a text means; or the reason why that is not certain, and what to write instead.
+/// Returns the path that a text stands for. If that is not certain, fails with the reason and what to write instead.
 pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, String> {
     if let Some(rest) = ["~", "$HOME", "${HOME}"].iter().find_map(|name| rest_of(text, name)) {
         return match home {
@@ -46,7 +46,7 @@ pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, Stri
     Ok(text.to_owned())
 }
 
-/// Characters that follow a name that is a whole component.
+/// Returns the rest of a text after a name that is a whole component.
 fn rest_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

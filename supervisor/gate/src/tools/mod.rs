@@ -1,7 +1,8 @@
-//! The tools as the model sees them: names, schemas, argument checks, and results as text.
+//! The tools as the model sees them: names, schemas, checks of arguments, and results as text.
 //!
-//! A [`Tool`] turns JSON that a model wrote into an [`Invocation`], which says who serves the call: a worker, the supervisor
-//! itself, another agent, or a server outside. The [`Registry`] holds an agent's tools, fixed for its life. Nothing here does any I/O.
+//! A [`Tool`] parses JSON from the model into an [`Invocation`], which says what carries out the call: a worker, the
+//! supervisor, another agent, or an external server. A [`Registry`] holds the tools of an agent, fixed for its life.
+//! This module does no I/O.
 
 mod arguments;
 mod builtin;
@@ -30,12 +31,12 @@ pub use render::{Rendered, join_ends, render, seconds, whole_output};
 pub use spawn::SpawnAgent;
 pub use typed::Arguments;
 
-/// Something that the model can call.
+/// A tool that the model can call.
 pub trait Tool: Send + Sync {
-    /// What the model is told of it.
+    /// Returns the definition for the model.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Reads the model's arguments: the text of a JSON value.
+    /// Parses the model's arguments from JSON text.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError>;
 }
 

@@ -1,5 +1,5 @@
-//! The tools of plans: the planner's, which writes one, and the executor's, which reports on its steps. The documentation of a
-//! field is what the model reads.
+//! The tools for plans: the planner's, which writes one, and the executor's, which reports on its steps. The model
+//! reads the documentation of the fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use protocol::plan::StepStatus;
@@ -16,35 +16,35 @@ pub const WRITE_PLAN: &str = "write_plan";
 /// The longest note on a step, in bytes.
 const LONGEST_NOTE: usize = 4 << 10;
 
-/// A call about a plan, which the supervisor carries out itself.
+/// A call about a plan, which the supervisor carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanCall {
-    /// Writes the plan to its file, and asks for its execution.
+    /// Writes the plan to its file, and asks for an approval to execute it.
     Write {
         /// The text of the file.
         markdown: String,
     },
-    /// Reports how far a step of the approved plan has come.
+    /// Reports the progress of a step of the approved plan.
     Update(StepUpdate),
 }
 
-/// The agent's report on a step: a claim.
+/// The agent's report on a step, which may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepUpdate {
     /// The number of the step, from 1.
     pub step: u32,
-    /// The status that it claims.
+    /// The status that the agent reports.
     pub status: StepStatus,
-    /// A word on it.
+    /// A remark for the user.
     pub note: Option<String>,
 }
 
-/// The planner's tool.
+/// Returns the planner's tool.
 pub(super) fn writing() -> Box<dyn Tool> {
     Box::new(Typed::<WritePlan>::new())
 }
 
-/// The executor's tool.
+/// Returns the executor's tool.
 pub(super) fn reporting() -> Box<dyn Tool> {
     Box::new(Typed::<UpdateStep>::new())
 }

@@ -10,7 +10,7 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
 use crate::roles::Roles;
 
-/// The most characters that every provider takes in the name of a tool.
+/// The most characters in a tool's name that every provider accepts.
 const NAME: usize = 64;
 
 /// The tools of an agent, fixed for its life.
@@ -19,44 +19,44 @@ pub struct Registry {
     definitions: Arc<[ToolDefinition]>,
 }
 
-/// The choice of an agent's tools.
+/// The properties of an agent that decide which tools it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
-    /// True if it may come to write files.
+    /// True if the agent can ever write files.
     pub writes: bool,
-    /// True if it may have sub-agents.
+    /// True if the agent may start sub-agents.
     pub delegates: bool,
-    /// Its tool for a plan, if it has to do with one.
+    /// The agent's tool for a plan, if it has one.
     pub plan: Option<PlanTool>,
 }
 
-/// The tool of an agent that has to do with a plan.
+/// The tool for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanTool {
-    /// It writes the plan.
+    /// Writes the plan.
     Write,
-    /// It reports on the steps of one.
+    /// Reports on the steps of the plan.
     Report,
 }
 
-/// Why a tool cannot be added to others.
+/// The reason why a tool cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitTool {
-    /// Another one has its name.
+    /// Another tool has the same name.
     #[error("there is already a tool named `{0}`")]
     Duplicate(Cow<'static, str>),
-    /// A model could not call it.
+    /// Models cannot call a tool of this name.
     #[error("a tool cannot be named {0:?}: a name has 1 to {NAME} letters, digits, `_` and `-`")]
     Name(Cow<'static, str>),
 }
 
 impl Registry {
-    /// The tools that every agent has that is there for this, in the order in which the model sees them.
+    /// Returns the tools that every agent with this activity has, in the order in which the model sees them.
     pub fn for_activity(activity: Activity) -> Self {
         Self::for_kit(activity, Kit { writes: true, delegates: false, plan: None })
     }
 
-    /// The tools of an agent that is there for this, without those that its rights deny it throughout.
+    /// Returns the tools of an agent with this activity, without those that its rights never allow.
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
@@ -69,7 +69,7 @@ impl Registry {
         Self { tools: tools.into_iter().map(Arc::from).collect(), definitions }
     }
 
-    /// The same tools, of which a model reads about these roles in the one that starts sub-agents.
+    /// Adds the roles to the description of the tool that starts sub-agents.
     #[must_use]
     pub fn with_roles(mut self, roles: &Roles) -> Self {
         if let Some(at) = self.tools.iter().position(|tool| tool.definition().name == SPAWN)
@@ -80,19 +80,19 @@ impl Registry {
         self.defined()
     }
 
-    /// Of the same tools only those of these names.
+    /// Keeps only the tools with these names.
     #[must_use]
     pub fn only(mut self, names: &[String]) -> Self {
         self.tools.retain(|tool| names.iter().any(|name| *name == tool.definition().name));
         self.defined()
     }
 
-    /// The first of these names that no tool has.
+    /// Returns the first name that no tool has.
     pub fn lacks<'a>(&self, names: &'a [String]) -> Option<&'a str> {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
     }
 
-    /// Those of the same tools that a model was told of before, in the same words; or the name of one that is not among them.
+    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that does not exist any more.
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
@@ -107,7 +107,7 @@ impl Registry {
         self
     }
 
-    /// The same tools, and these behind them.
+    /// Adds tools at the end. Fails if one has an invalid or existing name.
     pub fn with(mut self, more: Vec<Box<dyn Tool>>) -> Result<Self, UnfitTool> {
         for tool in more {
             let name = &tool.definition().name;
@@ -122,12 +122,12 @@ impl Registry {
         Ok(self.defined())
     }
 
-    /// What the model is told: the same bytes at every call.
+    /// Returns the definitions for the model, the same at every call.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         Arc::clone(&self.definitions)
     }
 
-    /// Finds the tool and reads the arguments.
+    /// Finds the tool and parses the arguments.
     pub fn parse(&self, name: &str, input: &str) -> Result<Invocation, ToolUseError> {
         self.find(name).ok_or_else(|| self.unknown(name))?.parse(input)
     }

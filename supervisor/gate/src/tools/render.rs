@@ -1,4 +1,4 @@
-//! Results as text for the model: never empty, bounded, and always saying how to go on.
+//! Renders results as text for the model: never empty, bounded, and with advice on how to continue.
 
 use std::fmt::Write;
 
@@ -7,23 +7,23 @@ use ipc::tool::{
     ToolError, ToolOutput, Written, WrittenFile,
 };
 
-/// The most bytes of one result. Workers bound what they send well below; a hijacked one must not fill the context.
+/// The most bytes of one result. A worker sends far less, but a compromised one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
 
 /// The longest path (`PATH_MAX`).
 const MAX_PATH: usize = 4 << 10;
 
-/// A result, as the model is told it.
+/// A result as text for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// The text; never empty.
+    /// The text, never empty.
     pub content: String,
-    /// Whether the call failed.
+    /// True if the call failed.
     pub is_error: bool,
 }
 
 impl Rendered {
-    /// A failure, in one sentence.
+    /// Creates a failure from one sentence.
     pub fn failure(text: impl Into<String>) -> Self {
         Self { content: bounded(text.into()), is_error: true }
     }
@@ -35,7 +35,7 @@ impl From<&ToolError> for Rendered {
     }
 }
 
-/// What a call brought, as text.
+/// Renders the result of a call.
 pub fn render(output: &ToolOutput) -> Rendered {
     let content = match output {
         ToolOutput::File(file) => render_file(file),
@@ -50,7 +50,7 @@ pub fn render(output: &ToolOutput) -> Rendered {
     Rendered { content: bounded(content), is_error }
 }
 
-/// The lines as `cat -n` numbers them, then what is left and how to read it.
+/// Renders lines with numbers as `cat -n` does, then the number of remaining lines and how to read them.
 fn render_file(file: &FileText) -> String {
     let mut text = String::with_capacity(file.text.len() + 8 * 64);
     let mut number = file.first_line;
@@ -78,7 +78,7 @@ fn render_file(file: &FileText) -> String {
     with_notes(text, &notes)
 }
 
-/// What of the file was not shown.
+/// Describes the part of the file that is not shown.
 fn rest(file: &FileText) -> Option<String> {
     if file.lines == 0 {
         return None;
@@ -151,7 +151,7 @@ fn written_line(file: &WrittenFile) -> String {
     if notes.is_empty() { line } else { with_notes(line, notes) }
 }
 
-/// The output, then one line that says how it ended.
+/// Renders the output of a command, then a line with its exit.
 fn render_command(result: &CommandResult) -> String {
     let mut text = result.head.clone();
     if result.omitted_bytes > 0 {
@@ -178,7 +178,7 @@ fn render_command(result: &CommandResult) -> String {
     text
 }
 
-/// Both ends of an output, and the note between them if something is missing there.
+/// Joins the beginning and the end of an output, with a note on the omitted part.
 pub fn join_ends(head: &str, omitted_bytes: u64, tail: &str) -> String {
     let mut text = head.to_owned();
     if omitted_bytes > 0 {
@@ -193,7 +193,7 @@ fn left_out(omitted_bytes: u64) -> String {
     format!("[{} of output are left out here]", bytes(omitted_bytes))
 }
 
-/// Where the output of a command lies, and how it is read.
+/// Describes the file with a command's whole output, and how to read it.
 pub fn whole_output(saved: &SavedOutput) -> String {
     let SavedOutput { path, bytes: size, cut } = saved;
     let (path, cut) = (shortened(path.to_string()), cut.clone().map(shortened));
@@ -240,7 +240,7 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// A path or a phrase: what a worker says of either is never longer.
+/// Shortens a path or a phrase to the longest that a well-behaved worker sends.
 fn shortened(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_PATH));
     text
@@ -258,7 +258,7 @@ fn bytes(number: u64) -> String {
     count(number, "byte")
 }
 
-/// A time span for people and models.
+/// Formats a duration for people and models.
 pub fn seconds(ms: u64) -> String {
     format!("{}.{:01} s", ms / 1000, ms % 1000 / 100)
 }

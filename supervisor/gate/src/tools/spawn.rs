@@ -1,4 +1,4 @@
-//! The tool that starts a sub-agent. The documentation of a field is what the model reads.
+//! The tool that starts a sub-agent. The model reads the documentation of the fields.
 
 use ipc::path::WirePath;
 use schemars::JsonSchema;
@@ -10,49 +10,49 @@ use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
 
-/// The most characters of a task.
+/// The most bytes of a task.
 const LONGEST_TASK: usize = 32 << 10;
 
-/// A call for a sub-agent, as its parent wrote it: its rights are the gate's to work out.
+/// A call for a sub-agent with its parent's arguments. The gate computes the rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnAgent {
-    /// The whole of what the sub-agent is told to do.
+    /// The complete instructions for the sub-agent.
     pub task: String,
-    /// True if it may write at all.
+    /// True if the sub-agent may write at all.
     pub writes: bool,
-    /// The files and trees that it may write, relative to the project or absolute; all that its parent may if there are none.
+    /// The paths that the sub-agent may write, relative to the project or absolute. If empty, all that its parent may.
     pub write: Vec<WirePath>,
-    /// True if it needs the network.
+    /// True if the sub-agent needs the network.
     pub network: bool,
-    /// Its role, which is one of the session's.
+    /// The name of one of the session's roles.
     pub role: Option<String>,
-    /// Its model, where that is another than its parent's.
+    /// The model, if it differs from the parent's.
     pub model: Option<String>,
-    /// The most replies of its model.
+    /// The most replies of the sub-agent's model.
     pub max_steps: Option<u32>,
 }
 
 /// The name of the tool.
 pub(super) const SPAWN: &str = Spawn::NAME;
 
-/// The tool, for an agent that may have sub-agents in these roles.
+/// Returns the tool, for an agent that may start sub-agents with these roles.
 pub(super) fn spawning(roles: &Roles) -> Box<dyn Tool> {
     let typed = Typed::<Spawn>::new();
     let definition = with_roles(typed.definition().clone(), roles);
     Box::new(Spawning { typed, definition, roles: roles.clone() })
 }
 
-/// The tool, with the roles of the session.
+/// The tool with the roles of the session.
 struct Spawning {
     typed: Typed<Spawn>,
     definition: ToolDefinition,
     roles: Roles,
 }
 
-/// A call as the model wrote it, before its role has a say.
+/// A call with the model's arguments, before its role is applied.
 struct AskedRights {
     spawn: SpawnAgent,
-    /// False if it says nothing of access.
+    /// False if the call does not mention access.
     says_access: bool,
 }
 
@@ -69,7 +69,7 @@ impl Tool for Spawning {
 }
 
 impl Spawning {
-    /// A role narrows: one that reads has no sub-agent that writes.
+    /// Applies the role to a call. A role can only remove rights: a sub-agent with a reading role never writes.
     fn in_role(
         &self,
         AskedRights { mut spawn, says_access }: AskedRights,
@@ -91,7 +91,7 @@ impl Spawning {
     }
 }
 
-/// Roles are named in the description and in the schema. Where there are none, nothing is said of them.
+/// Adds the roles to the description and the schema. Without roles, removes the field from the schema.
 fn with_roles(mut definition: ToolDefinition, roles: &Roles) -> ToolDefinition {
     let Ok(mut schema) = serde_json::from_str::<Value>(definition.input_schema.get()) else {
         return definition;

@@ -1,4 +1,4 @@
-//! A tool whose arguments are a Rust type: schema, check and conversion all follow from it.
+//! A tool whose arguments are a Rust type, which gives its schema, its checks and the conversion.
 
 use std::marker::PhantomData;
 
@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 use super::schema::schema;
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
-/// The arguments of a tool, as the model writes them.
+/// The arguments of a tool in the model's form.
 pub trait Arguments: DeserializeOwned + JsonSchema {
-    /// The call that they make.
+    /// The call that the arguments make.
     type Call: Into<Invocation>;
 
-    /// The tool's name: a contract.
+    /// The tool's name, which must never change.
     const NAME: &'static str;
-    /// What the model is told of the tool.
+    /// The tool's description for the model.
     const DESCRIPTION: &'static str;
 
-    /// The call; or the field that makes no sense, and what was expected of it.
+    /// Returns the call. Fails with the field that has an invalid value, and what was expected.
     fn into_call(self) -> Result<Self::Call, (&'static str, String)>;
 }
 
@@ -37,9 +37,9 @@ impl<A: Arguments> Typed<A> {
         Self { definition, arguments: PhantomData }
     }
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     pub(super) fn call(&self, input: &str) -> Result<A::Call, ToolUseError> {
-        // Two steps, for two different mistakes: text that is no JSON object at all, and an object that does not fit.
+        // Two steps for two kinds of mistakes: text that is not a JSON object, and an object with invalid arguments.
         object(input).map_err(|reason| ToolUseError::NotAnObject {
             tool: A::NAME.to_owned(),
             reason,
@@ -71,13 +71,13 @@ impl<A: Arguments> Tool for Typed<A> {
     }
 }
 
-/// Checks that a text is a JSON object; the error says why it is none.
+/// Fails with the reason if a text is not a JSON object.
 pub(super) fn object(input: &str) -> Result<(), String> {
     let read = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input);
     read.map(drop).map_err(|error| plain(&error.to_string()))
 }
 
-/// A message of serde's in the model's words: it sees its arguments as a value, not as lines, and knows no `u64`.
+/// Adapts a message of serde for the model, which sees its arguments as a value without lines and does not know `u64`.
 fn plain(reason: &str) -> String {
     const LENGTH: usize = 300;
     let reason = reason.rsplit_once(" at line ").map_or(reason, |(reason, _)| reason);
@@ -90,7 +90,7 @@ fn plain(reason: &str) -> String {
     }
 }
 
-/// `{path, offset?, limit?}`: what the tool takes, read from its schema.
+/// Returns the arguments that a tool expects, from its schema: `{path, offset?, limit?}`.
 pub(super) fn signature(schema: &RawValue) -> String {
     #[derive(serde::Deserialize)]
     struct TypedObject {

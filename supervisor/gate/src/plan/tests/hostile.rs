@@ -1,11 +1,11 @@
-//! Texts that are long, deep or random: each is read in time that grows with its length alone, and none is a panic.
+//! Long, deep and random texts: each is parsed in time proportional to its length, and none causes a panic.
 
 use proptest::prelude::*;
 
 use super::super::{Document, MOST_BYTES, MOST_STEPS};
 use super::{fault, plan, with_step};
 
-/// The texts of all numbers, one after another.
+/// Joins the texts of all numbers.
 fn each(numbers: std::ops::RangeInclusive<usize>, text: impl Fn(usize) -> String) -> String {
     numbers.map(text).collect::<Vec<_>>().concat()
 }
@@ -57,7 +57,7 @@ fn deep_and_wide_texts_are_read_once() {
     ];
     for list in lists {
         for text in [with_step(&list), with_step(&format!("Acceptance:\n- {list}")), list] {
-            // Some are plans and some are not; each comes back.
+            // Some texts are plans and some are not.
             if let Ok(document) = Document::parse(&text) {
                 let plan = document.plan().clone();
                 assert_eq!(document.with_plan(&plan).unwrap().source(), text);

@@ -1,4 +1,4 @@
-//! Generated plans, with text that tries to be structure.
+//! Generated plans with text that resembles structure.
 
 use proptest::prelude::*;
 use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
@@ -6,7 +6,7 @@ use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
 use super::super::{Document, print};
 use super::WHOLE;
 
-/// Pieces of words that mean something somewhere.
+/// Generates words that have a meaning somewhere in a plan.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z #`>*_~|<!:.-]{1,8}",
@@ -22,7 +22,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A line that is not blank.
+/// Generates a line that is not blank.
 fn line() -> impl Strategy<Value = String> {
     let line = proptest::collection::vec(piece(), 1..5).prop_map(|pieces| pieces.concat());
     line.prop_filter("blank", |line| !line.trim().is_empty())
@@ -32,7 +32,7 @@ fn trimmed() -> impl Strategy<Value = String> {
     line().prop_map(|line| line.trim().to_owned())
 }
 
-/// Lines that are no structure: their first column is a letter.
+/// Generates lines without structure: each begins with a letter.
 fn prose() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         line().prop_map(|line| format!("a{line}")),

@@ -53,7 +53,7 @@ fn arguments_become_calls() {
     "#);
 }
 
-/// Tool and arguments.
+/// Names of tools, each with invalid arguments.
 const MISFITS: &[(&str, &str)] = &[
     ("", "{}"),
     ("Read_file", r#"{"path":"a"}"#),
@@ -164,7 +164,7 @@ fn misfits_say_where_what_and_what_was_expected() {
     "#);
 }
 
-/// A tool that a server brought, under a name of its own.
+/// A registry with an external tool.
 fn registry() -> Registry {
     let input_schema = r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#;
     let definition = ToolDefinition {

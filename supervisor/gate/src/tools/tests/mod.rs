@@ -1,4 +1,4 @@
-//! What the model is told of the tools, what it may write, and what it reads back.
+//! Tests of the tools' definitions, of the model's arguments, and of results as text.
 
 mod definitions;
 mod dispatch;
