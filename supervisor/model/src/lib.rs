@@ -1,6 +1,6 @@
-//! The model: whoever answers an agent, over HTTP or from a recording, and the keys that it takes.
+//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys.
 //!
-//! It carries the agent's conversation and knows neither workers nor rights. Nothing else of the program speaks HTTP.
+//! This crate knows the agent's conversation, but neither workers nor rights. No other crate uses HTTP.
 
 #![deny(unsafe_code)]
 

@@ -1,12 +1,12 @@
-//! The arguments of a tool call, as the model wrote them.
+//! The arguments of a tool call in the model's own text.
 
 use serde_json::Value;
 
-/// Maximum length of invalid arguments that the model sees again.
+/// Most bytes of invalid arguments that are shown to the model again.
 const SHOWN_INVALID: usize = 1024;
 
-/// The text as one line of JSON, if it is an object that an API will take back: parsed in full, since half a surrogate
-/// pair in a string passes as raw JSON and is refused in a request (R2).
+/// Returns the text as one line of JSON if it is an object. Parses it in full: a lone surrogate in a string passes as
+/// raw JSON, but an API rejects it in a request (R2).
 pub(crate) fn object(text: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => Ok(one_line(text)),
@@ -15,8 +15,7 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the history's form of arguments that are no JSON object: an object that shows the model its own
-/// text.
+/// Returns an object that contains arguments that are not valid JSON, so that the model sees its own text.
 pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     let end = text.floor_char_boundary(SHOWN_INVALID);
     let shown = serde_json::to_string(&text[..end])?;
@@ -26,7 +25,7 @@ pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     })
 }
 
-/// JSON on one line: what is between its tokens may be line breaks, what is inside its strings never is.
+/// Replaces line breaks between JSON tokens by spaces. Strings in JSON have no line breaks.
 pub(crate) fn one_line(json: &str) -> String {
     json.trim().replace(['\n', '\r'], " ")
 }

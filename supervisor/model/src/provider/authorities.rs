@@ -1,4 +1,4 @@
-//! The certificate authorities that the environment names. A named one that cannot be read is an error: nobody else is trusted in its place.
+//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's are not used instead.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// The file, and the directories, of the authorities that are trusted in the place of the system's.
+/// Variables with the file and the directories of certificate authorities, which replace the system's.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// Maximum size of a file that is read: the file of all public authorities has a quarter of a megabyte.
+/// Largest file that is read. A file of all public authorities has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub struct AuthorityError {
     cause: String,
 }
 
-/// True if the environment names authorities, all of which can be read.
+/// True if the environment names authorities. Fails if one cannot be read.
 pub(crate) fn named() -> Result<bool, AuthorityError> {
     named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
 }
@@ -49,7 +49,7 @@ fn named_in(file: Option<&OsStr>, directories: Option<&OsStr>) -> Result<bool, A
 
 fn has_certificate(path: &Path) -> Result<(), String> {
     let about = fs::metadata(path).map_err(|error| in_words(&error))?;
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     if !about.is_file() || about.len() > LARGEST {
         return Err("it is not a file of certificates".to_owned());
     }

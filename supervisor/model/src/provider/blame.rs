@@ -1,4 +1,4 @@
-//! The part of a conversation that a refusal names, so that the conversation can go on without it (WIRE Z3).
+//! Finds the part of a conversation that an API rejects, so that the conversation can go on without it.
 
 use bytes::Bytes;
 use protocol::event::LeftOut;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ProviderError;
 use super::messages::MessageText;
 
-/// Words about thinking that is not taken back, and about nothing that a setting could mend.
+/// Phrases in errors about rejected thinking that no setting could fix.
 const THINKING: [&str; 17] = [
     "`signature` in `thinking`",
     "signature in thinking",
@@ -28,7 +28,7 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Words about what is not there: nothing of it can be left out.
+/// Phrases in errors about missing thinking, where leaving out more would not help.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
@@ -41,9 +41,9 @@ const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "
 /// The messages of a request as they were sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
-    /// Number of leading messages outside the conversation: a system prompt.
+    /// Number of messages before the conversation: a system prompt.
     lead: usize,
-    /// The text of each message, and the place of its origin in the conversation.
+    /// The text of each message, and its index in the conversation.
     texts: Vec<(Bytes, usize)>,
 }
 
@@ -72,7 +72,7 @@ impl SentMessages {
         Some(LeftOut::Message(u32::try_from(source).ok()?))
     }
 
-    /// The place in the conversation of the message with this index in the request. A message may be several there.
+    /// Returns the index in the conversation for an index in the request. One message may be several in a request.
     fn source(&self, index: usize) -> Option<usize> {
         let mut before = self.lead;
         self.texts.iter().find_map(|(json, source)| {
@@ -82,18 +82,18 @@ impl SentMessages {
     }
 }
 
-/// True if a message names one of a request by its place.
+/// True if an error text names a message of the request by its index.
 pub(super) fn names_message(message: &str) -> bool {
     index(message).is_some()
 }
 
-/// Counts the objects of a text, with commas between them.
+/// Counts the JSON objects in a text, separated by commas.
 fn count(json: &[u8]) -> usize {
     let list = [b"[", json, b"]"].concat();
     serde_json::from_slice::<Vec<&RawValue>>(&list).map_or(1, |objects| objects.len())
 }
 
-/// The index of the message that a refusal names.
+/// Returns the index of the message that an error text names.
 fn index(message: &str) -> Option<usize> {
     MEMBERS.iter().find_map(|member| {
         message.match_indices(member).find_map(|(at, _)| {
@@ -118,7 +118,7 @@ mod tests {
         SentMessages { lead, texts: texts.collect() }
     }
 
-    /// Words of vendors' APIs, gateways and servers.
+    /// Error texts of vendors' APIs, gateways and servers.
     #[test]
     fn z3_a_refusal_names_thinking_a_message_or_nothing_of_the_conversation() {
         let message = |index| Some(LeftOut::Message(index));

@@ -1,4 +1,4 @@
-//! The words of a server that breaks a reply off after a status of 200 (S8): they are judged as they would be with the status that they mean.
+//! Errors that a server sends within a reply, after a status of 200 (S8). They are handled like errors with the corresponding status.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::failure::{kind_of, one_line};
 use super::fault::ReplyFault;
 use super::retry_after::wait_in_words;
 
-/// Returns the error that a server sends within a stream, in any shape of an error body.
+/// Parses an error within a stream, in any shape of an error body.
 pub(crate) fn broken_off(data: &str) -> ProviderError {
     let fault = ReplyFault::parse(data.as_bytes());
     let status = fault.meant_status();
@@ -34,7 +34,7 @@ pub(crate) fn broken_off(data: &str) -> ProviderError {
     ProviderError { hint, ..error }
 }
 
-/// True of an error without a type, as gateways send it in a stream of any API.
+/// True for an error without a type, which gateways send in streams of any API.
 pub(crate) fn tells_error(data: &str) -> bool {
     #[derive(Deserialize)]
     struct ErrorMember<'a> {
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// The parts of an error that are decided: its kind and status, another attempt, and the wait.
+    /// Returns the kind, the status, the decision to retry, and the delay.
     fn judged(data: &str) -> (String, Option<u16>, bool, Option<Duration>) {
         let error = broken_off(data);
         (error.kind, error.status, error.retryable, error.retry_after)

@@ -1,4 +1,4 @@
-//! How a provider is reached: its address, its key, its time-outs.
+//! Settings for the connection to a provider: address, key, time-outs.
 
 use std::path::Path;
 
@@ -12,26 +12,25 @@ use crate::secrets::Credential;
 
 #[derive(Debug)]
 pub struct Connection {
-    /// Its address; a path stays in front of the API's own.
+    /// The address, whose path precedes the API's own.
     pub base_url: String,
-    /// The key, where one is set.
+    /// The API key, if there is one.
     pub api_key: Option<SecretString>,
-    /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to people when the key is
-    /// rejected.
+    /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to users if the key is rejected.
     pub key_origin: String,
     pub credential: Credential,
-    /// The reason for its API, where no person chose it: shown if the server has another.
+    /// The reason for the choice of the API, unless a user chose it. Shown if the server has another API.
     pub chosen_by: Option<String>,
     pub timeouts: Timeouts,
     pub recorder: Option<Recorder>,
 }
 
-/// The provider cannot be reached like this.
+/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
-        /// The text, without a password that it may have.
+        /// The text of the URL, without a password.
         url: String,
         fault: &'static str,
     },
@@ -41,7 +40,7 @@ pub enum ConfigError {
     Http(#[from] HttpError),
 }
 
-/// The fault of an address with something behind its path.
+/// The fault of an address with a query.
 const QUERY: &str = "has a query";
 
 /// The endpoints of the APIs, as a server's page shows them. One that a base URL ends with counts once.
@@ -64,13 +63,13 @@ fn base_url_hint(fault: &str) -> &'static str {
     }
 }
 
-/// The scheme of an address that is a socket of this machine, as of `bailiwick relay`.
+/// The scheme of an address that is a local socket, such as that of `bailiwick relay`.
 const SOCKET: &str = "unix";
 
 /// The longest path of a socket (unix(7)).
 const MOST_OF_SOCKET: usize = 107;
 
-/// The socket that an address names, if it names one.
+/// Returns the socket of an address, if it is one.
 pub fn socket_of(base_url: &str) -> Option<&Path> {
     base_url.trim().strip_prefix(SOCKET)?.strip_prefix(':').map(Path::new)
 }
@@ -79,7 +78,7 @@ pub(crate) fn socket_path(base: &Url) -> Option<&Path> {
     (base.scheme() == SOCKET).then(|| Path::new(base.path()))
 }
 
-/// True if an address is a socket, or a server at a port, of this machine.
+/// True if an address is a socket or a port on this machine.
 pub fn is_of_this_machine(text: &str) -> bool {
     socket_of(text).is_some() || base_url(text).is_ok_and(|url| super::http::is_loopback(&url))
 }
@@ -109,7 +108,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// The address without the endpoint that it ends with. One without a version before it may be a path of the server's own.
+/// Removes an endpoint at the end of an address. If no version precedes it, it may be a path of the server's own, and stays.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {
@@ -123,10 +122,10 @@ fn without_endpoint(mut url: Url) -> Url {
     url
 }
 
-/// The address of an endpoint: the base URL keeps its path (R1). A version that ends the base already is not doubled:
-/// `https://host/v1` and `/v1/messages` make `https://host/v1/messages`.
+/// Returns the URL of an endpoint. The base URL keeps its path (R1). A version at its end is not doubled:
+/// `https://host/v1` and `/v1/messages` give `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
-    // Whoever listens at a socket has one path for each API.
+    // The server at a socket has one path for each API.
     let local = (base.scheme() == SOCKET).then(|| Url::parse("http://localhost").ok()).flatten();
     let base = local.as_ref().unwrap_or(base);
     let mut url = base.clone();

@@ -1,4 +1,4 @@
-//! The meaning of a failed connection, and a step that helps.
+//! Describes failed connections, with hints.
 
 use std::error::Error;
 use std::io;
@@ -14,7 +14,7 @@ use super::{ProviderError, connection};
 pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderError {
     let host = host(&way.base);
     if error.is_timeout() {
-        // The other deadlines are not the client's: see `deadlines`.
+        // The HTTP client has only this deadline; see `deadlines` for others.
         let within = way.timeouts.connect;
         let message = format!("no connection to {host} within {within:?}");
         return ProviderError::new("timeout", message).hint(check_network(way)).retryable();
@@ -37,7 +37,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
                 .coded(ErrorCode::TlsFailed)
                 .hint("check the port, or write http:// in --base-url")
         }
-        // Another attempt would meet the same certificate.
+        // Another attempt would find the same certificate.
         HttpFault::Tls(fault) => connection(format!("no TLS connection to {host}: {}", fault.words))
             .coded(ErrorCode::TlsFailed)
             .hint(fault.hint),
@@ -46,7 +46,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
             None => connection(format!("no connection to {host}: a proxy wants a user (407)"))
                 .coded(ErrorCode::ProxyFailed),
         },
-        // Another attempt would meet the same program.
+        // Another attempt would find the same program.
         HttpFault::NotHttp => connection(format!("{host} does not speak HTTP"))
             .coded(ErrorCode::ProviderFailed)
             .hint("check --base-url"),
@@ -61,7 +61,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
     }
 }
 
-/// A step that helps where a network is in between; a proxy that the environment names is part of it.
+/// Returns a hint for a network problem, including the proxy from the environment.
 fn check_network(way: &Way) -> String {
     match &way.proxy {
         _ if connection::socket_path(&way.base).is_some() => START_RELAY.to_owned(),
@@ -70,7 +70,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// A refused connection. On this machine no network is in between that could heal.
+/// Describes a refused connection. On this machine there is no network that could recover, so it is not retried.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {
@@ -100,7 +100,7 @@ fn refused(way: &Way) -> ProviderError {
     }
 }
 
-/// A proxy that lets nobody through whom it does not know.
+/// Describes a proxy that demands a user and a password.
 pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
     let variable = proxy.variable;
     let (fault, step) = if proxy.has_user() {
@@ -113,7 +113,7 @@ pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
         .hint(format!("{step}: {variable}=http://USER:PASSWORD@HOST:PORT"))
 }
 
-/// A step that helps where the model is behind a socket.
+/// The hint for a model behind a socket.
 const START_RELAY: &str = "start the relay, or check --base-url";
 
 fn connection(message: String) -> ProviderError {
@@ -125,13 +125,13 @@ enum HttpFault {
     Refused,
     NotHttp,
     NoTls,
-    /// The proxy makes no tunnel for whom it does not know.
+    /// The proxy refuses to make a tunnel without a known user.
     NoTunnel,
     Tls(TlsFault),
     Other(String),
 }
 
-/// The innermost cause that has a name.
+/// Returns the innermost cause that is known.
 fn connect_fault(error: &reqwest::Error) -> HttpFault {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     let mut last = "the request could not be sent".to_owned();
@@ -143,11 +143,11 @@ fn connect_fault(error: &reqwest::Error) -> HttpFault {
             return tls_fault(tls);
         }
         last = error.to_string();
-        // hyper-util has no type for it.
+        // hyper-util has no type for this error.
         if last.starts_with("dns error") {
             return HttpFault::Lookup;
         }
-        // Nor has hyper one that reqwest shows.
+        // reqwest does not expose hyper's type for this error.
         if last.starts_with("invalid HTTP ") {
             return HttpFault::NotHttp;
         }
@@ -166,7 +166,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// `source` of an I/O error skips the error that it wraps, so that one is looked at here.
+/// Examines the wrapped error here, since `source` of an I/O error skips it.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

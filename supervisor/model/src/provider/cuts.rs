@@ -1,9 +1,8 @@
-//! A reply that is cut, at every byte: the same reply, or the beginning of it and an error that says what it is (S7). No
-//! block is lost, none comes twice, and nothing panics.
+//! Tests that cut a reply at every byte (S7). The result is the same reply, or its beginning and an error. No block is
+//! lost or doubled, and nothing panics.
 //!
-//! Between two events the reader knows nothing but what the decoder knows. So a cut is played from the event in which it
-//! falls, with the decoder that took the events before: what would be quadratic in the length of a reply is then linear,
-//! and every byte of every event up to 1 KB is a place to cut, every 61st of longer ones.
+//! Between two events, the decoder holds the whole state. So each cut is decoded from its event on, with a copy of the
+//! decoder before it, which takes linear time. Events up to 1 KB are cut at every byte, longer ones at every 61st.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,13 +18,13 @@ use super::{ProviderError, StreamEvent};
 
 type DecodedItem = Result<StreamEvent, ProviderError>;
 
-/// Within an event that is longer, not every byte is a place to cut: each cut reads the event from its begin.
+/// Events of more bytes are not cut at every byte, since each cut decodes the event from its start.
 const LONG_EVENT: usize = 1024;
 
-/// Distance of the cuts in such an event: a prime, so that they fall on every kind of place.
+/// Distance of the cuts in a long event: a prime, so that all kinds of positions occur.
 const LONG_STRIDE: usize = 61;
 
-/// The bodies below a directory: `*.sse`, or `*/response.sse` as recordings have it.
+/// Returns the bodies in a directory: `*.sse`, or `*/response.sse` of recordings.
 fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let file = |path: PathBuf| if path.is_dir() { path.join("response.sse") } else { path };
@@ -38,14 +37,14 @@ fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
     bodies
 }
 
-/// Returns the items from bytes that follow the input of a decoder.
+/// Decodes bytes after those that the decoder has already seen.
 async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<DecodedItem> {
     let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
     let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
     items.collect().await
 }
 
-/// Replaces every line end by LF: the places between events are then easy to see.
+/// Replaces every line end by LF, so that the ends of events are easy to find.
 fn with_lf(body: &[u8]) -> Bytes {
     let crlf = |(index, byte): (usize, &u8)| match byte {
         b'\n' if index > 0 && body[index - 1] == b'\r' => None,
@@ -61,7 +60,7 @@ fn boundaries(body: &[u8]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Plays every cut of a body; gives how many there were.
+/// Tests every cut of a body. Returns the number of cuts.
 async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     name: &str,
     body: &Bytes,
@@ -79,7 +78,7 @@ async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
             assert_cut(&format!("{name} cut at {cut}"), &items, rest);
             cuts += 1;
         }
-        // What follows an error is never read.
+        // Nothing after an error is read.
         let Ok(events) = take(&mut decoder, body.slice(begin..end)).await else { break };
         let came: Vec<_> = events.into_iter().map(Ok).collect();
         rest = rest.strip_prefix(&came[..]).expect("what came before a cut is what came of the whole");
@@ -87,7 +86,7 @@ async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     cuts
 }
 
-/// Lets a decoder take whole events.
+/// Decodes whole events.
 async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, ProviderError> {
     let mut data = sse::events(stream::iter([Ok::<_, ProviderError>(bytes)]));
     let mut events = Events::new();
@@ -98,7 +97,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
     Ok(events)
 }
 
-/// `items` came of a cut, and `rest` would have come of the whole.
+/// Checks the `items` after a cut, where `rest` are those of the whole reply.
 fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;

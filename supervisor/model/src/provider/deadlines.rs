@@ -1,4 +1,4 @@
-//! How long the bytes of a reply may be waited for (WIRE E5).
+//! Deadlines for the bytes of a reply (E5).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 use super::ProviderError;
 use super::http::Timeouts;
 
-/// The longest that the body of an error may take.
+/// The longest time for reading the body of an error.
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
-/// The limit on a reply that comes and does not get on.
+/// The limit on a reply that sends bytes without progress.
 pub struct ReplyProgress {
     pub limit: Duration,
-    /// The error of a reply that reached it.
+    /// The error if the limit is reached.
     pub lapsed: ProviderError,
 }
 
@@ -36,15 +36,15 @@ impl Deadlines {
         Self { host, first: Instant::now() + timeouts.first_byte, timeouts }
     }
 
-    /// Waits for the reply to begin.
+    /// Waits until the reply begins.
     pub(crate) async fn head<T>(&self, reply: impl Future<Output = T>) -> Result<T, ProviderError> {
         tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
     }
 
-    /// The bytes of a body, or an error where they do not come in time: the first one by the deadline of the attempt, each
-    /// other one within the idle limit of the one before.
+    /// Returns the bytes of a body, or an error if they are late. The first must arrive by the deadline of the attempt,
+    /// each later one within the idle limit.
     ///
-    /// Unpacked bytes are always ready: signals and timers have their turn before each chunk.
+    /// Decompressed bytes are always ready, so other tasks run before each chunk.
     pub(crate) fn body(
         self,
         bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
@@ -66,7 +66,7 @@ impl Deadlines {
         Box::pin(timed)
     }
 
-    /// The longest that a reply may go on without a part of it.
+    /// Returns the limit on a reply without progress.
     pub(crate) fn progress(&self) -> ReplyProgress {
         let limit = self.timeouts.progress;
         let message = format!("{} sent no part of its reply for {limit:?}", self.host);
@@ -74,7 +74,7 @@ impl Deadlines {
         ReplyProgress { limit, lapsed: timeout(message).hint(hint) }
     }
 
-    /// The longest that the body of an error may take: its status is known, and nobody waits long for the words.
+    /// Returns the deadline for the body of an error, which is short because the status is already known.
     pub(crate) fn of_error(&self) -> Instant {
         Instant::now() + self.timeouts.idle.min(ERROR_BODY)
     }

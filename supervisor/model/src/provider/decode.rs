@@ -1,4 +1,4 @@
-//! What every decoder of a reply has in common: the data of one SSE event in, stream events out, without any I/O.
+//! The interface of all decoders: SSE events in, stream events out, without I/O.
 
 use std::collections::VecDeque;
 
@@ -7,44 +7,44 @@ use serde_json::{Map, Value};
 
 use super::{ProviderError, StreamEvent};
 
-/// Stream events in the order in which they came.
+/// Stream events in the order of arrival.
 pub(crate) type Events = VecDeque<StreamEvent>;
 
-/// Decodes one reply: a pure state machine.
+/// A decoder for one reply.
 pub trait Decode: Send {
-    /// Decodes the data of one SSE event and appends what it means to `events`.
+    /// Decodes the data of one SSE event, and appends the resulting events.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Takes the end of the body: complete if the model said why it stopped, else a truncated stream (S7).
+    /// Handles the end of the body. Fails with a truncated stream if the model gave no stop reason (S7).
     fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Decodes a whole reply as one JSON text: what some gateways send though a stream was asked for (S10).
+    /// Decodes a whole reply in one JSON text, which some gateways send instead of a stream (S10).
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Grows with each part of the reply that comes, and with nothing else: a ping is no part of it.
+    /// A number that grows with each part of the reply, but not with pings.
     fn progress(&self) -> u64;
 
-    /// True if the reply is complete; the rest is ignored.
+    /// True if the reply is complete. Later bytes are ignored.
     fn is_complete(&self) -> bool;
 
     fn envelope(&self) -> &Envelope;
 }
 
-/// A message without its blocks, in the Messages API's words.
+/// A message without its blocks, in the form of the Messages API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope {
     pub id: String,
     pub model: String,
     pub role: String,
     pub stop_reason: Option<String>,
-    /// The stop sequence that came, if one did.
+    /// The stop sequence that ended the reply, if any.
     pub stop_sequence: Option<String>,
     pub stop_details: Option<Value>,
-    /// The usage as the API says it; cumulative (S6).
+    /// The usage in the API's own form; cumulative (S6).
     pub usage: Map<String, Value>,
 }
 
-/// Tokens as the Messages API writes them: what an envelope holds of the other APIs' replies.
+/// Returns token counts in the form of the Messages API, for replies of other APIs.
 pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     [
         ("input_tokens", usage.input),
@@ -57,17 +57,17 @@ pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     .collect()
 }
 
-/// A reply that ended too early; worth another attempt.
+/// Creates the error for a reply that ended too early. Retryable.
 pub(crate) fn truncated(what: &str) -> ProviderError {
     ProviderError::new("truncated_stream", what).retryable()
 }
 
-/// A reply that breaks the protocol; another one may not.
+/// Creates the error for a reply that violates the protocol. Retryable.
 pub(crate) fn violation(what: &str) -> ProviderError {
     ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
 }
 
-/// JSON that is cut short is a stream that is cut short (S7); other faults are an invalid reply.
+/// Creates the error for invalid JSON. JSON that was cut off counts as a truncated stream (S7).
 pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return truncated("the reply has an event that is cut short");

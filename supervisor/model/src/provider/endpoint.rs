@@ -1,4 +1,4 @@
-//! One address of a provider: a body goes out, a reply comes in.
+//! Sends requests to one address of a provider, and receives replies.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::second_look::looked_at;
 use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
 use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
-/// Maximum length of an error's body that is read.
+/// Most bytes of an error's body that are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// Address of requests of one kind, and the decoder of their replies.
+/// An address for requests of one API, with the decoder for its replies.
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
@@ -36,17 +36,17 @@ pub(crate) struct Endpoint {
     notices: Vec<String>,
     recorder: Option<Recorder>,
     peer: Arc<Peer>,
-    /// The end of the URL's path that is the API's own.
+    /// The end of the URL's path that belongs to the API.
     path: &'static str,
 }
 
-/// Parts of one request: its body, and headers that the other requests do not have.
+/// One request: its body, and headers that only this request has.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
-    /// A decoder that knows the conversation, where the endpoint's own is not enough.
+    /// A decoder that knows the conversation, if the endpoint's own does not suffice.
     pub decoder: Option<Box<dyn Decode>>,
-    /// The conversation in it: a refusal may name a part.
+    /// The conversation in the request. An error may name a part of it.
     pub sent: SentMessages,
 }
 
@@ -58,7 +58,7 @@ impl From<Bytes> for OutgoingRequest {
 
 pub(crate) struct Dialect {
     pub kind: ProviderKind,
-    /// The endpoint below the base URL: `/v1/messages`.
+    /// The endpoint below the base URL, such as `/v1/messages`.
     pub path: &'static str,
     /// Headers of every request besides the content type and the key.
     pub headers: HeaderMap,
@@ -67,7 +67,7 @@ pub(crate) struct Dialect {
 }
 
 impl Endpoint {
-    /// An endpoint; nothing is sent yet.
+    /// Creates an endpoint. Sends nothing yet.
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -102,7 +102,7 @@ impl Endpoint {
         http::host(&self.way.base)
     }
 
-    /// The events of the reply to a request, which may have failed to come about.
+    /// Returns the events of the reply to a request. If the request is an error, the stream has only that error.
     pub(crate) fn stream(
         self: Arc<Self>,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
@@ -161,13 +161,13 @@ impl Endpoint {
         Ok(HttpReply::new(self.body(response, deadlines, exchange), decoder, context))
     }
 
-    /// Begins to write an exchange down, where that is wanted.
+    /// Begins to record an exchange, if recording is on.
     fn recorded(&self, headers: &HeaderMap, body: &Bytes) -> Option<Exchange> {
         let head = ExchangeHead { path: self.url.path(), endpoint: self.path, headers };
         self.recorder.as_ref()?.exchange(head, body, self.key.secret())
     }
 
-    /// The body of a response, whose bytes come in time or not at all; written down as it comes, where that is wanted.
+    /// Returns the body of a response, with deadlines for its bytes. Records it if recording is on.
     fn body(
         &self,
         response: Response,
@@ -194,7 +194,7 @@ impl Endpoint {
         let headers = response.headers().clone();
         let (mut body, deadline) = (Vec::new(), deadlines.of_error());
         let mut chunks = self.body(response, deadlines, exchange);
-        // What cannot be read is not worth another error: the status says enough.
+        // If the body cannot be read, the status is enough.
         while body.len() < MAX_ERROR_BODY
             && let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, chunks.next()).await
         {
@@ -204,7 +204,7 @@ impl Endpoint {
     }
 }
 
-/// The encoding of a body that was not undone: only gzip is asked for.
+/// Returns the encoding of a body, unless it was decoded. Requests accept only gzip.
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
     (encoding != "identity").then(|| failure::one_line(encoding))
@@ -215,12 +215,12 @@ fn unreadable(encoding: &str) -> ProviderError {
     ProviderError::new("invalid_response", message).hint("check --base-url and any proxy")
 }
 
-/// The key as `authorization: Bearer`, where there is one.
+/// Returns the header `authorization: Bearer`, if there is a key.
 pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
-/// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
+/// An attempt, from the request to the reply's last event. Dropping this closes the connection (E5).
 enum RequestAttempt {
     Start(Arc<Endpoint>, Result<OutgoingRequest, ProviderError>),
     Reading(Box<HttpReply>),

@@ -1,4 +1,4 @@
-//! What the API says went wrong, as one [`ProviderError`] (WIRE E1, E2).
+//! Turns an HTTP error into a [`ProviderError`] (E1, E2).
 
 use std::time::SystemTime;
 
@@ -11,23 +11,23 @@ use super::key::ProviderApiKey;
 use super::peer::Peer;
 use super::retry_after::{retry_after, wait_in_words};
 
-/// Maximum length of a provider's message that is shown.
+/// Most characters of a provider's message that are shown.
 const SHOWN: usize = 600;
 
 /// A reply with a status other than 200.
 pub(crate) struct Failure<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
-    /// Its body, as far as it was read.
+    /// The body, as far as it was read.
     pub body: &'a [u8],
-    /// The key that was sent: named in the advice.
+    /// The key that was sent, which the hint names.
     pub key: &'a ProviderApiKey,
-    /// The server that was asked: named where nothing was there.
+    /// The server, which the hint names if it does not respond.
     pub peer: &'a Peer,
 }
 
 impl Failure<'_> {
-    /// The error: what the API said, in one line, and what to do.
+    /// Returns the error: the API's message in one line, and a hint.
     pub(crate) fn into_error(self) -> ProviderError {
         let fault = ReplyFault::parse(self.body);
         let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
@@ -52,7 +52,7 @@ impl Failure<'_> {
         ProviderError { message, hint, ..error }
     }
 
-    /// E2: the provider's word decides.
+    /// E2: true if the request may succeed later. The provider's own header decides.
     fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
@@ -100,7 +100,7 @@ impl Failure<'_> {
     }
 }
 
-/// A remedy for an error with a status, wherever the server reported it.
+/// Returns a hint for an error with a status.
 pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -> Option<String> {
     Some(match error.status? {
         407 => "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
@@ -122,13 +122,13 @@ pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -
     })
 }
 
-/// The id under which the provider knows the request.
+/// Returns the provider's id of the request.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
     id.to_str().ok().map(one_line)
 }
 
-/// The API's `error.type` for a status (E1), for bodies that do not say.
+/// Returns the API's `error.type` for a status (E1), for bodies without one.
 pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 | 422 => "invalid_request_error",
@@ -146,7 +146,7 @@ pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// A foreign text as one line for a terminal: no control characters, no runs of blanks, bounded.
+/// Returns foreign text as one line for a terminal: no control characters, single spaces, bounded.
 pub(crate) fn one_line(text: &str) -> String {
     let visible = |c: char| !c.is_control() && !is_bidi_control(c);
     let mut line = String::new();
@@ -164,7 +164,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Characters that change the order of their neighbours (Unicode TR 9).
+/// True for characters that change the order of their neighbours (Unicode TR 9).
 const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,11 +1,11 @@
-//! What the body of an error says, in the shapes that servers and gateways use (WIRE §2).
+//! Parses the body of an error, in the shapes that servers and gateways use.
 
 use serde_json::{Map, Value};
 
 use super::ProviderError;
 use super::blame::names_message;
 
-/// Kinds and codes of errors, and the status that each would have had before the reply began.
+/// Kinds and codes of errors, with the status that each would have as an HTTP error.
 const MEANT: [(&str, u16); 31] = [
     ("invalid_request_error", 400),
     ("invalid_request", 400),
@@ -40,7 +40,7 @@ const MEANT: [(&str, u16); 31] = [
     ("server_error", 500),
 ];
 
-/// Words of messages without a known kind, in small letters.
+/// Phrases in messages without a known kind, in lower case.
 const SAID: [(&str, u16); 5] = [
     ("rate limit", 429),
     ("too many requests", 429),
@@ -49,13 +49,13 @@ const SAID: [(&str, u16); 5] = [
     ("invalid api key", 401),
 ];
 
-/// Error in the body of a reply.
+/// An error in the body of a reply.
 ///
 /// | server | shape |
 /// | --- | --- |
 /// | Anthropic | `{"type":"error","error":{"type","message","details"},"request_id"}` |
 /// | `OpenAI`, Groq, llama.cpp, ollama | `{"error":{"message","type","code"}}`; the code is a word or a status |
-/// | `OpenRouter` | the same, with what the model's own server said in `metadata.raw` |
+/// | `OpenRouter` | the same, with the message of the model's own server in `metadata.raw` |
 /// | Venice | `{"error":"…"}` |
 /// | xAI | `{"code":"…","error":"…"}` |
 /// | Mistral, older vLLM | `{"message","type","code"}`, where the message may hold a `detail` |
@@ -64,16 +64,16 @@ const SAID: [(&str, u16); 5] = [
 pub(crate) struct ReplyFault {
     kind: Option<String>,
     pub message: Option<String>,
-    /// Its code, where that is a word.
+    /// The code, if it is a word.
     code: Option<String>,
-    /// Its code, where that is a status.
+    /// The code, if it is a status.
     pub status: Option<u16>,
     detail_code: Option<String>,
     pub request_id: Option<String>,
 }
 
 impl ReplyFault {
-    /// Reads a body; empty for an unknown shape.
+    /// Parses a body. The result is empty for an unknown shape.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
             return Self::default();
@@ -92,7 +92,7 @@ impl ReplyFault {
         }
     }
 
-    /// The kind: the API's own word, or the code where that says more; none where neither says anything.
+    /// Returns the kind: the API's type, or the code if that says more.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
@@ -102,13 +102,13 @@ impl ReplyFault {
         }
     }
 
-    /// A word for what went wrong, where there is no kind: the code.
+    /// Returns the kind, or the code if there is no kind.
     pub(crate) fn word(&self) -> Option<String> {
         let is_word = |code: &&String| !code.bytes().all(|byte| byte.is_ascii_digit());
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
     }
 
-    /// The status that the words mean, of an error that came without one.
+    /// Returns the status that corresponds to the error, if it came without one.
     pub(crate) fn meant_status(&self) -> Option<u16> {
         let words = [&self.code, &self.kind].into_iter().flatten();
         let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
@@ -124,14 +124,14 @@ impl ReplyFault {
     pub(crate) fn may_retry(&self, status: Option<u16>) -> bool {
         match status {
             Some(408 | 409) => true,
-            // The server does not know the method: it is no API of this kind.
+            // The server does not know the method, so it does not have this API.
             Some(501 | 505) => false,
             Some(429) | None => !self.is_spent(),
             Some(status) => status >= 500 || self.is_failed_generation(),
         }
     }
 
-    /// A step that helps where money is missing.
+    /// Returns a hint if the account has no money.
     pub(crate) fn remedy(&self, error: &ProviderError) -> Option<String> {
         let is_money = matches!(error.status, Some(429) | None);
         if is_money && self.is_limited() {
@@ -143,7 +143,7 @@ impl ReplyFault {
         }
     }
 
-    /// True if the account has no money: waiting does not help.
+    /// True if the account has no money, so that waiting does not help.
     pub(crate) fn is_spent(&self) -> bool {
         let spent = ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active"];
         let words = [&self.kind, &self.code].into_iter().flatten();
@@ -155,7 +155,7 @@ impl ReplyFault {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
 
-    /// True if the model, and not the request, is at fault: Groq checks the calls that its models make.
+    /// True if the model, and not the request, is at fault: Groq validates its models' calls.
     pub(crate) fn is_failed_generation(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }

@@ -1,4 +1,4 @@
-//! The HTTP client.
+//! Builds the HTTP client.
 
 use std::sync::Once;
 use std::time::Duration;
@@ -9,16 +9,15 @@ use super::authorities::{self, AuthorityError};
 use super::connection;
 use super::proxy::{Proxy, ProxyError};
 
-/// Time limits (WIRE E5). A whole reply has no limit.
+/// Time limits (E5). A whole reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// Time until the reply begins, from the start of the attempt: a long prompt takes minutes on a small
-    /// machine.
+    /// Time until the reply begins, from the start of the attempt. A small machine needs minutes for a long prompt.
     pub first_byte: Duration,
-    /// Time until the next byte; pings come about every 15 seconds.
+    /// Time until the next byte. Pings arrive about every 15 seconds.
     pub idle: Duration,
-    /// Time until the next delta or block: pings and comments do not count.
+    /// Time until the next delta or block. Pings and comments do not count.
     pub progress: Duration,
 }
 
@@ -33,19 +32,19 @@ impl Default for Timeouts {
     }
 }
 
-/// A client for one base URL, and what a person should know about it.
+/// A client for one base URL, with warnings for the user.
 pub(crate) struct Http {
     pub client: Client,
     pub notices: Vec<String>,
     pub way: Way,
 }
 
-/// The way to a server.
+/// The route to a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// The address as a person wrote it.
+    /// The address as the user wrote it.
     pub base: Url,
-    /// The proxy on the way.
+    /// The proxy on the route.
     pub proxy: Option<Proxy>,
     pub timeouts: Timeouts,
 }
@@ -54,17 +53,17 @@ pub(crate) struct Way {
 pub enum HttpError {
     #[error("no HTTP client: {0}")]
     Client(#[source] reqwest::Error),
-    /// The proxy that the environment names cannot be used.
+    /// The proxy from the environment cannot be used.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// The certificate authorities that the environment names cannot be read.
+    /// The certificate authorities from the environment cannot be read.
     #[error(transparent)]
     Authorities(#[from] AuthorityError),
 }
 
 impl Http {
-    /// A client that follows no redirect (E6) and trusts the authorities that the environment names, or the system's, or those
-    /// that come with this program where the system has none (containers).
+    /// Creates a client that follows no redirects (E6). It trusts the authorities from the environment, or the
+    /// system's, or bundled ones if the system has none (containers).
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
@@ -88,7 +87,7 @@ impl Http {
                 let what = if has_key { "the API key goes" } else { "everything the model is told goes" };
                 notices.push(format!("{what} to {} without encryption", host(base)));
             }
-            // Without TLS no authorities are needed: reading the system's would only cost time.
+            // Without TLS no authorities are needed, and reading them takes time.
             let client = way.builder()?.tls_certs_only([]).build().map_err(HttpError::Client)?;
             return Ok(Self { client, notices, way });
         }
@@ -106,7 +105,7 @@ impl Http {
     }
 }
 
-/// The notice of a system without authorities, as in many containers.
+/// The warning for a system without certificate authorities, as in many containers.
 const NO_AUTHORITIES: &str =
     "no certificate authorities on this system: the ones that come with bailiwick are used";
 
@@ -117,7 +116,7 @@ impl Way {
             .redirect(redirect::Policy::none())
             .connect_timeout(self.timeouts.connect)
             .tcp_nodelay(true)
-            // The library would go around a proxy whose address it cannot read.
+            // The library would bypass a proxy whose address it cannot parse.
             .no_proxy();
         let Some(proxy) = &self.proxy else { return Ok(builder) };
         let proxy = reqwest::Proxy::all(proxy.url.clone()).map_err(HttpError::Client)?;
@@ -132,7 +131,7 @@ fn bundled_roots() -> Vec<Certificate> {
         .collect()
 }
 
-/// rustls is built without a default provider; the first one that is installed holds.
+/// Installs a provider for rustls, which is built without one. An earlier one stays.
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -148,7 +147,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     name == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The host, with its port where that is not the usual one.
+/// Returns the host, with its port if that is not the default.
 pub(crate) fn host(url: &Url) -> String {
     if connection::socket_path(url).is_some() {
         return url.to_string();

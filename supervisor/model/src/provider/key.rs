@@ -1,4 +1,4 @@
-//! The API key, and what may be said about it.
+//! The API key, and hints about it.
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
@@ -7,10 +7,10 @@ use zeroize::Zeroizing;
 use super::ProviderError;
 use crate::secrets::Redactor;
 
-/// The shortest key of which the last characters are shown.
+/// The shortest key whose last characters are shown.
 const RECOGNISABLE: usize = 12;
 
-/// A key, or none: some gateways need none.
+/// An API key, or none, which some gateways accept.
 #[derive(Default)]
 pub struct ProviderApiKey {
     secret: Option<SecretString>,
@@ -18,7 +18,7 @@ pub struct ProviderApiKey {
     origin: String,
 }
 
-/// The key cannot go into a header.
+/// The key has characters that a header cannot have.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the API key from {origin} has characters that a key cannot have: set it anew, on one line and without blanks"
@@ -44,19 +44,19 @@ impl ProviderApiKey {
         self.secret.is_some()
     }
 
-    /// The key itself, to be masked where a server echoes it.
+    /// Returns the key itself, for hiding it in texts.
     pub fn secret(&self) -> Option<SecretString> {
         self.secret.clone()
     }
 
-    /// The header value; it prints as `Sensitive`.
+    /// Returns the header value, whose debug output is `Sensitive`.
     pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// The value of `authorization`; it prints as `Sensitive`.
+    /// Returns the value of `authorization`, whose debug output is `Sensitive`.
     pub fn bearer(&self) -> Option<HeaderValue> {
         let text = Zeroizing::new(format!("Bearer {}", self.secret.as_ref()?.expose_secret()));
         let mut value = HeaderValue::from_str(&text).ok()?;
@@ -71,7 +71,7 @@ impl ProviderApiKey {
         }
     }
 
-    /// An error without the key, should the provider echo it.
+    /// Hides the key in an error, in case the provider echoes it.
     pub fn redact(&self, error: ProviderError) -> ProviderError {
         ProviderError {
             kind: self.hide(&error.kind),
@@ -82,7 +82,7 @@ impl ProviderApiKey {
         }
     }
 
-    /// A text without the key.
+    /// Hides the key in a text.
     pub fn hide(&self, text: &str) -> String {
         Redactor::new(self.secret.clone()).masked(text)
     }

@@ -1,15 +1,15 @@
-//! The members of a JSON object, in their order, each value byte for byte.
+//! The fields of a JSON object, in order, with the bytes of each value.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// An object that can be changed member by member without touching the others.
+/// An object whose fields can be changed without changing the bytes of others.
 pub(crate) struct ReplyMembers(Vec<(String, Box<RawValue>)>);
 
 impl ReplyMembers {
-    /// Replaces the value of `name`, or adds the member at the end.
+    /// Replaces the value of `name`, or adds the field at the end.
     pub(crate) fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.0.iter_mut().find(|(member, _)| member == name) {
             Some((_, old)) => *old = value,
@@ -25,7 +25,7 @@ impl ReplyMembers {
         self.0.len()
     }
 
-    /// The members in their order.
+    /// Iterates over the fields in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }

@@ -1,7 +1,7 @@
 //! Messages as JSON text, each serialised once.
 //!
-//! History is append-only and shared (`Arc`), so a message's text never changes: a request is put together from texts
-//! that earlier requests have made already, and its bytes are the same each time (R8: a cache hit needs the same prefix).
+//! History is append-only and shared (`Arc`), so a message's text never changes. A request consists of texts from
+//! earlier requests and has the same bytes each time (R8: the provider's cache needs the same prefix).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,11 +13,10 @@ use ipc::image::Image;
 use super::fit::{FitRules, FittedMessage, Fitting};
 use super::{Message, ModelRequest};
 
-/// Number of messages that are kept before the first search for dead ones.
+/// Number of kept messages at which unused ones are first removed.
 const FIRST_SWEEP: usize = 256;
 
-/// Writes a message as an API takes it: one or more JSON objects with commas between them; nothing for a message that
-/// would be empty, which APIs refuse.
+/// Serialises a message for an API as JSON objects separated by commas. Returns nothing for an empty message, which APIs reject.
 pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
 /// The texts of the messages of all agents that use a provider.
@@ -29,7 +28,7 @@ pub(crate) struct Messages {
 
 #[derive(Default)]
 struct Texts {
-    /// By address. The weak reference keeps the address from being used for another message.
+    /// Texts by the message's address. The weak reference prevents reuse of the address for another message.
     by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
     sweep_at: usize,
 }
@@ -39,7 +38,7 @@ pub(crate) struct MessageText {
     /// True for a message of the user.
     pub of_user: bool,
     pub message: Arc<Message>,
-    /// The place of its origin in the conversation.
+    /// The index of the message's origin in the conversation.
     pub source: usize,
 }
 
@@ -48,7 +47,7 @@ impl Messages {
         Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }
 
-    /// The messages of a request as JSON texts, made fit for the provider, without those that would be empty: APIs refuse them.
+    /// Returns the messages of a request as JSON texts, converted for the provider and without empty ones.
     pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
         let fitted = self.fitting.fit(&request.messages, &request.model);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +78,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// Forgets the messages that nobody else holds, each time that their number has doubled.
+    /// Removes messages that are no longer used, each time that their number has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
@@ -88,8 +87,8 @@ impl Texts {
     }
 }
 
-/// Returns a result for a model whose API has no member for a failed call: the text reports the failure; and
-/// no result may be empty (R5).
+/// Returns the text of a result for an API without a field for failed calls: the text then reports the failure. No
+/// result may be empty (R5).
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {
@@ -100,7 +99,7 @@ pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     }
 }
 
-/// A picture as a URL that holds it.
+/// Returns a picture as a URL that contains its data.
 pub(crate) fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type().as_str(), image.base64())
 }

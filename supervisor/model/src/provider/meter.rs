@@ -1,7 +1,6 @@
-//! The tokens of a reply that is passed on as it comes: read beside the bytes, which nobody changes.
+//! Counts the tokens of a reply that is forwarded unchanged.
 //!
-//! Only lines that name a usage are parsed. The words of the model are strings within strings there, so that none of them
-//! passes for a member of the event.
+//! Only lines that name a usage are parsed. Text of the model is in strings there, so it is never taken for a field of the event.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -13,7 +12,7 @@ use serde_json::{Map, Value};
 use super::ProviderKind;
 use super::{anthropic, chat, responses};
 
-/// The longest line that is read: the last event of the Responses API holds the whole reply.
+/// The longest line that is parsed. The last event of the Responses API contains the whole reply.
 const MOST: usize = 32 << 20;
 
 /// Reads the usage of one reply.
@@ -21,18 +20,18 @@ pub struct Meter {
     kind: ProviderKind,
     usage_name: Finder<'static>,
     error_name: Finder<'static>,
-    /// The beginning of a line whose end has not come.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
     /// True within a line that is too long.
     skips: bool,
-    /// The members of the Messages API, which come in two events.
+    /// The usage of the Messages API, which arrives in two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,
     has_failed: bool,
 }
 
-/// The members of an event, or of a whole reply, that lead to a usage.
+/// The fields of an event or a whole reply that contain a usage.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, rename = "type")]
@@ -45,7 +44,7 @@ struct Event<'a> {
     response: Option<&'a RawValue>,
 }
 
-/// The members of an event that say that there is no reply.
+/// The fields of an event that report an error.
 #[derive(Deserialize)]
 struct Failed<'a> {
     #[serde(borrow, rename = "type")]
@@ -61,7 +60,7 @@ impl Failed<'_> {
     }
 }
 
-/// A part of an event that holds a usage.
+/// A part of an event that contains a usage.
 #[derive(Deserialize)]
 struct Inner {
     usage: Option<Value>,
@@ -106,25 +105,25 @@ impl Meter {
         }
     }
 
-    /// Reads the end of the body, which came in order.
+    /// Handles the end of a complete body.
     pub fn finish(&mut self) {
         let rest = std::mem::take(&mut self.line);
         self.read(&rest);
-        // Chat completions say nowhere which usage is the last one but by their end.
+        // Only the end of chat completions shows which usage is the last.
         self.is_final |= self.usage.is_some() && self.kind == ProviderKind::OpenAi;
     }
 
-    /// The tokens so far, as the server said.
+    /// Returns the server's token counts so far.
     pub const fn usage(&self) -> Option<TokenUsage> {
         self.usage
     }
 
-    /// True if the server sent an error in the place of a reply, or of the rest of it.
+    /// True if the server sent an error instead of the reply or its rest.
     pub const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// True if the server said what the whole reply came to.
+    /// True if the token counts are of the whole reply.
     pub const fn is_final(&self) -> bool {
         self.is_final
     }
@@ -143,7 +142,7 @@ impl Meter {
         match self.kind {
             ProviderKind::Anthropic => self.of_messages(&event),
             ProviderKind::OpenAi => {
-                // Groq's older place is left out: it sends the usual one where it is asked for.
+                // Groq's older field is ignored, since Groq sends the usual one on request.
                 self.usage = event.usage.and_then(chat::usage_of).or(self.usage);
             }
             ProviderKind::Responses => {
@@ -157,7 +156,7 @@ impl Meter {
         }
     }
 
-    /// `message_start` has the prompt, `message_delta` the end; a whole reply has both at once.
+    /// Adds the usage of an event: `message_start` has the prompt's, `message_delta` the reply's, a whole reply both.
     fn of_messages(&mut self, event: &Event<'_>) {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         let usage = match kind {

@@ -1,12 +1,12 @@
-//! Model providers: a request in, a stream of typed events out.
+//! Model providers: each takes a request and returns a stream of typed events.
 //!
 //! * [`anthropic`]: the Messages API over HTTPS.
-//! * [`chat`]: chat completions, as many servers speak them.
+//! * [`chat`]: chat completions, the API of many servers.
 //! * [`responses`]: the Responses API.
-//! * [`open()`]: any of them by its name.
+//! * [`open()`]: opens a provider by its name.
 //! * [`ReplayProvider`]: recorded replies, without any network.
-//! * [`catalogue`]: what is known of models.
-//! * [`RetryPolicy`]: whether and when a failed attempt is made again.
+//! * [`catalogue`]: known properties of models.
+//! * [`RetryPolicy`]: decides if and when a failed attempt is repeated.
 //! * [`debug`]: one request and its reply as JSON.
 
 pub mod anthropic;
@@ -70,12 +70,12 @@ use std::pin::Pin;
 
 use futures_util::Stream;
 
-/// The events of one reply. Dropping it ends the request at once (WIRE E5).
+/// The events of one reply. Dropping the stream ends the request at once (E5).
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
 /// A source of replies.
 ///
-/// One call is one attempt: whether and when to try again is the core's decision (see [`RetryPolicy`]).
+/// One call is one attempt. The core decides about further ones (see [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
     /// The provider's name: `anthropic`, `openai` …
     fn name(&self) -> &'static str;

@@ -1,4 +1,4 @@
-//! Any provider by its name.
+//! Opens any provider by its name.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use super::decode::Decode;
 use super::responses::{self, Responses};
 use super::{ConfigError, Connection, Credential, ModelProvider, Timeouts, connection};
 
-/// A kind of provider: whose API is spoken.
+/// A kind of provider, by its API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProviderKind {
     #[default]
     Anthropic,
     OpenAi,
-    /// The Responses API, as its vendor and some other servers speak it.
+    /// The Responses API, of its vendor and some other servers.
     Responses,
 }
 
-/// A provider that is ready.
+/// An open provider.
 pub struct Opened {
     pub provider: Arc<dyn ModelProvider>,
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
+    /// Warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub notices: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> 
 impl ProviderKind {
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Responses];
 
-    /// Its name, in flags and settings and in the log.
+    /// Returns the name in flags, settings and the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",

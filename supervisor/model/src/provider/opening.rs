@@ -1,21 +1,21 @@
-//! The beginning of a body, which says what the body is, whatever its headers say (S10).
+//! Detects the kind of a body by its beginning, whatever its headers say (S10).
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::failure::one_line;
 
-/// The most blanks before a reply: a gateway that keeps a connection alive by them sends one in some seconds.
+/// The most blanks before a reply. A gateway may send one every few seconds to keep a connection open.
 pub(crate) const MAX_BLANKS: usize = 64 * 1024;
 
-/// The most of a text that is no reply.
+/// The most bytes shown of a text that is not a reply.
 const MAX_LINE: usize = 200;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// The names that a line of a stream of events may begin with.
+/// Names with which a line of an event stream may begin.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// A body of which only the beginning came. Blanks and byte-order marks are dropped as they come.
+/// The beginning of a body. Blanks and byte-order marks are dropped.
 #[derive(Default)]
 pub(crate) struct Opening {
     head: BytesMut,
@@ -27,16 +27,16 @@ pub(crate) enum BodyKind {
     Json,
     Events,
     Html,
-    /// Anything else, by its first line.
+    /// Anything else, with its first line.
     Text(String),
-    /// More than [`MAX_BLANKS`] blanks, and nothing after them so far.
+    /// More than [`MAX_BLANKS`] blanks, and nothing else so far.
     Blank,
     /// Ended without any visible content.
     Empty,
 }
 
 impl Opening {
-    /// Takes a chunk in; the kind of the body, once that shows.
+    /// Adds a chunk. Returns the kind of the body as soon as it is known.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Option<BodyKind> {
         self.head.extend_from_slice(chunk);
         while let Some(length) = self.blank_prefix() {
@@ -46,12 +46,12 @@ impl Opening {
         if self.blanks > MAX_BLANKS { Some(BodyKind::Blank) } else { self.kind(false) }
     }
 
-    /// The kind of a body that ends here.
+    /// Returns the kind of a body that ends here.
     pub(crate) fn finish(&self) -> BodyKind {
         self.kind(true).unwrap_or(BodyKind::Empty)
     }
 
-    /// The bytes that came, from the first visible one on.
+    /// Returns the bytes so far, from the first visible one on.
     pub(crate) fn into_head(self) -> Bytes {
         self.head.freeze()
     }
@@ -76,7 +76,7 @@ impl Opening {
         }
     }
 
-    /// True if the first line is this field, as far as it came.
+    /// True if the first line has this field name, as far as it has arrived.
     fn may_begin_with(&self, field: &[u8]) -> bool {
         match self.head.strip_prefix(field) {
             Some(rest) => rest.first().is_none_or(|next| b":\r\n".contains(next)),
@@ -97,7 +97,7 @@ impl Opening {
 mod tests {
     use super::*;
 
-    /// The kind of a body in chunks of this size, and its head.
+    /// Returns the kind of a body that arrives in chunks of this size, and its beginning.
     fn opened(body: &[u8], size: usize) -> (BodyKind, Bytes) {
         let mut opening = Opening::default();
         let kind = body.chunks(size).find_map(|chunk| opening.push(chunk));

@@ -1,4 +1,4 @@
-//! A way to a provider for requests that somebody else wrote: bytes go out with our own headers and key, bytes come back.
+//! Forwards requests of others to a provider, with Bailiwick's own headers and key.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -16,7 +16,7 @@ use super::second_look::looked_at;
 use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
 use crate::secrets::Redactor;
 
-/// The way to one API.
+/// A connection to one API.
 pub struct Passage {
     kind: ProviderKind,
     client: Client,
@@ -29,15 +29,15 @@ pub struct Passage {
     form: chat::Form,
 }
 
-/// A request without a reply.
+/// A request that got no reply.
 #[derive(Debug)]
 pub struct Unanswered {
     pub error: ProviderError,
-    /// True if the server may have received it.
+    /// True if the server may have received the request.
     pub may_have_arrived: bool,
 }
 
-/// A reply, whatever its status is.
+/// A reply with any status.
 pub struct Passed {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -45,7 +45,7 @@ pub struct Passed {
 }
 
 impl Passage {
-    /// Returns a way, without sending anything.
+    /// Creates the connection. Sends nothing yet.
     pub fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -68,12 +68,12 @@ impl Passage {
         Ok(Self { kind, client, url, headers, key, other_keys, way, notices, form })
     }
 
-    /// The API that is spoken.
+    /// The API.
     pub const fn kind(&self) -> ProviderKind {
         self.kind
     }
 
-    /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -82,12 +82,12 @@ impl Passage {
         http::host(&self.url)
     }
 
-    /// The form of chat completions that the server takes.
+    /// The variant of chat completions that the server accepts.
     pub const fn form(&self) -> chat::Form {
         self.form
     }
 
-    /// Takes the keys of other ways: a server that is behind more than one of them may quote any.
+    /// Also hides these keys of other connections in texts, since a server may quote any of them.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }
@@ -96,12 +96,12 @@ impl Passage {
         self.key.secret()
     }
 
-    /// Returns a text without the key, and without those of other ways.
+    /// Hides this key and those of other connections in a text.
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }
 
-    /// Sends a body, with these headers in addition to our own.
+    /// Sends a body with these headers in addition to the fixed ones.
     pub async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());

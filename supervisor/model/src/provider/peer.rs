@@ -1,4 +1,4 @@
-//! The server that is asked, and the API that its answer belongs to.
+//! The server of a request, and the API of its replies.
 
 use reqwest::Url;
 use serde::Deserialize;
@@ -9,19 +9,18 @@ use super::{ProviderError, ProviderKind};
 /// The kinds of events with which a stream of the Messages API begins; `message` is a whole reply.
 const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_delta", "message"];
 
-/// The server that is asked, and the API that it is expected to speak.
+/// The server of a request, and the API that it is expected to have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// The API that is expected; a reply that was recorded may be of any.
+    /// The expected API. A recorded reply may be of any.
     pub kind: Option<ProviderKind>,
     pub url: Option<Url>,
-    /// The reason why this API is expected, where no person chose it.
+    /// The reason why this API is expected, unless a user chose it.
     pub chosen_by: Option<String>,
 }
 
 impl Peer {
-    /// Returns the error of an answer that belongs to another API than the expected one: a retry would not
-    /// help.
+    /// Returns an error if a reply is of another API than the expected one. A retry would not help.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
@@ -29,7 +28,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// Does so for a whole reply, which may also belong to no API at all.
+    /// Returns an error if a whole reply is of another API, or of none.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
@@ -40,7 +39,7 @@ impl Peer {
         }
     }
 
-    /// The error of an answer that belongs to no known API.
+    /// Returns the error for a reply of no known API.
     pub(crate) fn foreign(&self, found: &str) -> ProviderError {
         let expected = self.kind.map_or("the expected API", ProviderKind::api);
         let message = format!("{} does not speak {expected}: {found}", self.name());
@@ -48,13 +47,13 @@ impl Peer {
         ProviderError::new("invalid_response", message).hint(hint)
     }
 
-    /// The remedy where the address has nothing to offer.
+    /// Returns the hint for an address without the API.
     pub(crate) fn not_found(&self) -> String {
         let asked = self.url.as_ref().map_or("the address", Url::as_str);
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
-    /// True of a socket, at which a relay with a budget of its own serves.
+    /// True if the server is a socket, where a relay with its own budget serves.
     pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }
@@ -68,12 +67,12 @@ impl Peer {
     }
 }
 
-/// Returns the API of an event or a whole reply, where its members show it. An error belongs to any.
+/// Returns the API of an event or a whole reply, if its fields show it. An error may be of any.
 fn api_of(data: &str) -> Option<ProviderKind> {
     serde_json::from_str::<Members<'_>>(data.trim_start_matches('\u{feff}')).ok()?.api()
 }
 
-/// The members that distinguish the APIs. Servers agree on names, not on types.
+/// The fields that distinguish the APIs. Servers agree on names, but not on types.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, rename = "type")]
@@ -106,13 +105,13 @@ impl Members<'_> {
         }
     }
 
-    /// True if it is an error in one of the shapes that servers and gateways use.
+    /// True for an error in one of the shapes of servers and gateways.
     fn is_error(&self) -> bool {
         self.error.is_some() || self.message.is_some() || self.detail.is_some()
     }
 }
 
-/// A word between quotation marks; words with escapes do not matter here.
+/// Returns a string without its quotes. Escapes are not decoded.
 fn word(raw: Option<&RawValue>) -> &str {
     raw.map_or("", |raw| raw.get().trim_matches('"'))
 }

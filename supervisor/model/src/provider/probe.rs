@@ -1,4 +1,4 @@
-//! Whether a provider can be reached at all, for `doctor`: no key is sent, and nothing is asked that costs.
+//! Tests for `doctor` if a provider can be reached. Sends no key, and nothing that costs money.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,15 +10,15 @@ use super::connection_error::connection_error;
 use super::http::{self, Http, Timeouts};
 use super::second_look::looked_at;
 
-/// The path that is asked for: every API has it, and answers it at once.
+/// The requested path, which every API has and answers at once.
 const PATH: &str = "/v1/models";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
     pub host: String,
-    /// The status: any says that there is a way.
+    /// The HTTP status. Any status shows that the server can be reached.
     pub status: u16,
-    /// Time of the server.
+    /// The server's clock.
     pub date: Option<SystemTime>,
 }
 
@@ -27,19 +27,15 @@ pub enum ProbeError {
     /// The address is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No answer.
+    /// The server did not reply.
     #[error("{0}")]
     Provider(ProviderError),
-    /// Too late.
+    /// The server did not reply in time.
     #[error("{host} did not answer within {within:?}")]
-    Late {
-        host: String,
-        /// The time limit.
-        within: Duration,
-    },
+    Late { host: String, within: Duration },
 }
 
-/// Asks the server at this address.
+/// Sends a request to the server at this address.
 pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeError> {
     let base = connection::base_url(base_url)?;
     let timeouts = Timeouts::default();
@@ -58,7 +54,7 @@ pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeE
     Ok(ProbeAnswer { host, status: response.status().as_u16(), date })
 }
 
-/// True if the system has certificate authorities, so that those of this program are not needed.
+/// True if the system has certificate authorities. Otherwise the bundled ones are used.
 pub fn has_system_authorities() -> Result<bool, ConfigError> {
     let anywhere = connection::base_url("https://localhost")?;
     Ok(Http::new(&anywhere, Timeouts::default(), false)?.notices.is_empty())

@@ -1,4 +1,4 @@
-//! The proxy that the environment names for an address. A value that cannot be used is an error: a request never goes around a proxy.
+//! The proxy from the environment. An invalid value is an error, since a request must never bypass a proxy.
 
 use std::env;
 use std::fmt;
@@ -8,37 +8,33 @@ use reqwest::Url;
 
 use super::http::is_loopback;
 
-/// The variables that name a proxy (curl(1), "ENVIRONMENT").
+/// Variables that name a proxy (curl(1), "ENVIRONMENT").
 pub const VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// The variables that name addresses without a proxy.
+/// Variables that name addresses without a proxy.
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// The proxy on the way to an address.
+/// The proxy for an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub variable: &'static str,
-    /// Its address, perhaps with a user and a password.
+    /// The address, possibly with a user and a password.
     pub url: Url,
 }
 
-/// A proxy that cannot be used.
+/// The reason why a proxy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error(
         "cannot use the proxy in {0}: its value is not an address\n  hint: {0}=http://proxy.example:3128, or unset {0}"
     )]
     Unreadable(&'static str),
-    /// The proxy speaks what is not spoken here.
+    /// The proxy has an unsupported protocol.
     #[error(
         "cannot use the proxy in {variable}: it is reached by {scheme}, and only http and https are known\n  hint: {variable}=http://proxy.example:3128, or unset {variable}"
     )]
-    Scheme {
-        /// The variable.
-        variable: &'static str,
-        scheme: String,
-    },
+    Scheme { variable: &'static str, scheme: String },
 }
 
 impl fmt::Debug for Proxy {
@@ -49,9 +45,9 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// The proxy on the way to `url`.
+    /// Returns the proxy for `url`, if there is one.
     pub fn of(url: &Url) -> Result<Option<Self>, ProxyError> {
-        // Text of another encoding is no address either, and not the same as none.
+        // A value in another encoding is an invalid address, and not a missing one.
         let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self::among(url, &|name| value(name).filter(|value| !value.trim().is_empty()))
     }
@@ -73,19 +69,18 @@ impl Proxy {
         }
     }
 
-    /// True if it is on this machine.
+    /// True if the proxy is on this machine.
     pub fn is_local(&self) -> bool {
         is_loopback(&self.url)
     }
 
-    /// True if its address has a user.
+    /// True if the proxy's address has a user.
     pub fn has_user(&self) -> bool {
         !self.url.username().is_empty()
     }
 }
 
-/// A proxy may be named without its scheme. A value such as `ht!tp:/x`, which a parser accepts all the same,
-/// is no address.
+/// Parses the address of a proxy, which may have no scheme. Rejects a value such as `ht!tp:/x`, which the parser of URLs would accept.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();
     let url: Url =
@@ -96,7 +91,7 @@ pub fn address_of(value: &str) -> Option<Url> {
     (!host.is_empty() && !has_path && !value.contains(char::is_whitespace)).then_some(url)
 }
 
-/// True if an exception is this host, a domain that contains it, or a network that has its address.
+/// True if an exception is this host, a domain that contains it, or a network with its address.
 fn covers(exception: &str, url: &Url) -> bool {
     let exception = exception.to_lowercase();
     let host = url.host_str().unwrap_or_default().to_lowercase();
@@ -117,7 +112,7 @@ fn covers(exception: &str, url: &Url) -> bool {
         && host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// An exception without the port that it may name.
+/// Splits an exception into name and port.
 fn with_port(exception: &str) -> (&str, &str) {
     match exception.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port),
@@ -129,7 +124,7 @@ fn is_port(port: &str, url: &Url) -> bool {
     port.is_empty() || port.parse() == Ok(url.port_or_known_default().unwrap_or_default())
 }
 
-/// True if a network, the first bits of an address, contains another address. Without a length the network is one address.
+/// True if a network contains an address. Without a length, the network is a single address.
 fn contains(network: IpAddr, length: &str, address: IpAddr) -> bool {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),

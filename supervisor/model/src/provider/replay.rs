@@ -1,4 +1,4 @@
-//! A provider that answers from recordings in memory: no HTTP, no key.
+//! A provider that replays recorded replies from memory, without HTTP or a key.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -10,10 +10,10 @@ use futures_util::stream;
 use super::reply::{Context, HttpReply};
 use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
-/// Answers each request with the next recording.
+/// Answers each request with the next recorded reply.
 #[derive(Default)]
 pub struct ReplayProvider {
-    /// Number of bytes of a piece; `None` for all at once.
+    /// Number of bytes in a chunk; `None` for a single chunk.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
     state: Mutex<ReplayedState>,
@@ -26,18 +26,18 @@ struct ReplayedState {
 }
 
 impl ReplayProvider {
-    /// A provider that plays SSE bodies, one for each request, through the decoder that a real reply takes.
+    /// Creates a provider that replays SSE bodies, one for each request, through the real decoder.
     pub fn new(replies: impl IntoIterator<Item = impl Into<Bytes>>) -> Self {
         Self::with_errors(replies.into_iter().map(|reply| Ok(reply.into())))
     }
 
-    /// Replays these replies, some of which are errors.
+    /// Creates a provider that replays these replies, some of which may be errors.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
         let state = ReplayedState { replies: replies.into_iter().collect(), requests: Vec::new() };
         Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
-    /// Delivers chunks of `size` bytes as a network might.
+    /// Splits replies into chunks of `size` bytes, as a network might.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
         Self { chunk: Some(size), ..self }
@@ -73,7 +73,7 @@ impl ModelProvider for ReplayProvider {
             ))
         });
         let decoder = self.kind.decoder();
-        // Unlike an iterator's, this stream's end may be seen but once, as that of a connection.
+        // Unlike an iterator, this stream reports its end only once, like a connection.
         let pieces = split(reply, self.chunk);
         let bytes = stream::unfold(pieces, async |mut pieces| Some((pieces.next()?, pieces)));
         let reply = HttpReply::new(bytes, decoder, Context::of(self.kind));
@@ -81,7 +81,7 @@ impl ModelProvider for ReplayProvider {
     }
 }
 
-/// A body as the pieces in which it comes.
+/// Splits a body into chunks.
 fn split(
     body: Result<Bytes, ProviderError>,
     chunk: Option<NonZeroUsize>,

@@ -1,4 +1,4 @@
-//! A reply: bytes in, stream events out, for a real connection and for a recorded one alike.
+//! Reads a reply from its bytes and returns stream events, for real and recorded replies.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,37 +19,37 @@ use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
 use super::{ProviderError, ProviderKind, StreamEvent};
 
-/// The most bytes of one reply, comments and blank lines among them: many times the longest reply of any model.
+/// The most bytes of one reply, with comments and blank lines: many times the longest reply of any model.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
-/// Time for the end of a complete reply's body, after which its connection is given up.
+/// Time to wait for the end of a complete reply's body before its connection is closed.
 const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
 type Data = Pin<Box<dyn Stream<Item = Result<String, SseError<ProviderError>>> + Send>>;
 
-/// The body of a reply while it comes in.
+/// A reply that is being received.
 pub struct HttpReply {
     body: Body,
     decoder: Box<dyn Decode>,
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
-    /// True if nothing was decoded so far: another API's reply shows in its first events.
+    /// True if nothing was decoded so far. The first events show a reply of another API.
     is_new: bool,
-    /// The end of a reply that does not get on until then.
+    /// The deadline for progress of the reply.
     stalls_at: Option<Instant>,
 }
 
-/// Context that completes the errors of a reply, and a key that they must not contain.
+/// Additional data for the errors of a reply, and the key to hide in them.
 #[derive(Default)]
 pub struct Context {
     pub request_id: Option<String>,
     pub key: Arc<ProviderApiKey>,
-    /// The longest that it may go on without a part of it, where there is a limit.
+    /// The limit on time without progress, if there is one.
     pub progress: Option<ReplyProgress>,
-    /// The server that sends it.
+    /// The server that sends the reply.
     pub(crate) peer: Arc<Peer>,
-    /// The conversation that was sent: an error within the reply may name a part.
+    /// The conversation of the request. An error within the reply may name a part of it.
     pub(crate) sent: SentMessages,
 }
 
@@ -62,7 +62,7 @@ impl Context {
 enum Body {
     Unread(BoxStream<Bytes>),
     Events(Data),
-    /// The reply is complete; only the end of the body is missing.
+    /// The reply is complete, but its body has not ended.
     Draining(Data),
     Ended,
 }
@@ -74,7 +74,7 @@ impl HttpReply {
         context: Context,
     ) -> Self {
         let mut reply = Self {
-            // Fused: its end is seen by whoever opens the body, and again by whoever reads it.
+            // Fused, because the end is polled again.
             body: Body::Unread(bounded(bytes).fuse().boxed()),
             decoder,
             ready: VecDeque::new(),
@@ -91,7 +91,7 @@ impl HttpReply {
         self.decoder.envelope()
     }
 
-    /// The next event; an error is the last item.
+    /// Returns the next event. An error is the last item.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -108,7 +108,7 @@ impl HttpReply {
         }
     }
 
-    /// Reads on, as long as the reply gets on.
+    /// Reads on, within the limit on time without progress.
     async fn advance(&mut self, body: Body) {
         let before = self.decoder.progress();
         let Some(deadline) = self.stalls_at else { return self.step(body).await };
@@ -179,7 +179,7 @@ impl HttpReply {
     async fn read(&mut self, mut data: Data) {
         let result = match data.next().await {
             Some(Ok(data)) => self.decode(&data),
-            // S7: what was to come after the stop reason is not missed.
+            // S7: nothing important follows the stop reason.
             Some(Err(error)) => self.decoder.finish(&mut self.ready).map_err(|_| malformed(&error)),
             None => return self.failure = self.decoder.finish(&mut self.ready).err(),
         };
@@ -218,7 +218,7 @@ impl HttpReply {
     }
 }
 
-/// Takes the end of the body, so that the connection can be used again. Nobody waits for it who stops at the last event.
+/// Reads the rest of the body, so that the connection can be reused. A caller that stops at the last event does not wait for this.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {
@@ -226,7 +226,7 @@ async fn drain(mut data: Data) {
     }
 }
 
-/// The bytes of a body up to the limit, and an error beyond it.
+/// Limits the bytes of a body. Exceeding the limit is an error.
 fn bounded(
     bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static {

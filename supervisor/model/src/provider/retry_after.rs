@@ -1,12 +1,12 @@
-//! The wait that a provider asks for before the next attempt (WIRE E3).
+//! The delay before the next attempt that a provider asks for (E3).
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// The wait that the headers ask for: `retry-after-ms`, else `retry-after` in seconds or as an HTTP date.
+/// Returns the delay from the headers: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
 ///
-/// Zero, a negative number and a date that is past ask for nothing: the caller's own back-off applies. Azure sends
+/// Returns nothing for zero, a negative number and a past date, so that the caller's own back-off applies. Azure sends
 /// `retry-after: 1` together with `retry-after-ms: 0`, and means the second.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
@@ -17,7 +17,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     if let Ok(number) = text.parse::<f64>() {
         return seconds(number);
     }
-    // Some gateways write a unit.
+    // Some gateways add a unit.
     if let Some(wait) = duration(text) {
         return seconds(wait);
     }
@@ -25,7 +25,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     date.duration_since(now).ok().filter(|wait| !wait.is_zero())
 }
 
-/// Words before a wait, in small letters.
+/// Phrases before a delay, in lower case.
 const BEFORE: [&str; 7] = [
     "try again in",
     "try again after",
@@ -36,7 +36,7 @@ const BEFORE: [&str; 7] = [
     "retrydelay",
 ];
 
-/// The wait that a message asks for, in the words of servers that send no header: "Please try again in 1m2.5s".
+/// Returns the delay from a message such as "Please try again in 1m2.5s", for servers without the header.
 pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;
@@ -44,7 +44,7 @@ pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     seconds(duration(text)?)
 }
 
-/// The seconds of a duration with units: `20s`, `1m2.5s`, `579ms`, `2 minutes`. A number alone has none.
+/// Parses a duration with units into seconds: `20s`, `1m2.5s`, `579ms`, `2 minutes`. Returns nothing for a number without a unit.
 fn duration(text: &str) -> Option<f64> {
     let (mut rest, mut sum) = (text.trim_start(), None);
     while rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -65,7 +65,7 @@ fn duration(text: &str) -> Option<f64> {
     sum
 }
 
-/// A positive number of seconds; one that no clock can hold is the longest wait there is.
+/// Converts a positive number of seconds. Too large a number gives the longest duration.
 fn seconds(number: f64) -> Option<Duration> {
     (number > 0.0)
         .then(|| Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX))
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Words of rate limits, without a header.
+    /// Messages about rate limits, without a header.
     #[test]
     fn e3_a_wait_in_words_is_found() {
         let ms = |ms| Some(Duration::from_millis(ms));

@@ -1,5 +1,5 @@
-//! A second look at a server or a proxy that broke a connection off: the library does not say what was wrong, and another attempt would
-//! meet the same.
+//! Examines a server or proxy that closed a connection, since the HTTP library gives no reason and another attempt
+//! would fail in the same way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::connection_error::wants_user;
 use super::http::{Way, host};
 use super::proxy::Proxy;
 
-/// The most time that a look takes.
+/// The longest time for the examination.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The first byte of a record of TLS that a server answers with: an alert, or its part of the handshake.
+/// First bytes of a TLS record from a server: an alert, or a part of the handshake.
 const RECORDS: [u8; 2] = [0x15, 0x16];
 
-/// The error of a connection, after a second look at what broke it off.
+/// Replaces a connection error by a more specific one, if the examination finds the reason.
 pub(crate) async fn looked_at(error: ProviderError, way: &Way) -> ProviderError {
     if error.kind != "connection" {
         return error;
@@ -50,7 +50,7 @@ fn plain_words(base: &Url) -> ProviderError {
     ProviderError::new("connection", message).coded(ErrorCode::TlsFailed).hint("write https:// in --base-url")
 }
 
-/// A proxy that refuses a tunnel for good: what it says of servers behind it may be otherwise another time.
+/// Returns the error if a proxy denies a tunnel permanently. Errors of servers behind it may be temporary.
 fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderError> {
     let variable = proxy.variable;
     let message = format!("the proxy in {variable} does not let {} through ({status})", host(base));
@@ -65,7 +65,7 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
     }
 }
 
-/// The status with which a proxy answers when a tunnel is asked for.
+/// Returns the status with which a proxy answers a request for a tunnel.
 async fn tunnel_status(proxy: &Proxy, base: &Url) -> Option<u16> {
     if proxy.url.scheme() != "http" {
         return None;
@@ -116,7 +116,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// True if a server answers the beginning of a handshake in TLS.
+/// True if a server answers a TLS handshake.
 async fn speaks_tls(base: &Url) -> Option<bool> {
     let name = ServerName::try_from(base.host_str()?.trim_matches(['[', ']']).to_owned()).ok()?;
     let config = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
@@ -143,7 +143,7 @@ mod tests {
     use crate::provider::connection_error::connection_error;
     use crate::provider::http::{Http, Timeouts};
 
-    /// A server that gives each connection this answer to its first bytes; the port.
+    /// Starts a server that sends this answer to the first bytes of each connection. Returns its port.
     fn answering(answer: &'static [u8]) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -151,7 +151,7 @@ mod tests {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let mut first = [0; 4096];
-                // Whoever hangs up is not waited for.
+                // Does not wait for a client that hangs up.
                 let _ = stream.read(&mut first);
                 let _ = stream.write_all(answer);
             }

@@ -1,8 +1,8 @@
-//! Server-sent events, with a guard before `eventsource-stream` 0.2.3.
+//! Parses server-sent events. A guard protects `eventsource-stream` 0.2.3.
 //!
-//! That crate panics on a byte-order mark, loses the last event of a stream with CR line ends, and is quadratic where a
-//! large event comes in small chunks, or in many lines (WIRE.md). The guard hands it whole lines, one at a time, each
-//! ended by LF and valid UTF-8, from a stream without byte-order mark: none of the three can then be reached.
+//! That crate panics on a byte-order mark, loses the last event of a stream with CR line ends, and takes quadratic time
+//! for a large event in small chunks or many lines. The guard passes it single complete lines that end with LF and are
+//! valid UTF-8, without a byte-order mark, so that none of these can occur.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,23 +11,23 @@ use bytes::{Buf, Bytes, BytesMut};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::{Stream, StreamExt};
 
-/// The most bytes that one event may have; comments do not count.
+/// The most bytes of one event. Comments do not count.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError<E> {
-    /// An error of the byte stream below.
+    /// An error of the underlying byte stream.
     #[error("{0}")]
     Transport(E),
     #[error("{what} of more than {limit} bytes")]
     TooLarge {
-        /// An event or a comment.
+        /// The kind of text: an event or a comment.
         what: &'static str,
         limit: usize,
     },
-    /// The bytes are no text.
+    /// The bytes are not valid UTF-8.
     #[error("bytes that are not UTF-8")]
     InvalidUtf8,
     /// The stream ended inside a character.
@@ -35,7 +35,7 @@ pub(crate) enum SseError<E> {
     CutShort,
 }
 
-/// The data of each event of a byte stream. Event names are ignored: gateways omit them, and the data has a `type` (S1).
+/// Returns the data of each event of a byte stream. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -47,7 +47,7 @@ where
     })
 }
 
-/// Turns chunks of bytes into lines, as the module says.
+/// Splits chunks of bytes into lines.
 struct LineGuard<S> {
     bytes: S,
     lines: SseLines,
@@ -112,16 +112,16 @@ enum SseFault {
     IncompleteUtf8,
 }
 
-/// The pure part: bytes in, lines out. Each byte is looked at once.
+/// Splits bytes into lines, without I/O. Each byte is examined once.
 struct SseLines {
     chunk: Bytes,
-    /// The line that has no end yet.
+    /// The incomplete line.
     partial: BytesMut,
-    /// The last line ended with CR: an LF that follows belongs to it.
+    /// True if the last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// No line was returned yet: a byte-order mark may precede the first one.
+    /// True before the first line, which may have a byte-order mark.
     first: bool,
-    /// Bytes of the event that has no end yet.
+    /// Bytes of the incomplete event.
     event: usize,
     limit: usize,
 }
@@ -135,14 +135,14 @@ impl SseLines {
         self.chunk = chunk;
     }
 
-    /// Ends the last line and the last event: servers omit the blank line after it (WIRE S7).
+    /// Ends the last line and the last event, since servers omit the blank line after it (S7).
     fn end(&mut self) {
         self.chunk = Bytes::from_static(b"\n\n");
     }
 
-    /// The next line that means something, complete and with an LF at its end, or nothing if more bytes are needed.
+    /// Returns the next relevant line with an LF at its end. Returns nothing if more bytes are needed.
     fn next_line(&mut self) -> Result<Option<Bytes>, SseFault> {
-        // Comments, and blank lines that end nothing, mean nothing: the parser is spared them.
+        // Skips comments, and blank lines that end no event.
         loop {
             let before = self.event;
             match self.any_line()? {
@@ -178,12 +178,12 @@ impl SseLines {
     }
 
     fn check(&mut self, mut line: Bytes) -> Result<Bytes, SseFault> {
-        // All of them: eventsource-stream takes a second one for the mark again, and panics.
+        // Removes every mark: eventsource-stream panics on a second one.
         while self.first && line.starts_with(BOM) {
             line.advance(BOM.len());
         }
         if let Err(error) = std::str::from_utf8(&line) {
-            // The line's end is part of the check, so a cut character shows as one that is followed by LF.
+            // The line end is part of the check, so a cut character shows as one that is followed by LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
             return Err(if cut { SseFault::IncompleteUtf8 } else { SseFault::InvalidUtf8 });
         }
@@ -216,14 +216,14 @@ mod tests {
 
     type Data = Result<Vec<String>, SseError<Infallible>>;
 
-    /// Everything that comes out of the guard and the parser behind it, for chunks of `size` bytes.
+    /// Returns the results of guard and parser for chunks of `size` bytes.
     fn parse(text: &[u8], size: usize) -> Data {
         let chunks: Vec<_> = text.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
         let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");
         all.into_iter().collect()
     }
 
-    /// Processor time of this thread: other load does not count.
+    /// Returns the processor time of this thread, which other load does not affect.
     fn own_time() -> i64 {
         getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage").user_time().num_seconds()
     }
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn large_events_are_linear_in_small_chunks_and_in_many_lines() {
-        // Quadratic behaviour takes tens of seconds of this thread (WIRE.md: 50 s), linear less than one even in a debug build.
+        // Quadratic behaviour takes tens of seconds, linear less than one even in a debug build.
         let begin = own_time();
         let large = format!("data: {}\n\n", "x".repeat(4 << 20));
         assert_eq!(parse(large.as_bytes(), 1024).expect("one event")[0].len(), 4 << 20);

@@ -1,4 +1,4 @@
-//! The key of each provider among those that were in the environment.
+//! Chooses the key of a provider among those from the environment.
 
 use secrecy::SecretString;
 
@@ -6,7 +6,7 @@ use super::ProviderKind;
 use crate::secrets::{AUTH_TOKEN, Credential, TakenKey, TakenKeys};
 
 impl TakenKeys {
-    /// The key of a provider: one, for a request carries one (WIRE R1).
+    /// Returns the key of a provider. A request has only one (R1).
     pub fn of(&self, provider: ProviderKind) -> Option<TakenKey> {
         let key = |secret: &SecretString, variable, credential| TakenKey {
             secret: secret.clone(),
@@ -23,7 +23,7 @@ impl TakenKeys {
         }
     }
 
-    /// Returns a warning about keys that were set and are not used.
+    /// Returns a warning about keys that are set but not used.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

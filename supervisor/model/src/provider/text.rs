@@ -1,7 +1,7 @@
-//! Text that comes in pieces.
+//! Text that arrives in pieces.
 //!
-//! A character outside the basic plane may be cut into two escapes (`\ud83e` and `\udd80`) that come in two deltas (S4).
-//! A piece is therefore taken as bytes in which `serde_json` writes such a half as WTF-8, and joined here.
+//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas (S4). So
+//! a piece is bytes, in which `serde_json` writes such a half as WTF-8, and halves are joined here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,7 +46,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Text joined from pieces; a half that finds no other half becomes U+FFFD (R2 forbids it in a request).
+/// Text joined from pieces. A half without its other half becomes U+FFFD, since requests must not contain it (R2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
@@ -55,7 +55,7 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// Text that begins with `text`.
+    /// Creates a text that begins with `text`.
     pub(crate) fn new(text: String) -> Self {
         Self { text, half: None }
     }
@@ -68,13 +68,13 @@ impl Joined {
         self.text
     }
 
-    /// The whole text, ended.
+    /// Completes the text and returns it.
     pub(crate) fn into_whole(mut self) -> String {
         self.finish();
         self.text
     }
 
-    /// Adds a piece, and returns what it added.
+    /// Adds a piece. Returns the added text.
     pub(crate) fn push(&mut self, piece: &Piece<'_>) -> &str {
         let before = self.text.len();
         match (self.half.take(), std::str::from_utf8(&piece.0)) {
@@ -84,7 +84,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Adds whole characters, and returns them with what else that added.
+    /// Adds whole characters. Returns all text that this added.
     pub(crate) fn push_str(&mut self, text: &str) -> &str {
         let before = self.text.len();
         self.finish();
@@ -92,7 +92,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Ends the text, and returns what that added.
+    /// Completes the text. Returns the added text.
     pub(crate) fn finish(&mut self) -> &str {
         let before = self.text.len();
         if self.half.take().is_some() {
@@ -123,7 +123,7 @@ impl Joined {
         }
     }
 
-    /// Adds the character that `first` begins, and returns what follows it.
+    /// Adds the character that begins with the half `first`. Returns the bytes after it.
     fn pair<'a>(&mut self, first: u16, after: &'a [u8]) -> &'a [u8] {
         if let Some((second, rest)) = surrogate(after)
             && let Some(Ok(joined)) = char::decode_utf16([first, second]).next()
@@ -136,8 +136,7 @@ impl Joined {
     }
 }
 
-/// JSON whose strings consist of whole characters: the escape of a lone surrogate becomes that of U+FFFD
-/// (R2).
+/// Replaces lone surrogates in the strings of a JSON text by U+FFFD (R2).
 pub(crate) fn without_lone_halves(json: String) -> String {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return json;
@@ -149,7 +148,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
         let (kept, length) = match (half(escape), escape.get(ESCAPE..).and_then(half)) {
             (Some(first), Some(second)) if is_lead(first) && !is_lead(second) => (None, 2 * ESCAPE),
             (Some(_), _) => (Some(r"\ufffd"), ESCAPE),
-            // A backslash and what it escapes: the digits of a number need no care.
+            // A backslash with the character that it escapes. The digits of a number are copied later.
             (None, _) => (None, 2),
         };
         let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
@@ -159,7 +158,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// The UTF-16 surrogate of the escape at the beginning of a text.
+/// Returns the UTF-16 surrogate of an escape at the beginning of a text.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)
@@ -172,7 +171,7 @@ const fn is_lead(unit: u16) -> bool {
     unit < 0xDC00
 }
 
-/// The UTF-16 surrogate at the beginning of WTF-8 bytes, and what follows it.
+/// Returns the UTF-16 surrogate at the beginning of WTF-8 bytes, and the bytes after it.
 fn surrogate(bytes: &[u8]) -> Option<(u16, &[u8])> {
     match bytes {
         [0xED, second @ 0xA0..=0xBF, third, rest @ ..] => {

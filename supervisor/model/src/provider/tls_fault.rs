@@ -1,8 +1,8 @@
-//! A fault of a server's certificate in words, with a step that helps.
+//! Describes faults of a server's certificate, with hints.
 
 use rustls::{CertificateError, Error};
 
-/// A step that helps with most of them.
+/// The hint for most faults.
 const CHECK: &str = "check --base-url, the clock, and the certificates (bailiwick doctor --api)";
 
 pub(super) struct TlsFault {
@@ -46,7 +46,7 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
         CertificateError::Revoked => {
             TlsFault::new("the server's certificate was revoked", "ask who runs the server")
         }
-        // The library has no name for it that its caller could match.
+        // The library has no variant for this fault.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => TlsFault::new(
             "the server's certificate is that of a certificate authority itself, as `openssl req -x509` makes it",
             "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and name the authority in SSL_CERT_FILE",

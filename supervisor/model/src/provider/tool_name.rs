@@ -1,11 +1,11 @@
-//! The name of a tool as the model wrote it: an API takes back no other than its own kind (R7).
+//! Names of tools from the model, which an API accepts back only in its own form (R7).
 
 use std::borrow::Cow;
 
 const LONGEST: usize = 128;
 
-/// Replaces characters that APIs reject by `_`, so that every API accepts the name back; the call is then of
-/// an unknown tool. `None` for an empty name.
+/// Replaces characters that APIs reject by `_`, so that every API accepts the name; the call is then of an unknown
+/// tool. Returns `None` for an empty name.
 pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() {

@@ -1,16 +1,16 @@
-//! Kinds of events that a version does not know: each is told once, and changes nothing (S3).
+//! Unknown kinds of events, each of which is logged once and ignored (S3).
 
 use std::collections::BTreeSet;
 
-/// More than any version of an API will ever add; a hostile stream is not remembered in full.
+/// More than any version of an API will ever add. Further ones are not remembered.
 const REMEMBERED: usize = 32;
 
-/// The unknown kinds that one reply brought.
+/// The unknown kinds of events in one reply.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    /// Notes a kind. The provider chose the word: only one that looks like a kind is reported.
+    /// Records a kind. Logs it only if it looks like one, since the provider chose the text.
     pub(crate) fn note(&mut self, kind: &str) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
         let plain = kind.len() <= 64 && kind.bytes().all(is_plain);

@@ -1,4 +1,4 @@
-//! The requests of a run beside those of a recording.
+//! Compares the requests of a run with those of a recording.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// Basis for comparing the requests of a run.
+/// The values to normalise before requests are compared.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
-    /// Places now.
+    /// The values of this run.
     pub now: Places,
 }
 
-/// A run that is not the recorded one. Completes nothing: it is a report of some lines.
+/// The first difference between a run and a recording. Its text has several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     number: usize,
@@ -32,26 +32,26 @@ enum RecordingFault {
     Missing { recorded: usize },
     /// Another endpoint, or another version of the API.
     Head { what: String, recorded: String, now: String },
-    /// The body is no JSON.
+    /// The body is not valid JSON.
     Unreadable(String),
     /// The body differs.
     Body(Difference),
 }
 
 impl Mismatch {
-    /// The n-th request came, and only so many are recorded.
+    /// Creates the report of a request after the last recorded one.
     pub const fn extra(number: usize, recorded: usize) -> Self {
         Self { number, fault: RecordingFault::Extra { recorded } }
     }
 
-    /// The run ended, and the n-th request never came.
+    /// Creates the report of a recorded request that the run never sent.
     pub const fn missing(number: usize, recorded: usize) -> Self {
         Self { number, fault: RecordingFault::Missing { recorded } }
     }
 }
 
 impl RecordingComparison {
-    /// Compares a request with a recorded one; `None` if they are equal.
+    /// Compares a request with a recorded one. Returns `None` if they are equal.
     pub fn check(&self, recorded: &Recorded, now: &RecordedRequest) -> Option<Mismatch> {
         let fault = head(recorded, now).or_else(|| self.body(&recorded.request, &now.body))?;
         Some(Mismatch { number: recorded.number, fault })

@@ -1,33 +1,33 @@
-//! Where two JSON values first differ, as a person reads it.
+//! Finds and formats the first difference between two JSON values.
 
 use std::fmt;
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// The most lines that are shown of a difference.
+/// The most lines shown of a difference.
 const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;
 
-/// Number of characters of a longer line that are kept before the difference.
+/// Number of characters kept before the difference in a long line.
 const BEFORE: usize = 40;
 
 /// Number of equal lines around those that differ.
 const AROUND: usize = 3;
 
-/// The first place where two values differ.
+/// The first difference between two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// The place: `messages[2].content[0].text`.
+    /// The path of the value: `messages[2].content[0].text`.
     place: String,
-    /// The recorded value; empty where there was none.
+    /// The recorded value; empty if there was none.
     recorded: String,
     now: String,
 }
 
 impl Difference {
-    /// Compares; none, where the values are equal.
+    /// Compares two values. Returns nothing if they are equal.
     pub(super) fn first(recorded: &Value, now: &Value) -> Option<Self> {
         let (place, recorded, now) = first("", Some(recorded), Some(now))?;
         let place = place.strip_prefix('.').unwrap_or(&place).to_owned();
@@ -51,7 +51,7 @@ fn first<'a>(place: &str, recorded: Option<&'a Value>, now: Option<&'a Value>) -
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Formats a string as it is, and anything else as JSON.
 fn readable(value: Option<&Value>) -> String {
     match value {
         None => String::new(),
@@ -90,7 +90,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Number of characters that the first removed and the first added line have in common.
+/// Counts the characters that the first removed and the first added line have in common.
 fn common_start(lines: &[String]) -> usize {
     let of = |sign: char| lines.iter().find_map(move |line| line.strip_prefix(sign));
     match (of('-'), of('+')) {
@@ -99,7 +99,7 @@ fn common_start(lines: &[String]) -> usize {
     }
 }
 
-/// A long line, from a little before the character that differs.
+/// Shortens a long line to a part around the difference.
 fn shortened(line: &str, common: usize) -> String {
     let length = line.chars().count();
     if length <= MAX_WIDTH {

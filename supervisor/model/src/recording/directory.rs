@@ -1,4 +1,4 @@
-//! The directory of a recording: ours alone, empty at first, and written beneath its descriptor.
+//! The directory of a recording: private, initially empty, and written through its descriptor.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
 use nix::unistd::geteuid;
 
-/// A directory that a recording is written into.
+/// The directory of a recording that is being written.
 #[derive(Debug)]
 pub(super) struct RecordingDirectory {
     descriptor: OwnedFd,
@@ -22,19 +22,15 @@ pub enum DirectoryError {
     /// The directory has entries.
     #[error("{0}: the directory is not empty\n  hint: name one that does not exist yet")]
     NotEmpty(PathBuf),
-    /// It belongs to another user.
+    /// The directory belongs to another user.
     #[error("{0}: the directory belongs to another user\n  hint: name one that does not exist yet")]
     NotOurs(PathBuf),
     #[error("{path}: {source}")]
-    Unusable {
-        /// The directory.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Unusable { path: PathBuf, source: io::Error },
 }
 
 impl RecordingDirectory {
-    /// Makes the directory, with mode 0700, or takes an empty one of ours.
+    /// Creates the directory with mode 0700, or uses an existing empty one of this user.
     pub(super) fn create(path: &Path) -> Result<Self, DirectoryError> {
         let unusable =
             |errno: Errno| DirectoryError::Unusable { path: path.to_owned(), source: errno.into() };
@@ -60,7 +56,7 @@ impl RecordingDirectory {
         &self.path
     }
 
-    /// Makes a file, with mode 0600.
+    /// Creates a file with mode 0600.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?.into())
@@ -80,7 +76,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         let directory = RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);
-        // Ours and empty: taken, and closed to others.
+        // An empty directory of this user is used, and closed to others.
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
         RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);

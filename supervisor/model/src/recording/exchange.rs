@@ -1,4 +1,4 @@
-//! One request and what came of it, written down while it happens.
+//! Records one request and its response while they happen.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,13 +15,13 @@ use crate::secrets::Redactor;
 
 pub struct ExchangeHead<'a> {
     pub path: &'a str,
-    /// Its end that is the API's own.
+    /// The end of the path that belongs to the API.
     pub endpoint: &'a str,
-    /// The headers, those aside that say who asks.
+    /// The headers, without those that identify the user.
     pub headers: &'a HeaderMap,
 }
 
-/// A running exchange. Dropped before its end, it records that the client left.
+/// An exchange that is being recorded. Dropping this before its end records that the client left.
 #[derive(Debug)]
 pub struct Exchange {
     recorder: Recorder,
@@ -49,7 +49,7 @@ impl Exchange {
         Self { recorder, number, secret, began: Instant::now(), meta, body: None }
     }
 
-    /// Records the head of the response.
+    /// Records the status and headers of the response.
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let body = name(self.number, &format!("response.{}", extension(headers)));
         let (recorder, secret) = (self.recorder.clone(), self.secret.clone());
@@ -80,7 +80,7 @@ impl Exchange {
         self.meta.end = end;
     }
 
-    /// The pieces of a body, each written down as it passes.
+    /// Records each piece of a body while it is forwarded.
     pub fn tapped<E>(
         self,
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,

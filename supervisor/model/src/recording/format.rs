@@ -1,4 +1,4 @@
-//! What the JSON files of a recording hold.
+//! The JSON files of a recording.
 
 use ipc::image::Image;
 use ipc::path::WirePath;
@@ -12,29 +12,29 @@ use super::Places;
 
 pub const FORMAT: u32 = 1;
 
-/// `run.json`: what was run, and where.
+/// `run.json`: the run and its settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     pub format: u32,
     pub bailiwick: String,
     pub front_end: FrontEnd,
-    /// The task; absent where the user had many turns.
+    /// The task; nothing if the user had several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     pub provider: String,
     pub model: String,
     pub activity: Activity,
-    /// The number of plans that its flags approve.
+    /// The number of plans that flags approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
     pub mode: ApprovalMode,
     pub net: Network,
     pub reach: Reach,
-    /// Write roots in addition to the project, as they were named.
+    /// Writable directories in addition to the project, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
-    /// Hidden paths in addition to the default, as they were named.
+    /// Hidden paths in addition to the default, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Run {
     pub max_tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_usd: Option<Usd>,
-    /// Places that differ in another run.
+    /// Values that differ in another run.
     pub places: Places,
 }
 
@@ -58,7 +58,7 @@ pub enum FrontEnd {
 #[serde(deny_unknown_fields)]
 pub struct Task {
     pub prompt: String,
-    /// The pictures that went before them.
+    /// The pictures before the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
@@ -68,7 +68,7 @@ pub struct Task {
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
     pub(super) request: RequestMeta,
-    /// Absent where none came.
+    /// The response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) response: Option<ResponseMeta>,
     pub(super) end: Ending,
@@ -79,7 +79,7 @@ pub(super) struct Meta {
 pub(super) struct RequestMeta {
     pub(super) method: String,
     pub(super) path: String,
-    /// The API's own end of the path: the part before it belongs to the address.
+    /// The end of the path that belongs to the API. The part before it belongs to the address.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }
@@ -91,11 +91,11 @@ pub(super) struct ResponseMeta {
     pub(super) headers: Vec<(String, String)>,
     /// The name of the file with the body.
     pub(super) body: String,
-    /// When each piece came, and how long it was.
+    /// Time and length of each piece.
     pub(super) chunks: Vec<RecordedChunk>,
 }
 
-/// A piece of a body: milliseconds since the request was sent, and bytes.
+/// A piece of a body: milliseconds since the request was sent, and number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
@@ -104,21 +104,21 @@ pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 pub enum Ending {
     Whole,
     Cut,
-    /// We left, having all that we wanted, or because the run ended.
+    /// The client left, because it had enough or the run ended.
     Left,
 }
 
-/// The name of a file of the n-th exchange.
+/// Returns the name of a file of the n-th exchange.
 pub(super) fn name(number: usize, what: &str) -> String {
     format!("{number:04}.{what}")
 }
 
-/// The file of the n-th request's body.
+/// Returns the name of the file with the n-th request's body.
 pub(super) fn request_name(number: usize) -> String {
     name(number, "request.json")
 }
 
-/// Returns the name of the n-th exchange's file.
+/// Returns the name of the file with the n-th exchange.
 pub(super) fn meta_name(number: usize) -> String {
     name(number, "meta.json")
 }

@@ -1,15 +1,15 @@
-//! Which headers a recording keeps: an allowlist, for what a vendor will add is not known.
+//! The headers in a recording: an allowlist, since vendors may add others at any time.
 
 use reqwest::header::HeaderMap;
 
-/// Headers of requests. They do not identify the user.
+/// Headers of requests, which do not identify the user.
 const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version", "content-type"];
 
-/// Headers of responses: those that a client acts upon, and those that support asks for.
+/// Headers of responses that a client acts on, or that a vendor's support needs.
 const OF_RESPONSES: [&str; 6] =
     ["content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", "x-should-retry"];
 
-/// Headers of a request that must be equal in a repetition.
+/// Headers of a request that must be equal in another run.
 pub(super) const COMPARED: [&str; 2] = ["anthropic-beta", "anthropic-version"];
 
 pub(super) fn of_request(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -20,7 +20,7 @@ pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
     kept(headers, &OF_RESPONSES)
 }
 
-/// The headers of these names whose values are text and not marked as sensitive.
+/// Returns the headers of these names, if their values are text and not sensitive.
 fn kept(headers: &HeaderMap, names: &[&str]) -> Vec<(String, String)> {
     let of = |name: &&str| {
         let values = headers.get_all(*name).into_iter().filter(|value| !value.is_sensitive());

@@ -1,7 +1,7 @@
-//! A run's traffic with the model, in a directory: written while it happens ([`Recorder`]), read back whole ([`Recording`]), and
-//! compared with the traffic of another run ([`RecordingComparison`]).
+//! Records a run's requests and responses in a directory ([`Recorder`]), reads them ([`Recording`]), and compares them
+//! with those of another run ([`RecordingComparison`]).
 //!
-//! `docs/recording.md` says what each file holds, what is stripped, and what is not.
+//! `docs/recording.md` describes the files, and the data that are removed.
 
 mod comparison;
 mod difference;

@@ -1,16 +1,16 @@
-//! What differs from run to run, and means nothing.
+//! Values in requests that differ between equal runs.
 
 use ipc::id::ConversationId;
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Properties of a run that differ from any other run's: its paths, its time, its machine.
+/// Values that differ between equal runs: paths, time, machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
     pub project: WirePath,
-    /// The private temp directory; absent where it is `/tmp` to the agent.
+    /// The private temp directory; nothing if the agent sees it as `/tmp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,13 +22,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Replaces, in every text, the places, a call's own directories, and durations by placeholders.
+    /// Replaces these values, temp directories of calls, and durations by placeholders, in every string.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));
     }
 
-    /// Each place and its placeholder, the longest first: one may be inside another.
+    /// Returns each value with its placeholder, the longest first, since one may contain another.
     fn names(&self) -> Vec<(String, &'static str)> {
         let path = |path: &WirePath| path.as_path().to_string_lossy().into_owned();
         let mut names = vec![
@@ -39,14 +39,14 @@ impl Places {
         ];
         names.extend(self.temp.as_ref().map(|temp| (path(temp), "<temp>")));
         names.extend(self.home.as_ref().map(|home| (path(home), "<home>")));
-        // `/` stands in every path.
+        // `/` is in every path.
         names.retain(|(name, _)| name.len() > 1);
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         names
     }
 }
 
-/// Changes every string of a value, but no key.
+/// Changes every string in a value, but not the keys.
 fn visit(value: &mut Value, change: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = change(text),
@@ -62,7 +62,7 @@ fn normalised(text: &str, names: &[(String, &'static str)]) -> String {
     without_durations(&without_own_directories(&replaced))
 }
 
-/// A reading command has a temp directory for itself, `r-` and sixteen random digits: they become `<call>`.
+/// Replaces the temp directories of single commands, `r-` and sixteen hexadecimal digits, by `<call>`.
 fn without_own_directories(text: &str) -> String {
     const DIGITS: usize = 16;
     let is_own = |rest: &str| {
@@ -79,7 +79,7 @@ fn without_own_directories(text: &str) -> String {
     kept
 }
 
-/// `0.3 s`, `12.05s` and `1.5ms`, as commands and tests say how long they took, become `<time>`.
+/// Replaces durations in the output of commands and tests, such as `0.3 s`, `12.05s` and `1.5ms`, by `<time>`.
 fn without_durations(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -87,7 +87,7 @@ fn without_durations(text: &str) -> String {
         let (before, number) = rest.split_at(at);
         kept.push_str(before);
         let length = match duration(number) {
-            // Digits within a word are no number.
+            // Digits within a word are not a number.
             Some(length) if !ends_in_word(&kept) => {
                 kept.push_str("<time>");
                 length
@@ -103,7 +103,7 @@ fn without_durations(text: &str) -> String {
     kept + rest
 }
 
-/// The length of the duration that a text begins with: a decimal fraction, perhaps a blank, and a unit.
+/// Returns the length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
 fn duration(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

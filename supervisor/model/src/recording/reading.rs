@@ -1,4 +1,4 @@
-//! Reading a recording back.
+//! Reads a recording.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -21,30 +21,22 @@ pub struct Recording {
 
 #[derive(Debug)]
 pub struct Recorded {
-    /// Its number, from 1.
+    /// The number of the exchange, from 1.
     pub number: usize,
     pub request: Bytes,
     pub(super) meta: Meta,
-    /// The body of the response, as far as it came.
+    /// The body of the response, as far as it arrived.
     body: Bytes,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// A file is missing, or cannot be read.
+    /// A file is missing or cannot be read.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A file holds something else than it should.
+    File { path: PathBuf, source: io::Error },
+    /// A file has invalid content.
     #[error("{path}: {fault}")]
-    Content {
-        /// The file.
-        path: PathBuf,
-        fault: String,
-    },
+    Content { path: PathBuf, fault: String },
 }
 
 impl Recording {
@@ -68,13 +60,13 @@ impl Recording {
     }
 }
 
-/// Checks the pictures of the task: they go to the model as they are.
+/// Checks the pictures of the task, which are sent to the model unchanged.
 fn check_pictures(run: &Run) -> Result<(), String> {
     let mut images = run.task.iter().flat_map(|task| &task.images);
     images.try_for_each(picture::check).map_err(|error| format!("the picture {error}"))
 }
 
-/// The numbers of the exchanges that any file belongs to, and all before them: none may be missing.
+/// Returns the numbers of all exchanges up to the last. None may be missing.
 fn numbers(directory: &Path) -> Result<Vec<usize>, RecordingError> {
     let failed = |source| RecordingError::File { path: directory.to_owned(), source };
     let mut found = BTreeSet::new();
@@ -84,7 +76,7 @@ fn numbers(directory: &Path) -> Result<Vec<usize>, RecordingError> {
         found.extend(number);
     }
     match found.last() {
-        // A number that no file could come after is no exchange's.
+        // Does not count up to a number that is far too large.
         Some(last) if *last > found.len() => Ok((1..=found.len() + 1).collect()),
         last => Ok((1..=last.copied().unwrap_or(0)).collect()),
     }
@@ -102,13 +94,13 @@ impl Recorded {
         Ok(Self { number, request, meta, body })
     }
 
-    /// The response as it is played: in the pieces in which it came; with `timing`, also when they came.
+    /// Returns the response for replay, in the recorded pieces; with `timing`, also at their recorded times.
     pub fn reply(&self, timing: bool) -> Reply {
         let Some(response) = &self.meta.response else { return Reply::hang_up() };
         let mut reply = Reply::new(response.status, Bytes::new());
         for (name, value) in &response.headers {
             reply = match name.as_str() {
-                // Nobody waits for a server that is not there.
+                // No need to wait for a server that does not exist.
                 "retry-after" | "retry-after-ms" if !timing => reply,
                 _ => reply.header(name, value),
             };
@@ -124,7 +116,7 @@ impl Recorded {
         }
     }
 
-    /// The pieces of the body, each with the wait before it.
+    /// Returns the pieces of the body, each with the delay before it.
     fn pieces(&self, chunks: &[RecordedChunk], timing: bool) -> Vec<(Duration, Bytes)> {
         let (mut rest, mut last) = (self.body.clone(), 0);
         let piece = |RecordedChunk(at, size): &RecordedChunk| {
@@ -158,7 +150,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
     parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
 }
 
-/// Reads a regular file whole; a fifo would wait for a writer.
+/// Reads a regular file. A fifo would block.
 fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

@@ -1,4 +1,4 @@
-//! Writing a recording.
+//! Writes a recording.
 
 use std::fmt;
 use std::fs::File;
@@ -17,9 +17,9 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Writes what goes to the model and what comes back, as it happens. Cheap to clone.
+/// Records requests and responses as they happen. Cheap to clone.
 ///
-/// A recording is a copy: that it cannot be written ends no run. It ends itself then, and says so once.
+/// A failure to write does not end the run. The recording then ends, and is reported once.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 
@@ -31,7 +31,7 @@ struct RecorderInner {
 }
 
 impl Recorder {
-    /// Opens the directory of a recording; `complain` receives, once, the reason that it stops.
+    /// Opens the directory of a recording. `complain` is called once if the recording fails.
     pub fn create(
         path: &Path,
         complain: impl Fn(&str) + Send + Sync + 'static,
@@ -53,7 +53,7 @@ impl Recorder {
         self.attempt(|| self.write_json("run.json", run));
     }
 
-    /// Begins the next exchange by writing its request down.
+    /// Begins to record the next exchange, with its request.
     pub fn exchange(
         &self,
         head: ExchangeHead<'_>,
@@ -88,7 +88,7 @@ impl Recorder {
         self.file(name)?.write_all(bytes)
     }
 
-    /// Writes, unless an earlier write failed.
+    /// Runs `write` unless an earlier write failed.
     pub(super) fn attempt(&self, write: impl FnOnce() -> io::Result<()>) {
         if self.is_over() {
             return;

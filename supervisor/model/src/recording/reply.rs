@@ -1,4 +1,4 @@
-//! A response as it is played: its pieces, their times and its end.
+//! A response for replay: its pieces, their times and its end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,9 +11,9 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub chunks: VecDeque<Bytes>,
-    /// The wait before each chunk.
+    /// The delay before each chunk.
     pub pace: Duration,
-    /// The waits before the first chunks, where they differ.
+    /// The delays before the first chunks, if they differ.
     pub waits: VecDeque<Duration>,
     pub end: ReplyEnd,
 }
@@ -22,9 +22,9 @@ pub struct Reply {
 pub enum ReplyEnd {
     Whole,
     Cut,
-    /// Silence until the client leaves.
+    /// No further bytes until the client leaves.
     Silence,
-    /// The connection breaks off before the first byte.
+    /// The connection is closed before the first byte.
     HungUp,
 }
 
@@ -33,20 +33,20 @@ impl Reply {
         Self::new(200, text).header("content-type", "text/event-stream; charset=utf-8")
     }
 
-    /// An error in the API's shape.
+    /// Creates an error in the API's shape.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
         Self::new(status, body.to_string()).header("content-type", "application/json")
     }
 
-    /// A status and a body.
+    /// Creates a response from a status and a body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let chunks = VecDeque::from([body.into()]);
         let (headers, waits) = (Vec::new(), VecDeque::new());
         Self { status, headers, chunks, pace: Duration::ZERO, waits, end: ReplyEnd::Whole }
     }
 
-    /// No reply: the connection breaks off.
+    /// Creates a response that only closes the connection.
     pub fn hang_up() -> Self {
         Self { end: ReplyEnd::HungUp, ..Self::new(200, Bytes::new()) }
     }
@@ -57,7 +57,7 @@ impl Reply {
         self
     }
 
-    /// In chunks of `size` bytes.
+    /// Splits the body into chunks of `size` bytes.
     #[must_use]
     pub fn chunked(mut self, size: usize) -> Self {
         let mut whole: Bytes = self.chunks.iter().flatten().copied().collect();
@@ -68,21 +68,21 @@ impl Reply {
         self
     }
 
-    /// With a body in these pieces, and a wait before each.
+    /// Sets the pieces of the body, each with the delay before it.
     #[must_use]
     pub fn pieces(mut self, pieces: impl IntoIterator<Item = (Duration, Bytes)>) -> Self {
         (self.waits, self.chunks) = pieces.into_iter().unzip();
         self
     }
 
-    /// With a wait before each chunk.
+    /// Sets the delay before each chunk.
     #[must_use]
     pub const fn paced(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Breaking off after `bytes` bytes of the body.
+    /// Closes the connection after `bytes` bytes of the body.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
         let whole: Bytes = self.chunks.iter().flatten().copied().collect();
@@ -91,14 +91,14 @@ impl Reply {
         self
     }
 
-    /// Breaking off at the end of the body.
+    /// Closes the connection at the end of the body, without ending the body.
     #[must_use]
     pub const fn then_cut(mut self) -> Self {
         self.end = ReplyEnd::Cut;
         self
     }
 
-    /// Falling silent at the end instead of ending.
+    /// Sends no further bytes at the end of the body, without ending it.
     #[must_use]
     pub const fn then_silence(mut self) -> Self {
         self.end = ReplyEnd::Silence;

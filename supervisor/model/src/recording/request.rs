@@ -1,4 +1,4 @@
-//! A request to the model as it arrived at a server.
+//! A request to the model, as a server received it.
 
 use std::fmt;
 use std::time::Instant;
@@ -8,12 +8,12 @@ use bytes::Bytes;
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub method: String,
-    /// The path, with the query.
+    /// The path with the query.
     pub path: String,
-    /// The headers in their order; a key is replaced by its length, and the scheme before it stays.
+    /// The headers in order. A key is replaced by its length; the scheme before it stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// Time of its last byte.
+    /// Arrival of the last byte.
     pub received: Instant,
 }
 

@@ -1,13 +1,13 @@
-//! The strings of a JSON text, one after another; everything else stays byte for byte.
+//! Redacts the strings in a JSON text. All other bytes stay unchanged.
 
 use std::borrow::Cow;
 
 use super::Redaction;
 
-/// A JSON text whose strings have no secrets. A string that holds JSON itself is text like any other.
+/// Returns a JSON text without secrets in its strings. JSON within a string is treated as plain text.
 pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, str> {
     let (mut out, mut kept, mut at) = (String::new(), 0, 0);
-    // The name of the member whose value comes next.
+    // The name of the field whose value comes next.
     let mut name: Option<String> = None;
     while let Some((start, end)) = next(json, at) {
         let literal = json.get(start..end).unwrap_or_default();
@@ -29,7 +29,7 @@ pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, s
     Cow::Owned(out)
 }
 
-/// The text without secrets, if it had any.
+/// Returns the text without secrets, if it had any.
 fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<String> {
     let of_name = name.and_then(|name| redaction.value(name, text));
     let without = redaction.text(of_name.as_deref().unwrap_or(text));
@@ -39,12 +39,12 @@ fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<St
     }
 }
 
-/// True if only the colon is between a name and its value.
+/// True if only a colon is between a name and its value.
 fn is_value(between: &str) -> bool {
     between.trim() == ":"
 }
 
-/// The next string, with its quotes.
+/// Returns the range of the next string, with its quotes.
 fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     let bytes = json.as_bytes();
     let start = from + memchr::memchr(b'"', bytes.get(from..)?)?;
@@ -58,7 +58,7 @@ fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The text of a string; one that has half a character stays as it is written.
+/// Decodes a string. One with a lone surrogate stays as it is written.
 fn decoded(literal: &str) -> Cow<'_, str> {
     let inner = || literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     match serde_json::from_str::<String>(literal) {
@@ -69,6 +69,6 @@ fn decoded(literal: &str) -> Cow<'_, str> {
 }
 
 fn encoded(text: &str) -> String {
-    // A text always has a JSON form.
+    // Every text can be written as JSON.
     serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
 }

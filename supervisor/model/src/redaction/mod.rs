@@ -1,7 +1,7 @@
-//! Secrets that look like secrets, taken out of text that leaves the machine.
+//! Removes secrets, which it recognises by their form, from text that leaves the machine.
 //!
-//! The rules are data, `rules.txt`: prefixes and forms that providers document, under the names that secret scanners have for them. A secret without a
-//! form, such as a password in a sentence, is not found, nor one that is cut into pieces or encoded.
+//! The rules are data, `rules.txt`: prefixes and forms that providers document, with the names that secret scanners
+//! use. Secrets without a form, such as a password in a sentence, are not found, and neither are split or encoded ones.
 
 mod json;
 mod rule;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 pub use self::rule::NotRules;
 use self::rule::{RedactionRule, rules};
 
-/// The version of the rules: the day of their last change.
+/// The version of the rules: the date of their last change.
 pub const RULES_OF: &str = "2026-11-25";
 
-/// Takes secrets out of text, and counts them by rule.
+/// Removes secrets from texts, and counts them by rule.
 pub struct Redaction {
     rules: Vec<RedactionRule>,
     found: BTreeMap<&'static str, u64>,
@@ -26,7 +26,7 @@ impl Redaction {
         Ok(Self { rules: rules()?, found: BTreeMap::new() })
     }
 
-    /// A line of JSON without secrets: in its strings, and in nothing else.
+    /// Returns a line of JSON without secrets in its strings.
     pub fn line<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         json::without(json, self)
     }
@@ -47,7 +47,7 @@ impl Redaction {
         text
     }
 
-    /// The value of a member of an object, without what its name makes a secret.
+    /// Redacts the value of a field whose name suggests a secret.
     fn value(&mut self, name: &str, value: &str) -> Option<String> {
         let rule = self.rules.iter().find(|rule| rule.is_generic())?;
         if !rule.is_possible(&name.to_lowercase()) {

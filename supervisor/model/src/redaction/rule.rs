@@ -1,4 +1,4 @@
-//! One rule, as the list has it.
+//! A rule of the list, which recognises one form of secret.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use regex_automata::meta::{BuildError, Regex};
 
 const LIST: &str = include_str!("rules.txt");
 
-/// The rule that goes by names, and not by the form of a secret.
+/// The rule that depends on names, and not on the form of a secret.
 const GENERIC: &str = "generic-api-key";
 
-/// The least Shannon entropy of a text that looks random, in bits for each character.
+/// The least Shannon entropy of a text that looks random, in bits per character.
 const LEAST_ENTROPY: f64 = 3.3;
 
-/// The largest program of a rule, in bytes.
+/// The largest compiled form of a rule, in bytes.
 const LARGEST: usize = 4 << 20;
 
-/// The list is not a list of rules.
+/// The error for an invalid list.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRules {
     /// A line has an invalid form.
@@ -30,12 +30,12 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// Each such secret contains one of these, in any case.
+    /// Words of which a text with such a secret contains at least one, in any case.
     words: Vec<String>,
     expression: Regex,
 }
 
-/// The rules of the list, in its order.
+/// Returns the rules in the order of the list.
 pub(super) fn rules() -> Result<Vec<RedactionRule>, NotRules> {
     LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(RedactionRule::new).collect()
 }
@@ -60,7 +60,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// The text without such secrets, if it had any, and their number. The rule's name replaces each.
+    /// Returns the text with each such secret replaced by the rule's name, and their number. Returns no text if there was none.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -69,7 +69,7 @@ impl RedactionRule {
             self.expression.captures(Input::new(text).range(at..), &mut captures);
             let Some(whole) = captures.get_match() else { break };
             let secret = captures.get_group(1).unwrap_or_else(|| whole.span());
-            // An empty match leads on by a character at least.
+            // After an empty match, the search continues at the next character.
             at = whole.end().max(at + 1);
             while !text.is_char_boundary(at) {
                 at += 1;
@@ -89,14 +89,13 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// True if one of the words is in a text in small letters: most texts have none, so this test is their
-    /// whole cost.
+    /// True if one of the words is in a lower-case text. Most texts have none, so this test is all that they cost.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }
 }
 
-/// True for a text with digits and letters whose characters are spread as in a random one.
+/// True for a text with digits and letters that are distributed as in random text.
 fn looks_random(text: &str) -> bool {
     let is_mixed =
         text.bytes().any(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte.is_ascii_alphabetic());

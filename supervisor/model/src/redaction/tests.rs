@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// A secret of each form. Each is assembled here, so that no scanner reports this file as a leak.
+/// Returns a secret of each form. They are assembled here, so that no scanner reports this file as a leak.
 fn examples() -> Vec<(&'static str, String)> {
     let x = |count: usize| "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY".chars().cycle().take(count).collect::<String>();
     let hex = |count: usize| "0123456789abcdef".chars().cycle().take(count).collect::<String>();
@@ -124,7 +124,7 @@ fn a_line_changes_in_its_strings_alone_and_stays_json() {
     let escaped = r#"{"k":"-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\nafter"}"#;
     assert_eq!(redaction.line(escaped), r#"{"k":"[redacted: private-key]\nafter"}"#);
     assert!(serde_json::from_str::<serde_json::Value>(&redaction.line(escaped)).is_ok());
-    // A text that is cut off is no JSON, and no panic.
+    // A text that is cut off is not JSON, and causes no panic.
     for cut in 0..line.len() {
         if line.is_char_boundary(cut) {
             let _ = redaction.line(&line[..cut]);

@@ -1,4 +1,4 @@
-//! Answers of the relay itself to a client, in the words and the form of the API that it speaks.
+//! Errors that the relay itself sends to a client, in the form of the client's API.
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -11,13 +11,13 @@ use crate::provider::ProviderKind;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Reports whether a retry makes sense (WIRE E2).
+/// The header that tells if a retry makes sense (E2).
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 #[derive(Clone, Debug)]
 pub(super) struct RelayAnswer {
     pub(super) status: StatusCode,
-    /// The kind, in the Messages API's words.
+    /// The kind, in the terms of the Messages API.
     pub(super) kind: &'static str,
     pub(super) message: String,
     /// True if the same request may be answered later.
@@ -25,7 +25,7 @@ pub(super) struct RelayAnswer {
 }
 
 impl RelayAnswer {
-    /// An error that does not go away by itself.
+    /// Creates a permanent error.
     pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         Self { status, kind, message: message.into(), is_for_later: false }
     }

@@ -1,4 +1,4 @@
-//! A client of the relay: its name, its address, its budget.
+//! A client of the relay: its name, address and budget.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ const LONGEST: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientName(String);
 
-/// A text that is no name of a client.
+/// The error for an invalid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a client's name has 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and begins with a letter or a digit"
@@ -22,7 +22,7 @@ pub struct ClientName(String);
 pub struct NotAName;
 
 impl ClientName {
-    /// The name, if it is one.
+    /// Creates a name. Fails if it is invalid.
     pub fn new(name: &str) -> Result<Self, NotAName> {
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_of_name);
@@ -41,40 +41,40 @@ impl fmt::Display for ClientName {
     }
 }
 
-/// A client that is let in.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// Its name, in the log and in its socket's path.
+    /// The name, in the log and in the path of the socket.
     pub name: ClientName,
-    /// The place where it is served.
+    /// The address at which the client is served.
     pub listen: Listen,
     pub limits: Limits,
 }
 
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// A socket, with a directory of its own. Any process that can reach it is the client.
+    /// A socket in a directory of its own. Every process that can reach it counts as the client.
     Socket(SocketSettings),
     /// An address on this machine. Any process that has the token is the client.
     Loopback {
-        /// The address; port 0 is one that the system chooses.
+        /// The address; with port 0 the system chooses one.
         address: SocketAddr,
-        /// The token, as it would be an API key.
+        /// The token, which the client sends as its API key.
         token: SecretString,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSettings {
-    /// Its path. The directory is made where it is missing, and is removed with the socket if it was made.
+    /// The path. A missing directory is created, and is then removed with the socket.
     pub path: PathBuf,
-    /// Its mode; the directory can be entered by the same users.
+    /// The mode of the socket. The same users can enter the directory.
     pub mode: u32,
-    /// Its owner, with the group, if that is not the relay's own.
+    /// The owner with the group, if it differs from the relay's.
     pub owner: Option<(u32, Option<u32>)>,
 }
 
-/// The usual mode of a socket: its owner's alone.
+/// The default mode of a socket, which gives access to its owner alone.
 pub const SOCKET_MODE: u32 = 0o600;
 
 /// The name of a client's socket in its directory.

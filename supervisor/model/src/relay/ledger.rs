@@ -1,4 +1,4 @@
-//! A client's money and tokens: reserved before a request goes out, settled after its reply.
+//! A client's budget of money and tokens: reserved before a request is sent, and settled after its reply.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,18 +21,18 @@ pub struct Account {
     pub requests: u64,
     /// Denied requests.
     pub refused: u64,
-    /// Tokens, those of estimates included.
+    /// Tokens, with those of estimates.
     pub tokens: u64,
-    /// Money, that of estimates included.
+    /// Money, with that of estimates.
     pub cost: Usd,
-    /// The part of it that nobody knows, since a reply did not come to its end: estimates.
+    /// The estimated part of the money, for replies that did not complete.
     pub estimated: Usd,
 }
 
-/// Reason that no budget is left.
+/// The reason why a request exceeds the budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoBudget {
-    /// The open requests have reserved the rest.
+    /// Open requests have reserved the rest of the budget.
     Now,
     /// The budget is spent; the text names the limit.
     Spent(String),
@@ -46,15 +46,14 @@ struct Books {
     open_picos: u64,
 }
 
-/// The books of a client.
+/// The budget and spending of a client.
 #[derive(Clone, Debug)]
 pub(super) struct RelayLedger {
     limits: Limits,
     books: Arc<Mutex<Books>>,
 }
 
-/// Money that is reserved for a request. Dropping it charges the estimate: a client that hangs up, a reply
-/// that breaks off.
+/// Money reserved for a request. Dropping this charges the estimate, as for a client that hangs up or a reply that breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,
@@ -71,14 +70,14 @@ impl RelayLedger {
         self.books().account
     }
 
-    /// Counts a request that did not go on.
+    /// Counts a denied request. Returns their number.
     pub(super) fn refused(&self) -> u64 {
         let mut books = self.books();
         books.account.refused += 1;
         books.account.refused
     }
 
-    /// Reserves the estimated cost of a request.
+    /// Reserves the estimated cost of a request. Fails if it exceeds the budget.
     pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
@@ -101,7 +100,7 @@ impl RelayLedger {
         Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
     }
 
-    /// Returns the limit that would be exceeded.
+    /// Returns the limit that would be exceeded, if any.
     fn over(&self, tokens: u64, picos: u64) -> Option<String> {
         let Limits { max_usd, max_tokens } = self.limits;
         let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());
@@ -114,14 +113,14 @@ impl RelayLedger {
 }
 
 impl Reservation {
-    /// Settles by what the provider said that it came to.
+    /// Charges the usage that the provider reported.
     pub(super) fn settle(mut self, usage: &TokenUsage, prices: &Prices) -> Usd {
         let cost = prices.cost(usage);
         self.close(usage.total(), cost, Usd::ZERO);
         cost
     }
 
-    /// Settles for a reply that did not come to its end: by the prompt, where its size was said, and the longest reply.
+    /// Charges a reply that did not complete: the prompt, if its size is known, and the longest reply.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
         let known =
             usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
@@ -131,7 +130,7 @@ impl Reservation {
         cost
     }
 
-    /// Gives everything back: the provider did not begin to answer.
+    /// Releases the reservation without a charge, if the provider did not begin to answer.
     pub(super) fn release(mut self) {
         self.close(0, Usd::ZERO, Usd::ZERO);
     }

@@ -1,4 +1,4 @@
-//! The log of requests: one JSON object a line, in the state directory. No prompts, no replies, no key.
+//! The log of requests, in the state directory: one JSON object a line, without prompts, replies or keys.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::redaction::Redaction;
 
-/// The most bytes of a log: a client that floods must not fill the disk.
+/// The most bytes of a log, so that a client cannot fill the disk.
 const MOST: u64 = 256 << 20;
 
-/// The most characters of a text that a client or a provider chose.
+/// The most characters of a text from a client or a provider.
 const SHOWN: usize = 300;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,9 +28,9 @@ pub(super) struct RelayLogEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     pub(super) status: u16,
-    /// Its end: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
+    /// The result: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
     pub(super) end: &'static str,
-    /// The part that was refused, and the reason; or what went wrong.
+    /// The reason for an error, or the part of the request that was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     pub(super) request_bytes: u64,
@@ -40,7 +40,7 @@ pub(super) struct RelayLogEntry {
     pub(super) ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<TokenUsage>,
-    /// The money that was reserved.
+    /// The reserved money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reserved_usd: Option<Usd>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ struct RelayLogInner {
 }
 
 impl RelayLog {
-    /// Creates a log in a directory, which is created too; `complain` is called once if writing fails.
+    /// Creates a log in a directory, which is created as well. `complain` is called once if writing fails.
     pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
@@ -80,7 +80,7 @@ impl RelayLog {
         &self.path
     }
 
-    /// Writes a line. What cannot be written is said once; nobody is served less for it.
+    /// Writes a line. A failure is reported once, and does not affect clients.
     pub(super) fn write(&self, entry: &RelayLogEntry) {
         let entry = RelayLogEntry {
             model: entry.model.as_deref().map(bounded),

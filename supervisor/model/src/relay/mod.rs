@@ -1,11 +1,11 @@
-//! `bailiwick relay`: the model API for places that have neither key nor network.
+//! `bailiwick relay`: gives programs without a key or network access to the model's API.
 //!
-//! The relay holds the key and serves each of its clients on a socket of its own. It is no proxy: a request is understood as a
-//! whole ([`request`]), written anew and sent with our own headers; what is not on the list of the API's members is refused by
-//! its name, since one POST could otherwise search the web, run code or read other clients' files. Money is reserved before
-//! and settled after ([`ledger`]), and what went through is logged without its text ([`log`]).
+//! The relay has the key and serves each client at a socket of its own. It does not forward requests unchanged: each is
+//! parsed completely ([`request`]) and serialised again with the relay's own headers. Unknown fields are rejected by
+//! name, since a POST could otherwise search the web, run code or read other clients' files. Money is reserved before
+//! and settled after each request ([`ledger`]), and requests are logged without their text ([`log`]).
 //!
-//! [`Relay`] runs within any process of ours: clients are added and removed while it runs.
+//! A [`Relay`] runs within any of Bailiwick's processes. Clients can be added and removed at any time.
 
 mod answer;
 mod client;

@@ -1,7 +1,7 @@
-//! A reply on its way to a client: the provider's bytes as they come, metered, and settled when they end.
+//! Forwards a reply to a client while counting its tokens, and charges it at the end.
 //!
-//! Nothing is read ahead: the next bytes are asked for when the last ones went out. Whoever hangs up drops the reply, and
-//! with it the provider's connection; the client pays what was reserved for it.
+//! Nothing is read ahead: the next bytes are read after the last ones were sent. If the client hangs up, the reply and
+//! the connection to the provider are dropped, and the reserved money is charged.
 
 use std::io;
 use std::pin::Pin;
@@ -23,24 +23,24 @@ use crate::provider::meter::Meter;
 
 pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
-/// A request from its reservation to the end of its reply.
+/// A request, from its reservation to the end of its reply.
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Learns the length of prompts.
+    /// Records the lengths of prompts.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
-    /// Taken when it is settled.
+    /// The reservation, until it is settled.
     pub(super) reservation: Option<Reservation>,
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
     pub(super) log: Arc<RelayLog>,
-    /// The memory of the request, until it is sent.
+    /// The memory for the request, until it is sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 impl RelayPassing {
-    /// Records a piece of the reply.
+    /// Counts a piece of the reply.
     fn note(&mut self, piece: &[u8]) {
         if self.entry.first_byte_ms.is_none() {
             self.entry.first_byte_ms = Some(millis(self.began));
@@ -49,7 +49,7 @@ impl RelayPassing {
         self.meter.push(piece);
     }
 
-    /// Gives the reservation back, for a reply that did not come about.
+    /// Releases the reservation of a request without a reply.
     pub(super) fn release(mut self, status: u16, end: &'static str, why: String) {
         if let Some(reservation) = self.reservation.take() {
             reservation.release();
@@ -58,14 +58,13 @@ impl RelayPassing {
         self.write();
     }
 
-    /// Settles for a request that the provider may have, and that has no reply.
+    /// Charges a request that the provider may have received, but that got no reply.
     pub(super) fn cut(mut self, status: u16, why: String) {
         (self.entry.status, self.entry.why) = (status, Some(why));
         self.end("broken");
     }
 
-    /// Settles, and logs the request. The provider's usage for the whole reply counts, even if the client
-    /// hung up.
+    /// Charges and logs the request. The provider's usage for the whole reply counts, even if the client hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();
@@ -76,7 +75,7 @@ impl RelayPassing {
         let has_failed = self.meter.has_failed();
         let cost = match (is_whole, self.meter.usage()) {
             (true, Some(usage)) => reservation.settle(&usage, &self.prices),
-            // An error in the place of a reply.
+            // An error replaced the reply.
             (_, None) if has_failed => {
                 reservation.release();
                 Usd::ZERO
@@ -112,7 +111,7 @@ pub(super) fn millis(began: Instant) -> u64 {
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: RelayPassing,
-    /// Held as long as the reply is under way.
+    /// Held until the reply has ended.
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
@@ -138,7 +137,7 @@ impl Body for PassingBody {
             Some(Err(error)) => {
                 self.passing.entry.why = Some(error.message);
                 self.passing.end("broken");
-                // The client sees that the reply broke off.
+                // Makes the client see that the reply broke off.
                 Some(Err(io::ErrorKind::ConnectionReset.into()))
             }
         })

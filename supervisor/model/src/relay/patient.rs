@@ -1,4 +1,4 @@
-//! A connection whose other end has to read: one that takes nothing for too long is broken off.
+//! A connection that fails if the other end reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection with a bound on each wait to write.
+/// A connection with a limit on each wait for writing.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,

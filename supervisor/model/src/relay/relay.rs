@@ -1,4 +1,4 @@
-//! A relay: clients come and go while it runs.
+//! A relay, whose clients can be added and removed while it runs.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,41 +18,37 @@ use crate::provider::catalogue::Facts;
 use crate::provider::passage::Passage;
 use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
 
-/// Gives the facts about a model by its name.
+/// Returns the properties of a model by its name.
 pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 
 /// Settings of a relay without clients.
 pub struct Settings {
-    /// The APIs that are relayed, each with its provider's address and key.
+    /// The relayed APIs, each with its provider's address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
-    /// Facts about models: their prices most of all.
+    /// Returns the properties of models, most importantly prices.
     pub facts: FactsOf,
     /// The permitted models; if empty, every model with a price.
     pub models: Vec<String>,
     /// The longest reply, in tokens.
     pub max_reply: u64,
     pub log: PathBuf,
-    /// Warns a person that the log cannot be written any longer.
+    /// Warns a person that the log cannot be written.
     pub complain: fn(&str),
 }
 
-/// The longest reply, unless somebody says otherwise: what our own client asks for at most.
+/// The default longest reply, which is what Bailiwick's own client asks for at most.
 pub const MAX_REPLY: u64 = 32_000;
 
-/// A relay could not begin, or not serve a client.
+/// The reason why a relay cannot start, or cannot serve a client.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The log cannot be opened.
     #[error("cannot write the relay's log in {path}: {source}")]
-    Log {
-        /// The directory.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A provider is unreachable.
+    Log { path: PathBuf, source: io::Error },
+    /// A provider's settings are invalid.
     #[error(transparent)]
     Upstream(#[from] ConfigError),
-    /// A relay behind a relay.
+    /// The provider's address is another relay.
     #[error(
         "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
     )]
@@ -65,7 +61,7 @@ pub enum RelayError {
     Known(ClientName),
 }
 
-/// The parts that all clients share.
+/// Data that all clients share.
 pub(super) struct RelayShared {
     pub(super) passages: Vec<Arc<Passage>>,
     pub(super) facts: FactsOf,
@@ -74,13 +70,13 @@ pub(super) struct RelayShared {
     pub(super) log: Arc<RelayLog>,
 }
 
-/// A relay. It serves its clients as long as it lives, on the runtime in which they were added.
+/// A relay. It serves its clients until it is dropped, on the runtime in which they were added.
 pub struct Relay {
     shared: Arc<RelayShared>,
     clients: BTreeMap<ClientName, ServedRequest>,
 }
 
-/// A client that is served; dropped, it is not, and its connections are closed.
+/// A client that is being served. Dropping this closes its connections.
 struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
@@ -97,7 +93,7 @@ impl Drop for ServedRequest {
 }
 
 impl Relay {
-    /// Makes everything ready. Nothing is sent, and nobody is served yet.
+    /// Creates a relay. Sends nothing, and serves no client yet.
     pub fn start(settings: Settings) -> Result<Self, RelayError> {
         let Settings { upstreams, facts, models, max_reply, log: directory, complain } = settings;
         let mut passages = Vec::new();
@@ -118,7 +114,7 @@ impl Relay {
         Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
     }
 
-    /// Serves a client from now on; its address, as `--base-url` takes it. Must be called within the runtime.
+    /// Starts to serve a client. Returns its address in the form of `--base-url`. Must be called within the runtime.
     pub fn add(&mut self, settings: ClientSettings) -> Result<String, RelayError> {
         let ClientSettings { name, listen, limits } = settings;
         if self.clients.contains_key(&name) {
@@ -138,11 +134,11 @@ impl Relay {
         Ok(base_url)
     }
 
-    /// Ends a client: its connections are closed, its socket is removed. What it came to, where it was one.
+    /// Stops a client: closes its connections and removes its socket. Returns its spending, if it exists.
     pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
         let mut served = self.clients.remove(name)?;
         served.stop.take();
-        // Its open requests are paid when its connections are gone.
+        // Open requests are charged when their connections are closed.
         let _ = (&mut served.serving).await;
         Some(served.ledger.account())
     }
@@ -159,16 +155,16 @@ impl Relay {
         self.shared.log.path()
     }
 
-    /// Removes the log of a relay that never came to serve anybody.
+    /// Removes the log of a relay that never served a client.
     pub fn withdraw_log(&self) {
         let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
         if is_empty {
-            // If it stays, it does no harm.
+            // An empty log that stays does no harm.
             let _ = std::fs::remove_file(self.log_path());
         }
     }
 
-    /// Sentences for a person: bundled certificates in use, or a key that is sent in the clear.
+    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> Vec<String> {
         self.shared.passages.iter().flat_map(|passage| passage.notices().iter().cloned()).collect()
     }

@@ -1,4 +1,4 @@
-//! A client's connections: how many there are, how long each may take, and which requests are let in.
+//! Serves a client's connections, with limits on their number and time.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,25 +31,25 @@ use crate::provider::ProviderKind;
 use crate::provider::meter::Meter;
 use crate::provider::passage::Passage;
 
-/// Connections that a client may have at a time; others wait in its own queue.
+/// Simultaneous connections of a client. Others wait in its own queue.
 const CONNECTIONS: usize = 32;
 
-/// Bodies that are read at a time: each may be as long as [`MOST_BODY`].
+/// Bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
 const READING: usize = 4;
 
-/// Memory for bodies that were read and are not sent yet, in KiB.
+/// Memory for bodies that were read but not sent yet, in KiB.
 const ROOM: usize = 96 << 10;
 
-/// Requests of a client that are under way at a time.
+/// Simultaneous requests of a client.
 const UNDER_WAY: usize = 16;
 
-/// The longest body: what the Messages API takes.
+/// The longest body, as in the Messages API.
 const MOST_BODY: usize = 32 * 1000 * 1000;
 
-/// Length above which a body is parsed on a blocking thread, so that other clients do not wait.
+/// Length from which a body is parsed on a blocking thread, so that other clients do not wait.
 const LONG_BODY: usize = 64 << 10;
 
-/// The time that a client has for the head of a request, and for its body.
+/// The time for the head of a request, and for its body.
 const HEAD: Duration = Duration::from_mins(1);
 const BODY: Duration = Duration::from_mins(2);
 
@@ -58,12 +58,12 @@ const STALL: Duration = Duration::from_mins(2);
 
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Refused requests of a client that are all written down; of those after them each power of two is.
+/// Number of denied requests that are all logged. After them, only every power of two is.
 const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// A client that is served.
+/// A client that is being served.
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) token: Option<SecretString>,
@@ -89,7 +89,7 @@ impl Client {
     }
 }
 
-/// Serves a client until it is stopped; its connections are closed then.
+/// Serves a client until it is stopped, and then closes its connections.
 pub(super) async fn serve(client: Arc<Client>, listener: Listener, stopped: oneshot::Receiver<Infallible>) {
     let mut connections = JoinSet::new();
     tokio::select! {
@@ -112,7 +112,7 @@ async fn let_in(client: Arc<Client>, listener: Listener, connections: &mut JoinS
                 connections.spawn(attend(Arc::clone(&client), stream, permit));
             }
             Err(error) => {
-                // Most likely there are no descriptors left for the moment.
+                // Most likely there are no descriptors left at the moment.
                 tracing::warn!(%error, client = client.name, "relay: accept");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -137,7 +137,7 @@ async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// A request that is refused: the answer, and the reason for the log.
+/// A rejected request: the error for the client, and the result for the log.
 pub(super) struct Rejected {
     pub(super) answer: RelayAnswer,
     pub(super) end: &'static str,
@@ -195,7 +195,7 @@ fn reject(
     answer.response(kind)
 }
 
-/// The API that a request is for, by its method and path alone, once its sender is known.
+/// Returns the API of a request, by its method and path. Fails if the token is wrong.
 fn admit(
     client: &Client,
     method: &Method,
@@ -230,7 +230,7 @@ fn admit(
     }
 }
 
-/// True if a request has the token, compared in constant time.
+/// True if a request has the token. Compares in constant time.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
@@ -258,12 +258,12 @@ async fn accept(
         let answer = RelayAnswer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
         return Err(Rejected { answer: answer.for_later(), end: "refused" });
     };
-    // As long as it is read and understood, so that a flood of bodies keeps few threads busy.
+    // Held while the body is read and parsed, so that many bodies occupy few threads.
     let turn = client.reading.acquire().await;
     let body = read(request.into_body()).await?;
     entry.request_bytes = body.len() as u64;
     let understood = checked(client, passage, body).await?;
-    // Of what was read a copy goes out.
+    // A copy of the body is sent.
     let size = u32::try_from(understood.body.len().div_ceil(1024)).unwrap_or(u32::MAX);
     let room = Arc::clone(&client.room).acquire_many_owned(size.max(1)).await.ok();
     drop(turn);
@@ -331,7 +331,7 @@ async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     }
 }
 
-/// Understands a body; a long one on another thread, so that nobody else waits for it.
+/// Parses a body. A long one is parsed on another thread, so that other clients do not wait.
 async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
     let (kind, chat) = (passage.kind(), passage.form());
     let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));
@@ -378,7 +378,7 @@ mod tests {
         tokio::spawn(async move {
             let head = b"POST /v1/messages HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n";
             requests.write_all(head).await.expect("somebody reads");
-            // Each byte is in time, and the whole is not.
+            // Each byte is in time, but the whole body is not.
             while requests.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(7)).await;
             }

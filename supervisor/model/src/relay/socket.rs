@@ -1,7 +1,7 @@
-//! The places where clients are served: sockets with their modes and owners, and addresses of this machine.
+//! Opens the sockets, with their modes and owners, and the local addresses at which clients are served.
 //!
-//! A client may be root in a container that has the socket's directory: whatever lies there is its own, links included. So
-//! nothing there is followed, and only sockets are ever removed.
+//! A client may be root in a container that has the socket's directory, and may have changed anything in it. So no link
+//! there is followed, and only sockets are removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -17,25 +17,21 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::client::{Listen, SocketSettings};
 
-/// Connections that may wait to be let in.
+/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A place of a client could not be made.
+/// The reason why a socket or address cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The socket's directory cannot be used.
     #[error("cannot use the directory {path}: {source}")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Directory { path: PathBuf, source: io::Error },
     /// The directory belongs to another user, who could replace the socket.
     #[error(
         "cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes"
     )]
     Foreign(PathBuf),
-    /// Something is at the socket's path that the relay did not make.
+    /// A file that the relay did not create is at the socket's path.
     #[error("cannot listen at {0}: something else is there\n  hint: remove it, or choose another directory")]
     Taken(PathBuf),
     /// Another relay serves there.
@@ -44,30 +40,26 @@ pub enum PlaceError {
     )]
     InUse(PathBuf),
     #[error("cannot listen at {path}: {source}")]
-    Listen {
-        /// The socket or the address.
-        path: String,
-        source: io::Error,
-    },
-    /// The address is not of this machine alone.
+    Listen { path: String, source: io::Error },
+    /// The address can be reached from other machines.
     #[error("cannot listen at {0}: it is no loopback address\n  hint: --listen 127.0.0.1:PORT, or a socket")]
     NotLoopback(std::net::SocketAddr),
 }
 
-/// A place that accepts connections.
+/// A listening socket or address.
 #[derive(Debug)]
 pub(super) enum Listener {
     Socket(UnixListener),
     Loopback(TcpListener),
 }
 
-/// A place that is open.
+/// An open socket or address.
 #[derive(Debug)]
 pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
     /// The address, as `--base-url` takes it.
     pub(super) base_url: String,
-    /// Kept as long as the place is served.
+    /// Removes the socket when it is dropped.
     pub(super) name: Option<SocketName>,
 }
 
@@ -77,7 +69,7 @@ pub(super) enum Stream {
     Loopback(TcpStream),
 }
 
-/// The name of a socket, and its directory where that was made; both go with this value.
+/// The path of a socket, and of its directory if it was created. Dropping this removes both.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -85,7 +77,7 @@ pub(super) struct SocketName {
     made: Option<PathBuf>,
 }
 
-/// Listens from now on. Must be called within the runtime.
+/// Opens a socket or address. Must be called within the runtime.
 pub(super) fn open(place: &Listen) -> Result<OpenedSocket, PlaceError> {
     match place {
         Listen::Socket(settings) => of_socket(settings),
@@ -137,7 +129,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
         fchown(&directory, Some(uid), gid).map_err(|error| failed(error.into()))?;
     }
     if made {
-        // Whoever may connect may enter, and whoever is the owner may not be kept out by a narrow umask.
+        // Users who may connect may enter the directory, and a narrow umask must not keep the owner out.
         let enter = 0o700 | (*mode & 0o060).min(0o010) | (*mode & 0o006).min(0o001);
         fchmod(&directory, Mode::from_bits_truncate(enter)).map_err(|error| failed(error.into()))?;
     }
@@ -146,11 +138,11 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
-/// The socket's directory, open; true if it was made.
+/// Opens the socket's directory, and creates it if it is missing. Returns true if it was created.
 fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
     let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
-        // Those above stay, for the clients that come later; others may pass through, and see nothing.
+        // Directories above stay for later clients. Others may enter them, but not list them.
         DirBuilder::new().recursive(true).mode(0o711).create(above).map_err(failed)?;
     }
     let made = match DirBuilder::new().mode(0o700).create(path) {
@@ -168,7 +160,7 @@ fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bo
     Ok((opened, made))
 }
 
-/// Removes the socket of a relay that has ended.
+/// Removes the socket of a relay that has ended. Fails if there is something else.
 fn clear(path: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
     match fs::symlink_metadata(path) {
@@ -185,8 +177,8 @@ fn clear(path: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// A listening socket whose file has its mode from its first moment on: Linux takes the mode of the descriptor for the file
-/// that bind(2) makes (`unix_bind_bsd`), less the umask, which is narrow or made up for below.
+/// Creates a listening socket whose file has its mode from the first moment on. For the file that bind(2) creates,
+/// Linux takes the mode of the descriptor (`unix_bind_bsd`) without the bits of the umask, which are added below.
 fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -228,7 +220,7 @@ impl Drop for SocketName {
             let _ = fs::remove_file(&self.path);
         }
         if let Some(directory) = &self.made {
-            // One that holds something else stays.
+            // A directory with other files stays.
             let _ = fs::remove_dir(directory);
         }
     }

@@ -1,4 +1,4 @@
-//! The provider's side: what goes out beside the body, and what of an answer comes back.
+//! The provider's side of a relay: the headers that are sent, and the answers that are forwarded.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::passing::{PassingBody, RelayPassing};
 use crate::provider::ProviderKind;
 use crate::provider::passage::{Passage, Passed, Unanswered};
 
-/// The most of an error's body that is read, and the time for it.
+/// The most bytes of an error's body that are read, and the longest time for it.
 const MOST_ERROR: usize = 64 << 10;
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
@@ -25,14 +25,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// The versions of the Messages API, and the one feature beyond them that our own client asks for.
+/// The versions of the Messages API, and the one beta feature that Bailiwick's own client uses.
 const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
 const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 
-/// The headers of an answer that go on.
+/// The headers of an answer that are forwarded.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// The headers that go out besides our own: words that we know, written anew. All others stay here.
+/// Returns the client's headers that are sent: known values, written anew. All others are dropped.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {
@@ -59,7 +59,7 @@ pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// Sends a request on; the answer as it comes.
+/// Sends a request to the provider, and returns the answer.
 pub(super) async fn pass(
     passage: &Passage,
     body: Bytes,
@@ -71,7 +71,7 @@ pub(super) async fn pass(
     let passed = match passage.send(body, headers).await {
         Ok(passed) => passed,
         Err(Unanswered { error, may_have_arrived }) => {
-            // The log is the person's; the client is not told which server it is.
+            // The log is for the relay's owner. The client is not told which server it is.
             let message = if may_have_arrived {
                 "the provider did not answer"
             } else {
@@ -88,7 +88,7 @@ pub(super) async fn pass(
             return answer.response(kind);
         }
     };
-    // The body is sent: the next one has room.
+    // The body is sent, so its memory is free.
     passing.room.take();
     passing.entry.status = passed.status.as_u16();
     passing.entry.request_id = [REQUEST_ID, X_REQUEST_ID]
@@ -121,8 +121,8 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// An error of the provider, in its own words where those are JSON: they may name what helps. A page of something in between
-/// does not go on, nor what is said of the key.
+/// Returns a provider's error to the client. JSON is forwarded, since it may help. Other pages are not, and neither are
+/// statements about the key.
 async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);

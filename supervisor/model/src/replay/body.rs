@@ -1,4 +1,4 @@
-//! The body of a reply, chunk by chunk.
+//! The body of a scripted reply, chunk by chunk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,14 +12,14 @@ use tokio::time::{Sleep, sleep};
 
 use crate::recording::{Reply, ReplyEnd};
 
-/// Sends what a [`Reply`] says, when it says it.
+/// Sends the chunks of a [`Reply`] at their times.
 pub(super) struct ReplyBody {
     chunks: VecDeque<Bytes>,
     pace: Duration,
     waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
     end: ReplyEnd,
-    /// True if the part before a cut had time to leave.
+    /// True if the part before a cut was flushed.
     flushed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Body for ReplyBody {
             return match self.end {
                 ReplyEnd::Whole => Poll::Ready(None),
                 ReplyEnd::Cut if !self.flushed => {
-                    // hyper flushes when the body has nothing for it at the moment.
+                    // hyper flushes when the body is pending.
                     self.flushed = true;
                     cx.waker().wake_by_ref();
                     Poll::Pending

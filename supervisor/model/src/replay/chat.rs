@@ -1,11 +1,11 @@
-//! The text of a stream of chat completions, made from plain values.
+//! Creates the text of a chat completions stream.
 
 use serde_json::{Value, json};
 
 use super::sse::{Block, Usage, pieces};
 
-/// A whole reply, from the first chunk to `[DONE]`, in the order and shape of the vendor's API; thinking comes as
-/// `reasoning_content`, as of most servers, and has no signature there.
+/// Returns a whole reply, from the first chunk to `[DONE]`, in the order and shape of the vendor's API. Thinking is in
+/// `reasoning_content`, as of most servers, and has no signature.
 pub fn message(blocks: &[Block], finish_reason: &str, usage: Usage) -> String {
     let mut text = delta(&json!({"role": "assistant", "content": ""}));
     let mut calls = 0;
@@ -48,7 +48,7 @@ fn chunk(choices: &Value, usage: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// Prompt tokens are counted with those from and for the cache.
+/// Prompt tokens include those read from and written to the cache.
 fn counters(usage: Usage) -> Value {
     let prompt = usage.input + usage.cache_creation + usage.cache_read;
     json!({

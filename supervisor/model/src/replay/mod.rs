@@ -1,6 +1,6 @@
-//! A scripted model on loopback: a real HTTP server that serves a script of replies.
+//! A scripted model: an HTTP server on loopback that sends prepared replies.
 //!
-//! `bailiwick demo`, the benchmarks and the tests talk to it through the real provider code.
+//! `bailiwick demo`, the benchmarks and the tests use it through the real provider code.
 //!
 //! ```
 //! use model::replay::{Block, ReplayServer, Script, Usage, sse};

@@ -1,11 +1,11 @@
-//! The text of a Responses API stream, made from the same values as that of the Messages API.
+//! Creates the text of a Responses API stream, from the same values as for the Messages API.
 
 use serde_json::{Value, json};
 
 use super::sse::{Block, Usage, event, pieces};
 
-/// A whole response, from `response.created` to its end, in the order and shape of the API. The reason to stop is in the
-/// words of the Messages API: `max_tokens` makes the response incomplete.
+/// Returns a whole response, from `response.created` to its end, in the order and shape of the API. `stop_reason` is a
+/// word of the Messages API: `max_tokens` makes the response incomplete.
 pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     let mut text = event("response.created", &json!({"response": response("in_progress", &[])}));
     let items: Vec<_> = blocks.iter().enumerate().map(|(index, block)| item(index, block)).collect();
@@ -32,7 +32,7 @@ fn response(status: &str, output: &[Value]) -> Value {
     json!({"id": "resp_replay", "object": "response", "status": status, "model": "replay", "output": output})
 }
 
-/// The prompt's tokens include those from and for the cache.
+/// The prompt's tokens include those read from and written to the cache.
 fn in_their_words(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input + usage.cache_read + usage.cache_creation,
@@ -60,7 +60,7 @@ fn item(index: usize, block: &Block) -> Value {
     }
 }
 
-/// The item before any of its content came.
+/// Returns the item without its content.
 fn begun(item: &Value) -> Value {
     let mut begun = item.clone();
     for (name, empty) in [("content", json!([])), ("summary", json!([])), ("arguments", json!(""))] {
@@ -74,7 +74,7 @@ fn begun(item: &Value) -> Value {
     begun
 }
 
-/// The kind of the deltas that bring a block, and what they bring.
+/// Returns the kind of the deltas of a block, and their joined text.
 fn streamed(block: &Block) -> (&'static str, &str) {
     match block {
         Block::Text(text) => ("response.output_text.delta", text),

@@ -1,4 +1,4 @@
-//! What the server answers, request by request.
+//! The replies of a scripted server.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ impl Script {
         Self::default()
     }
 
-    /// A stream with this SSE text; see [`sse::message`](super::sse::message).
+    /// Adds a stream with this SSE text; see [`sse::message`](super::sse::message).
     #[must_use]
     pub fn reply(self, sse: impl Into<Bytes>) -> Self {
         self.push(Reply::sse(sse))

@@ -1,4 +1,4 @@
-//! The server: one thread, one script.
+//! A scripted server with a thread of its own.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use super::body::ReplyBody;
 use super::script::Script;
 use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 
-/// A server on loopback that answers each request with the next reply of a script. It ends when it is dropped.
+/// A server on loopback that answers each request with the next reply of a script. Dropping this ends the server.
 pub struct ReplayServer {
     address: SocketAddr,
     state: Arc<Mutex<ServerState>>,
@@ -29,7 +29,7 @@ pub struct ReplayServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Looks at the n-th request, from 1: a reply of its own takes the place of the script's.
+/// Checks the n-th request, from 1. A returned reply replaces the script's.
 pub type Check = Box<dyn FnMut(usize, &RecordedRequest) -> Option<Reply> + Send>;
 
 struct ServerState {
@@ -40,12 +40,12 @@ struct ServerState {
 }
 
 impl ReplayServer {
-    /// Starts to serve `script` on a port of 127.0.0.1 that the system chooses.
+    /// Starts a server for `script` on a port of 127.0.0.1 that the system chooses.
     pub fn start(script: Script) -> io::Result<Self> {
         Self::start_checked(script, Box::new(|_, _| None))
     }
 
-    /// Starts a server that checks each request before its answer.
+    /// Starts a server that checks each request before it answers.
     pub fn start_checked(script: Script, check: Check) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -56,7 +56,7 @@ impl ReplayServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
-        // A thread of its own: its work is not mixed with what is measured, and callers need no runtime.
+        // A thread of its own, so that its work is not measured with the caller's, who needs no runtime.
         let thread = std::thread::Builder::new().name("replay-server".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
@@ -72,12 +72,12 @@ impl ReplayServer {
         Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// The address: what `--base-url` takes.
+    /// Returns the address in the form of `--base-url`.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests that came so far, complete with their bodies.
+    /// Returns the complete requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.state).requests.clone()
     }
@@ -117,7 +117,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<ServerState>>) -> io::Res
         let service = service_fn(move |request| answer(request, Arc::clone(&state)));
         let connection =
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // Ends with its connection, or with the runtime that the thread owns.
+        // Ends with its connection, or with the thread's runtime.
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "replay connection");
@@ -152,7 +152,7 @@ async fn answer(
     Ok(response(reply))
 }
 
-/// The answer when the script is at its end: an error that is not worth another attempt.
+/// Returns the reply after the end of the script: an error that is not retried.
 fn exhausted(count: usize) -> Reply {
     let message = format!("the script has no reply to request {count}");
     Reply::error(500, "api_error", &message).header("x-should-retry", "false")

@@ -1,4 +1,4 @@
-//! The text of a Messages API stream, made from plain values.
+//! Creates the text of a Messages API stream.
 
 use std::fmt::Write;
 
@@ -6,18 +6,14 @@ use serde_json::{Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Text, streamed a word at a time.
+    /// Text, streamed word by word.
     Text(String),
-    /// Thinking and its signature.
-    Thinking {
-        /// The text.
-        text: String,
-        signature: String,
-    },
+    /// Thinking with its signature.
+    Thinking { text: String, signature: String },
     ToolUse {
         id: String,
         name: String,
-        /// The arguments as JSON text; any text goes.
+        /// The arguments as JSON text, which may be invalid.
         input: String,
     },
 }
@@ -64,7 +60,7 @@ impl Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Prompt tokens from no cache.
+    /// Prompt tokens that are not from the cache.
     pub input: u64,
     /// Prompt tokens written to the cache.
     pub cache_creation: u64,
@@ -78,7 +74,7 @@ impl Default for Usage {
     }
 }
 
-/// A whole reply, from `message_start` to `message_stop`, in the order and shape of the API.
+/// Returns a whole reply, from `message_start` to `message_stop`, in the order and shape of the API.
 pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     let mut text = event(
         "message_start",
@@ -105,7 +101,7 @@ pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     text + &event("message_stop", &json!({}))
 }
 
-/// One event; `rest` is an object with everything but its type.
+/// Returns one event; `rest` is an object with all fields except its type.
 pub fn event(kind: &str, rest: &Value) -> String {
     let mut data = json!({"type": kind});
     if let (Some(data), Some(rest)) = (data.as_object_mut(), rest.as_object()) {
@@ -117,7 +113,7 @@ pub fn event(kind: &str, rest: &Value) -> String {
     text
 }
 
-/// The words of a text, each with the blanks before it, so that together they are the text.
+/// Splits a text into words, each with the blanks before it.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What the supervisor does to itself before anything else, while it is still single-threaded.
+//! Protects the process and takes keys out of the environment, while there is only one thread.
 
 #![expect(
     unsafe_code,
@@ -14,13 +14,13 @@ use secrecy::SecretString;
 
 use super::Credential;
 
-/// The variables that can hold a key.
+/// The variables that can have a key.
 pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
 
-/// The variable whose value goes out as `authorization: Bearer`: what gateways before the Messages API want.
+/// The variable whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
 pub const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 
-/// The keys that were in the environment.
+/// The keys from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct TakenKeys {
     pub anthropic: Option<SecretString>,
@@ -29,14 +29,14 @@ pub struct TakenKeys {
 }
 
 impl TakenKeys {
-    /// The variables that held a key, for a process that is one of our own.
+    /// Returns the variables that had a key, to pass them to another of Bailiwick's own processes.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
         let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
         KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
     }
 }
 
-/// A key that was in the environment.
+/// A key from the environment.
 #[derive(Clone, Debug)]
 pub struct TakenKey {
     pub secret: SecretString,
@@ -44,13 +44,13 @@ pub struct TakenKey {
     pub credential: Credential,
 }
 
-/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for others of our uid) and forbids core files.
+/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for other processes of the same user) and forbids core files.
 pub fn harden_process() -> io::Result<()> {
     set_dumpable(false)?;
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Takes the keys out of the environment: the variables are gone, and so are their bytes in `/proc/PID/environ`.
+/// Takes the keys out of the environment, and overwrites their bytes in `/proc/PID/environ`.
 ///
 /// Must be called before any other thread exists: environ(7) has no lock.
 pub fn take_keys() -> TakenKeys {
@@ -67,7 +67,7 @@ fn take(name: &str) -> Option<SecretString> {
     value.map(SecretString::from)
 }
 
-/// Overwrites the value of a variable where it lies: on the initial stack, which `/proc/PID/environ` shows for good.
+/// Overwrites the value of a variable on the initial stack, which `/proc/PID/environ` shows.
 fn wipe(name: &CStr) {
     // SAFETY: the name is a C string, and no other thread changes the environment.
     let value = unsafe { libc::getenv(name.as_ptr()) };

@@ -1,4 +1,4 @@
-//! The API key: taken out of the environment or a file, kept in memory that is wiped, and given to nobody.
+//! The API key: from the environment or a file, and kept in memory that is overwritten after use.
 
 mod harden;
 mod redact;
@@ -20,23 +20,23 @@ pub use harden::AUTH_TOKEN;
 pub(crate) use harden::KEY_VARIABLES;
 pub use harden::{TakenKey, TakenKeys, harden_process, take_keys};
 
-/// Header of a key, where the API leaves a choice (WIRE R1: in one header or the other, never both).
+/// The header for a key, if the API leaves a choice (R1: only one of them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Credential {
-    /// In the API's own header: `x-api-key` for the Messages API.
+    /// The API's own header: `x-api-key` for the Messages API.
     #[default]
     ApiKey,
-    /// As `authorization: Bearer`: accepted by many gateways.
+    /// `authorization: Bearer`, which many gateways accept.
     Bearer,
 }
 
-/// A key and where it came from.
+/// A key with its origin.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
     pub secret: SecretString,
-    /// The variable or file, for error messages.
+    /// The variable or file of the key, for error messages.
     pub origin: String,
-    /// Header of the key.
+    /// The header for the key.
     pub credential: Credential,
 }
 
@@ -46,51 +46,34 @@ pub enum KeyError {
         "no API key found\n  hint: set {variable}, or put the key into {} (mode 0600). No key yet? Try: bailiwick demo",
         shell_word(.file)
     )]
-    Missing {
-        /// The variable that was looked for.
-        variable: &'static str,
-        /// The file that was looked for.
-        file: PathBuf,
-    },
-    /// Others can read the key file.
+    Missing { variable: &'static str, file: PathBuf },
+    /// Other users can read the key file.
     #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
-    Exposed {
-        /// The file.
-        file: PathBuf,
-        mode: u32,
-    },
+    Exposed { file: PathBuf, mode: u32 },
     /// The key file belongs to another user.
     #[error(
         "the key file {file} belongs to uid {owner}, not to you\n  hint: make it again as your own, with mode 0600"
     )]
-    Foreign {
-        /// The file.
-        file: PathBuf,
-        owner: u32,
-    },
+    Foreign { file: PathBuf, owner: u32 },
     #[error("cannot read the key file {file}: {source}")]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        source: io::Error,
-    },
+    Unreadable { file: PathBuf, source: io::Error },
     /// The key is empty.
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
     Empty {
-        /// The key's variable or file.
+        /// The variable or file of the key.
         origin: String,
     },
-    /// The key contains characters that no header can have.
+    /// The key has characters that a header cannot have.
     #[error(
         "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
     )]
     Malformed {
-        /// The key's variable or file.
+        /// The variable or file of the key.
         origin: String,
     },
 }
 
-/// Finds the key: the variable's value, taken at start, or else the key file.
+/// Finds the key: the variable's value, taken at the start, or the key file.
 pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {

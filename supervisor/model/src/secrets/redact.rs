@@ -1,36 +1,35 @@
-//! The one mechanism that keeps the key out of everything that is written: of a reply, of an error, of the session log, of a
-//! recording.
+//! Hides the key in everything that is written: replies, errors, the session log, recordings.
 //!
-//! It finds the key in plain text and in JSON alike, also where JSON escapes its characters (`sk\u002d`), once or, as in the
-//! arguments of a tool, again. A key in another case, in base64 or with something else between its characters is not found.
+//! The key is found in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones
+//! as in arguments of a tool. It is not found in another case, in base64 or with other characters between its own.
 
 use memchr::memchr2;
 use secrecy::{ExposeSecret, SecretString};
 
-/// Replaces each byte of the key, so that lengths stay unchanged.
+/// Replaces each byte of the key, so that lengths stay the same.
 const MASK: u8 = b'*';
 
-/// The least length of a key that is masked: what servers take that want none is a word (`ollama`, `not-needed`).
+/// The shortest key that is hidden. Servers that need no key accept a plain word (`ollama`, `not-needed`).
 const SHORTEST: usize = 12;
 
-/// The most backslashes of one escape: JSON within JSON within JSON.
+/// The most backslashes of one escape, for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
-/// Masks a secret in text that comes in pieces, wherever the pieces part.
+/// Hides a secret in text that arrives in pieces, at any positions.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,
-    /// The end of the text so far, if that may be the beginning of the secret.
+    /// The end of the text so far, if it may be the beginning of the secret.
     held: Vec<u8>,
 }
 
-/// Extent to which a text spells a secret.
+/// The extent to which a text contains the secret at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelled {
     Not,
     /// The text ends within the secret.
     Begun,
-    /// Spelled out in so many bytes.
+    /// The whole secret, in this number of bytes.
     Whole(usize),
 }
 
@@ -40,7 +39,7 @@ impl Redactor {
         Self { secret, held: Vec::new() }
     }
 
-    /// Takes a piece in; the text that can be written by now.
+    /// Adds a piece. Returns the text that can already be written.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
@@ -58,12 +57,12 @@ impl Redactor {
         std::mem::take(&mut self.held)
     }
 
-    /// The rest, as text.
+    /// Returns the rest as text.
     pub fn finish_str(&mut self) -> String {
         into_text(self.finish())
     }
 
-    /// Masks the secret in a whole text; true if it was there.
+    /// Hides the secret in a whole text. True if the text contained it.
     pub fn mask(&self, text: &mut [u8]) -> bool {
         self.mend(text).found
     }
@@ -103,12 +102,12 @@ struct Mended {
     open: Option<usize>,
 }
 
-/// The mask and what is held back are ASCII: what is cut apart is whole characters.
+/// Converts to text. The mask and the held bytes are ASCII, so only whole characters are cut apart.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The beginning of `text`, read as the secret.
+/// Compares the beginning of `text` with the secret.
 fn spelled(text: &[u8], secret: &[u8]) -> Spelled {
     let mut length = 0;
     for &wanted in secret {
@@ -120,7 +119,7 @@ fn spelled(text: &[u8], secret: &[u8]) -> Spelled {
     Spelled::Whole(length)
 }
 
-/// The beginning of `text`, read as one character of the secret: itself, or its escape.
+/// Compares the beginning of `text` with one character of the secret, plain or escaped.
 fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     let backslashes = text.iter().take(BACKSLASHES + 1).take_while(|byte| **byte == b'\\').count();
     match (backslashes, text.get(backslashes)) {
@@ -137,7 +136,7 @@ fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     }
 }
 
-/// The four digits of an escape.
+/// Compares the four digits of an escape.
 fn by_number(text: &[u8], wanted: u8) -> Spelled {
     let digits = format!("{wanted:04x}");
     let came = &text[..text.len().min(digits.len())];
@@ -157,7 +156,7 @@ mod tests {
         Redactor::new(Some(SecretString::from(KEY)))
     }
 
-    /// A text in pieces of one size, masked.
+    /// Hides the secret in a text with pieces of one size.
     fn in_pieces(text: &str, size: usize) -> String {
         let mut redactor = redactor();
         let mut all: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| redactor.push(piece)).collect();

@@ -1,8 +1,8 @@
-//! A block of a reply while it comes in.
+//! A block of a reply that is being received.
 //!
-//! The block that goes back to the model is the object of `content_block_start`, its members in their order, with what the
-//! deltas brought filled in (R6). Tool input keeps the text that the model wrote. Line breaks between JSON tokens become
-//! spaces, so that a block is always one line of the session log; inside strings JSON has none.
+//! The block that a later request sends back is the object of `content_block_start` with its members in the same order
+//! and with the texts of the deltas filled in (R6). Tool input keeps the model's own text. Line breaks between JSON
+//! tokens become spaces, so that a block is one line of the session log. Strings in JSON have no line breaks.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,22 +16,22 @@ use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece, without_lone_halves};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
-/// A block that is not closed.
+/// A block that is not closed yet.
 #[derive(Clone)]
 pub(super) struct OpenBlock {
     view: View,
     start: Box<RawValue>,
     text: Joined,
     thinking: Joined,
-    /// The tool input; empty as long as no delta brought any.
+    /// The tool input, empty until a delta has some.
     input: Joined,
     citations: Vec<Box<RawValue>>,
-    /// Members that a delta sets as a whole.
+    /// Members whose value a delta sets as a whole.
     set: Vec<(&'static str, Box<RawValue>)>,
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// Set once (S3); a second one replaces it.
+    /// The signature, which arrives in one delta (S3); another one replaces it.
     signature: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl OpenBlock {
         })
     }
 
-    /// Returns the event of the block's start: a tool call, or text that is part of the start.
+    /// Returns the event for the start of the block: a tool call, or text in the start itself.
     pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
         match &self.view {
             View::ToolUse { id, name } => {
@@ -98,7 +98,7 @@ impl OpenBlock {
         }
     }
 
-    /// The model that takes over, where the block says that one does.
+    /// Returns the model that continues the reply, if the block reports a change of model.
     pub(super) fn fallback_model(&self) -> Option<String> {
         let View::Other(kind) = &self.view else {
             return None;
@@ -110,7 +110,7 @@ impl OpenBlock {
         Some(fallback.to.model)
     }
 
-    /// Adds a delta, and returns whether its kind is known: one of an unknown kind changes nothing (S3).
+    /// Adds a delta. Returns false for an unknown kind, which is ignored (S3).
     pub(super) fn push(
         &mut self,
         index: usize,
@@ -153,7 +153,7 @@ impl OpenBlock {
         if matches!(self.view, View::Thinking) { thinking_delta(index, added) } else { None }
     }
 
-    /// Ends the texts, and reports what that added to them.
+    /// Completes the texts, and reports their last parts.
     pub(super) fn finish_text(&mut self, index: usize, events: &mut VecDeque<StreamEvent>) {
         let text = self.text.finish();
         let thinking = self.thinking.finish();
@@ -170,7 +170,8 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// Ends the block. A thinking block that was cut off before its signature is nothing: the API would not take it back.
+    /// Closes the block. Returns nothing for a thinking block that was cut off before its signature, since the API
+    /// would reject it in a request.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
@@ -187,7 +188,7 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// Returns the tool input; also puts its echo into the block.
+    /// Returns the tool input, and sets it in the block that later requests send.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
@@ -235,7 +236,7 @@ impl OpenBlock {
     }
 }
 
-/// Returns the form for the model: one line, without anything that a request must not hold.
+/// Returns the JSON of a block for later requests: one line, without lone surrogates.
 fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(without_lone_halves(one_line(json)))
 }

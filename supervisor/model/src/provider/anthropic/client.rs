@@ -24,13 +24,13 @@ const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// Lets a model that thinks within a budget think between tool calls too, and not only before the first.
+/// A beta feature: a model with a thinking budget thinks between tool calls as well.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// The form of a conversation that this API takes.
+/// The form of a conversation that this API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
 
-/// Anthropic's Messages API, or anything that speaks it.
+/// A client for Anthropic's Messages API, or for another server with the same API.
 pub struct Anthropic {
     endpoint: Arc<Endpoint>,
     version: ApiVersion,
@@ -38,7 +38,7 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// A client for the address and with the key of `config`. Nothing is sent yet.
+    /// Creates a client from `config`. Sends nothing yet.
     pub fn new(config: AnthropicConfig) -> Result<Self, ConfigError> {
         let version = HeaderValue::from_static(config.version.as_str());
         let dialect = Dialect {
@@ -64,7 +64,7 @@ impl Anthropic {
         self.endpoint.host()
     }
 
-    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }
@@ -92,8 +92,8 @@ impl ModelProvider for Anthropic {
     }
 }
 
-/// The beta features that a request uses, as a list with commas (R1). Everything else that is ever asked for is part of
-/// both versions of the API: cache lifetimes, adaptive thinking, effort.
+/// Returns the beta features that a request uses, separated by commas (R1). All other features are in both versions of
+/// the API: cache lifetimes, adaptive thinking, effort.
 const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     match options.thinking {
         Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),
@@ -101,7 +101,7 @@ const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     }
 }
 
-/// The key as `x-api-key`, where there is one.
+/// Returns the header `x-api-key`, if there is a key.
 pub(in crate::provider) fn api_key(key: &ProviderApiKey) -> HeaderMap {
     key.header().map(|value| (KEY, value)).into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! How the Messages API is spoken.
+//! Settings for the Messages API.
 
 use secrecy::SecretString;
 
@@ -7,12 +7,12 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the API that a request speaks.
+/// The version of the API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiVersion {
     #[default]
     V2026_10_21,
-    /// `2023-06-01`: for gateways that know no other.
+    /// `2023-06-01`, for gateways without newer versions.
     V2023_06_01,
 }
 
@@ -32,7 +32,7 @@ pub struct AnthropicConfig {
 }
 
 impl AnthropicConfig {
-    /// The vendor's API with a key from the environment.
+    /// Creates settings for the vendor's API, with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
         Self::at(Connection {
             base_url: BASE_URL.to_owned(),
@@ -45,7 +45,7 @@ impl AnthropicConfig {
         })
     }
 
-    /// A server of which nothing but its address is known.
+    /// Creates settings for a server at another address, with defaults.
     pub fn at(connection: Connection) -> Self {
         Self { connection, version: ApiVersion::default() }
     }

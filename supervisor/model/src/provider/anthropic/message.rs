@@ -1,4 +1,4 @@
-//! A message as the Messages API takes it (R4, R5, R6).
+//! Messages in the form of the Messages API (R4, R5, R6).
 
 use ipc::image::{Image, MediaType};
 use serde::Serialize;
@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use crate::provider::messages::MessageText;
 use crate::provider::{Message, UserBlock};
 
-/// Appends a message, with a cache marker at its last block where `marked`.
+/// Appends a message. If `marked`, adds a cache marker to its last block.
 pub(super) fn write(text: &MessageText, marked: bool, body: &mut Vec<u8>) {
-    // `…}]}`: the last block's end, the content's end, the message's end.
+    // `…}]}`: the ends of the last block, of the content and of the message.
     const TAIL: usize = 3;
     let (head, tail) = text.json.split_at(text.json.len() - TAIL);
     body.extend_from_slice(head);
@@ -28,7 +28,7 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     }
     match message {
         Message::User(blocks) => {
-            // R4: results stand before text.
+            // R4: results come before text.
             let (results, others): (Vec<_>, Vec<_>) = blocks
                 .iter()
                 .filter_map(user_block)
@@ -64,7 +64,7 @@ enum AnthropicBlock<'a> {
     },
 }
 
-/// R5: text alone as text; with pictures, blocks.
+/// R5: text alone is a string, text with pictures a list of blocks.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnthropicContent<'a> {
@@ -72,7 +72,7 @@ enum AnthropicContent<'a> {
     Blocks(Vec<AnthropicBlock<'a>>),
 }
 
-/// R10: the bytes are what the media type says, or there would be no [`Image`].
+/// R10: an [`Image`] always has the media type of its bytes.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source {
@@ -84,7 +84,7 @@ fn picture(image: &Image) -> AnthropicBlock<'_> {
     AnthropicBlock::Image { source }
 }
 
-/// A block as the API takes it; R5: no empty text, and no empty result of a failed call.
+/// Converts a block. R5: returns nothing for an empty text, and a text for an empty result.
 fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
@@ -105,14 +105,14 @@ fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     }
 }
 
-/// R5: a model may answer with an empty text block, and the API refuses to take it back.
+/// R5: true for an empty text block, which a model may send, but the API rejects in a request.
 fn is_empty_text(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct MessageView {
         r#type: String,
         text: Option<String>,
     }
-    // Only a short block can be one; a long one is not parsed again.
+    // A long block cannot be empty, and is not parsed again.
     block.get().len() < 256
         && serde_json::from_str::<MessageView>(block.get())
             .is_ok_and(|view| view.r#type == "text" && view.text.is_none_or(|text| text.is_empty()))

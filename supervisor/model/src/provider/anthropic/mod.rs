@@ -1,4 +1,5 @@
-//! Anthropic's Messages API: requests, streams, errors (WIRE §1).
+//! Anthropic's Messages API: requests, streams, errors. `R1`, `S3`, `E5` and the like number the rules that requests,
+//! streams and errors follow.
 //!
 //! * [`AnthropicConfig`] and [`Anthropic`]: the client.
 //! * [`AnthropicDecoder`]: a stream's events, decoded without any I/O.
@@ -18,7 +19,7 @@ pub use stream::AnthropicDecoder;
 
 pub(super) use client::api_key as key_header;
 
-/// The tokens that the members of a `usage` say.
+/// Returns the token counts from the members of a `usage`.
 pub(super) fn usage_of(members: &serde_json::Map<String, serde_json::Value>) -> protocol::event::TokenUsage {
     stream::usage(members)
 }

@@ -1,12 +1,11 @@
-//! Where a request is marked, so that the provider keeps what comes before (R8).
+//! Positions of cache markers in a request, up to which the provider caches it (R8).
 //!
-//! The API takes four markers. One is at the end of the system prompt and covers the tools too. Within the messages:
+//! The API allows four markers. One is at the end of the system prompt and covers the tools too. In the messages:
 //!
-//! * the end of the newest user message: the whole request is kept for the next one;
-//! * the end of the user message before: what the last request wrote is found there, however long the turn was that
-//!   followed, and by a retry too;
-//! * the end of the calls of a turn that is longer than the provider looks back. Whoever goes on from the middle of such a
-//!   turn, a fork for one, would find nothing nearer than the turn before;
+//! * the end of the newest user message, so that the next request finds the whole request in the cache;
+//! * the end of the user message before: the last request was cached up to there, and a retry finds the same;
+//! * the end of the calls of a turn that is longer than the provider's look-back. Otherwise a request that continues
+//!   from the middle of such a turn (a fork, for example) would find only the turn before;
 //! * or the end of a reply that the provider paused, which is then the end of the request.
 
 use serde_json::value::RawValue;
@@ -14,15 +13,15 @@ use serde_json::value::RawValue;
 use crate::provider::Message;
 use crate::provider::messages::MessageText;
 
-/// Number of blocks before a marker in which the API looks for a kept prefix.
+/// Number of blocks before a marker in which the API looks for a cached prefix.
 const LOOK_BACK: usize = 20;
 
-/// The messages of a request that are marked at their end, by their index.
+/// Indices of the messages that have a marker at their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CachePlaces([Option<usize>; 3]);
 
 impl CachePlaces {
-    /// The places in a request with these messages.
+    /// Chooses the messages for markers.
     pub(super) fn of(texts: &[MessageText]) -> Self {
         let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
         let (newest, before) = (of_user.next(), of_user.next());
@@ -40,7 +39,7 @@ impl CachePlaces {
         Self([newest, before, spare])
     }
 
-    /// True if the message at this index is marked.
+    /// True if the message at this index has a marker.
     pub(super) fn contains(self, index: usize) -> bool {
         self.0.contains(&Some(index))
     }
@@ -53,7 +52,7 @@ fn blocks(message: &Message) -> usize {
     }
 }
 
-/// True if its last block is one that takes a marker for certain: thinking takes none, nor may a kind that is unknown.
+/// True if the message's last block can have a marker: thinking cannot, and unknown kinds may not.
 fn takes_marker(message: &Message) -> bool {
     match message {
         Message::User(_) => true,

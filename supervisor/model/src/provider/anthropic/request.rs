@@ -12,17 +12,17 @@ use crate::provider::{
     CacheLifetime, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// Marks, within the messages, the end of a prefix that the provider keeps.
+/// The cache marker, which marks the end of a prefix that the provider caches.
 pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 const MAX_BODY: usize = 32 * 1000 * 1000;
 
-/// The fewest tokens of a thinking budget that the API takes.
+/// The smallest thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1024;
 
-/// The JSON of a request: what stays the same from request to request comes first, and is the same byte for byte (R8).
+/// Returns the JSON of a request. The parts that stay the same from request to request come first, with the same bytes (R8).
 ///
-/// What the options do not say is left out: the model's defaults hold.
+/// Unset options are left out, so that the model's defaults apply.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -32,7 +32,7 @@ pub(super) fn body(
     let places = CachePlaces::of(texts);
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 64).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
-    // The prefix is an object without `messages`: they take the place of its closing brace.
+    // The prefix is an object without `messages`, which replace its closing brace.
     body.extend_from_slice(&prefix[..prefix.len() - 1]);
     body.extend_from_slice(br#","messages":["#);
     write_messages(texts, places, &mut body);
@@ -56,17 +56,17 @@ fn write_messages(texts: &[MessageText], places: CachePlaces, body: &mut Vec<u8>
     }
 }
 
-/// All but the messages.
+/// Returns everything except the messages.
 fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_json::Error> {
     let has_system = !request.system.is_empty();
     let last = request.tools.len().saturating_sub(1);
-    // R8: those that are kept longer come first, and nothing comes before tools and system prompt.
+    // R8: parts that are cached longer come first, and nothing comes before tools and system prompt.
     let cache_control = CacheControl::of(request.options.cache);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| AnthropicTool {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.input_schema,
-        // Only where no system prompt follows the tools: its marker covers them.
+        // Without a system prompt, the last tool has the marker.
         cache_control: (!has_system && index == last).then_some(cache_control),
     });
     let system =
@@ -83,8 +83,7 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// Returns `thinking`, if it is configured. A budget is forced into the API's bounds: `None` if the reply has
-/// no room for it.
+/// Returns `thinking`, if it is configured. A budget is brought into the API's limits. Returns nothing if the reply is too short for any.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,
@@ -100,8 +99,7 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// WIRE 0.1: since 2026-10-21 the API accepts no sampling parameters, not even their defaults; before, none
-/// together with thinking.
+/// Returns the temperature if the API accepts one. Since 2026-10-21 it accepts no sampling parameters; before, none together with thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)
@@ -172,7 +170,7 @@ struct CacheControl {
 impl CacheControl {
     const fn of(lifetime: CacheLifetime) -> Self {
         let ttl = match lifetime {
-            // The API's default: gateways that know no lifetimes take it too.
+            // The API's default. Gateways without lifetimes accept it, too.
             CacheLifetime::FiveMinutes => None,
             CacheLifetime::OneHour => Some("1h"),
         };

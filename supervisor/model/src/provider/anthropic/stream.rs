@@ -1,4 +1,4 @@
-//! The decoder of a reply: a pure state machine, the data of one SSE event at a time (WIRE S2 to S10).
+//! Decodes a reply, one SSE event at a time. Does no I/O (rules S2 to S10).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,12 @@ use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, viol
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// Decodes one reply. A clone continues from the same place.
+/// A decoder for one reply. A clone continues from the same position.
 #[derive(Clone, Default)]
 pub struct AnthropicDecoder {
     phase: AnthropicPhase,
     open: BTreeMap<usize, OpenBlock>,
-    /// Blocks that are closed: their index cannot come again.
+    /// Indices of closed blocks, which must not occur again.
     closed: BTreeSet<usize>,
     /// Kinds of events and deltas that this version does not know.
     unknown: Unknown,
@@ -63,7 +63,7 @@ impl Decode for AnthropicDecoder {
         match serde_json::from_str::<wire::AnthropicEvent<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),
             Ok(event) => self.event(&event, events),
-            // S7: nothing is missed after the stop reason.
+            // S7: nothing important follows the stop reason.
             Err(error) if error.is_eof() && self.envelope.stop_reason.is_some() => Ok(()),
             Err(error) => self.misfit(data, &error),
         }
@@ -145,8 +145,8 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// llama.cpp's server leaves `message_start` out when the first token of a reply is not a whole character. What such a
-    /// reply begins with is its first block, or its end; whatever else comes first says that something was lost.
+    /// Begins a reply without `message_start`. llama.cpp's server leaves it out if the first token is not a whole
+    /// character. The first event must then be the first block, or the end: anything else shows that an event was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == AnthropicPhase::Waiting && is_beginning {
             self.phase = AnthropicPhase::Started;
@@ -203,7 +203,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
+    /// Handles an event that does not parse: an error, unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
@@ -241,7 +241,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Overwrites what is there, and keeps what is not (S6).
+    /// Adds token counts. Newer values replace older ones, and missing ones do not (S6).
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;
@@ -287,7 +287,7 @@ impl AnthropicDecoder {
     }
 }
 
-/// The tokens that the members of a `usage` say.
+/// Returns the token counts from the members of a `usage`.
 pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
     let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
     let tokens = |name| count(members.get(name));

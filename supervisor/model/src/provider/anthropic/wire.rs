@@ -1,7 +1,7 @@
-//! The events of a stream as they are on the wire: flat and borrowed, one pass for each delta.
+//! The events of a stream, as flat structures that borrow from the text.
 //!
-//! Every field of every event and delta that this version knows is a field here, so that no event needs a second pass or
-//! a tree of values. What does not fit is looked at again by [`AnthropicEventKind`] alone: only an unknown kind may have another shape.
+//! Every known field of every event and delta is a field here, so that an event is parsed in one pass. An event that
+//! does not fit is parsed again as [`AnthropicEventKind`], since only an unknown kind may have another shape.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// The kinds of events that this version decodes, pings aside.
+/// The kinds of events that this version decodes, except pings.
 pub(super) const EVENTS: [&str; 7] = [
     "content_block_delta",
     "content_block_start",
@@ -21,7 +21,7 @@ pub(super) const EVENTS: [&str; 7] = [
     "error",
 ];
 
-/// The kinds of deltas that this version decodes; the message's delta has no kind.
+/// The kinds of deltas that this version decodes. The delta of a message has no kind.
 pub(super) const DELTAS: [&str; 7] = [
     "",
     "text_delta",
@@ -47,10 +47,10 @@ pub(super) struct AnthropicEvent<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// The delta of a block, or of the message.
+/// The delta of a block or of a message.
 #[derive(Deserialize)]
 pub(super) struct AnthropicDelta<'a> {
-    /// Absent in the delta of the message.
+    /// Empty in the delta of a message.
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -72,7 +72,7 @@ pub(super) struct AnthropicDelta<'a> {
     pub(super) stop_details: Option<&'a RawValue>,
 }
 
-/// The kind of an event, whatever else it holds.
+/// The kind of an event, with all other fields ignored.
 #[derive(Deserialize)]
 pub(super) struct AnthropicEventKind<'a> {
     #[serde(borrow, rename = "type")]
@@ -87,7 +87,7 @@ pub(super) struct DeltaKind<'a> {
     pub(super) kind: Cow<'a, str>,
 }
 
-/// The head of `message_start`, or a whole message (S10).
+/// The beginning of a message in `message_start`, or a whole message (S10).
 #[derive(Deserialize)]
 pub(super) struct AnthropicMessage<'a> {
     #[serde(default)]
@@ -122,7 +122,7 @@ pub(super) struct AnthropicReplyBlock<'a> {
     pub(super) citations: Option<&'a RawValue>,
 }
 
-/// A block that says that another model takes over.
+/// A block that reports that another model continues the reply.
 #[derive(Deserialize)]
 pub(super) struct Fallback {
     pub(super) to: FallbackModel,

@@ -1,4 +1,4 @@
-//! What one source says of a model.
+//! The properties of a model from one source.
 
 use protocol::cost::Prices;
 use toml_edit::Item;
@@ -8,23 +8,23 @@ use super::{Api, Facts, ThinkingKind};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// Facts about a model from one source; another source may have the missing ones.
+/// Properties of a model from one source. Another source may have the missing ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub api: Option<Api>,
     pub api_version: Option<ApiVersion>,
-    /// The most tokens of a prompt and its reply.
+    /// The most tokens of a prompt with its reply.
     pub context: Option<u64>,
     pub max_output: Option<u32>,
     pub prices: Option<Prices>,
     pub thinking: Option<ThinkingKind>,
-    /// The levels of effort that it knows.
+    /// The supported levels of effort.
     pub effort: Option<Vec<Effort>>,
     pub images: Option<bool>,
 }
 
 impl Entry {
-    /// Sets one fact, from a file.
+    /// Sets one property from a file. Fails for an unknown name or an invalid value.
     pub fn set(&mut self, name: &str, item: &Item) -> Result<(), BadFact> {
         let field = FIELDS.iter().find(|field| field.name == name).ok_or(BadFact::Unknown)?;
         (field.read)(self, item).ok_or(BadFact::Expected(field.expected))

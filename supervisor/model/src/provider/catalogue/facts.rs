@@ -1,4 +1,4 @@
-//! What is known of one model.
+//! The known properties of one model.
 
 use protocol::cost::Prices;
 
@@ -10,17 +10,17 @@ use crate::provider::anthropic::ApiVersion;
 pub struct Facts {
     pub api: Api,
     pub api_version: ApiVersion,
-    /// The most tokens of a prompt and its reply.
+    /// The most tokens of a prompt with its reply.
     pub context: u64,
     pub max_output: u32,
     pub prices: Option<Prices>,
     pub thinking: ThinkingKind,
-    /// The levels of effort that it knows; absent where nobody knows which.
+    /// The supported levels of effort; nothing if they are unknown.
     pub effort: Option<Vec<Effort>>,
     pub images: bool,
 }
 
-/// The API that a model is asked by.
+/// The API for requests to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     Messages,
@@ -31,14 +31,14 @@ pub enum Api {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingKind {
     None,
-    /// With a budget of tokens.
+    /// Thinking with a budget of tokens.
     Budget,
-    /// By its effort: it decides how much.
+    /// Thinking whose amount the model chooses by its effort.
     Adaptive,
 }
 
 impl Facts {
-    /// Merges these entries, the most binding first.
+    /// Merges entries. The first entry with a property decides.
     pub fn of(entries: &[&Entry]) -> Self {
         let preset = Self::default();
         Self {
@@ -54,8 +54,7 @@ impl Facts {
     }
 }
 
-/// Facts for an unknown model. Most servers offer a window of 128,000 tokens; a smaller one reports an error
-/// when it is full.
+/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error when it is full.
 impl Default for Facts {
     fn default() -> Self {
         Self {

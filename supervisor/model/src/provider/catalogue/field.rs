@@ -1,4 +1,4 @@
-//! The table of fields: what a file may say of a model.
+//! The table of properties that a file may set for a model.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use super::{Api, Entry, ThinkingKind, prices};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// Something that a file may say of a model.
+/// A property that a file may set for a model.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
     pub expected: &'static str,
     pub about: &'static str,
-    /// Reads it; nothing where it is not what is expected.
+    /// Sets the property from a value. Returns nothing if the value is invalid.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
     /// Returns the value of an entry in the form of a file.
     pub shown: fn(&Entry) -> Option<String>,
@@ -23,7 +23,7 @@ pub struct Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFact {
     Unknown,
-    /// The value has another form.
+    /// The value is invalid; the field describes a valid one.
     Expected(&'static str),
 }
 
@@ -39,10 +39,10 @@ impl fmt::Display for BadFact {
     }
 }
 
-/// The most tokens that a fact can name.
+/// The largest number of tokens in a file.
 const MOST: u64 = 1 << 31;
 
-/// Every field, in the order in which they are shown.
+/// All properties, in the order of display.
 pub const FIELDS: &[Field] = &[
     Field {
         name: "api",

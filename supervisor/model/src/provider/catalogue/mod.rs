@@ -1,7 +1,7 @@
-//! What is known of models: how they are spoken to, what they hold, what they can, what they cost.
+//! The catalogue of models: their APIs, limits, abilities and prices.
 //!
-//! The facts are data: `models.toml`, and over it what the user says under `[models]`. Every fact has a default for a model
-//! that nobody knows, but the price: what is not known is not made up.
+//! The data are in `models.toml`, and users override them under `[models]`. Every property has a default for unknown
+//! models, except the price.
 
 mod entry;
 mod facts;
@@ -21,7 +21,7 @@ pub use name::{Pattern, matching};
 const BUILT_IN: &str = include_str!("models.toml");
 
 static ENTRIES: LazyLock<Vec<(Pattern, Entry)>> = LazyLock::new(|| {
-    // A test reads the same text: it is never wrong in a program that was built.
+    // A test parses the same text, so this cannot fail in a released program.
     read(BUILT_IN).unwrap_or_else(|error| {
         tracing::error!(error, "the catalogue of models cannot be read");
         Vec::new()
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(facts("claude-haiku-4-5-20251001"), facts("claude-haiku-4-5"));
         assert_eq!(facts("gpt-5-2025-08-07"), facts("gpt-5"));
         assert_ne!(facts("gpt-5-mini").prices, facts("gpt-5").prices);
-        // Of a sister that nobody knows only the family is known.
+        // For an unknown model, the properties of its family apply.
         let sister = facts("gpt-5-gigantic");
         assert_eq!((sister.api, sister.prices), (Api::Chat, None));
     }

@@ -1,11 +1,11 @@
-//! Which models a name stands for.
+//! Matches names in the catalogue with models.
 
-/// A name in a table of models: one model and its dated snapshots, or with `*` at its end all models that begin so.
+/// A name in the catalogue: one model with its dated snapshots, or with `*` at the end all models with this prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// The pattern of this text; every text is one.
+    /// Creates a pattern. Every text is valid.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -14,7 +14,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns the closeness to a model, if it fits: the higher, the closer.
+    /// Returns how closely the pattern matches a model; a higher number is closer. Returns nothing for no match.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),
@@ -24,7 +24,7 @@ impl Pattern {
     }
 }
 
-/// Returns the entries that fit a model, the closest first.
+/// Returns the entries that match a model, the closest first.
 pub fn matching<'a, T>(said: impl IntoIterator<Item = &'a (Pattern, T)>, model: &str) -> Vec<&'a T> {
     let mut found: Vec<_> =
         said.into_iter().filter_map(|(pattern, said)| Some((pattern.closeness(model)?, said))).collect();
@@ -32,7 +32,7 @@ pub fn matching<'a, T>(said: impl IntoIterator<Item = &'a (Pattern, T)>, model: 
     found.into_iter().map(|(_, said)| said).collect()
 }
 
-/// `-20251101`, `-2025-11-01`.
+/// True for `-20251101` and `-2025-11-01`.
 fn is_date(text: &str) -> bool {
     let Some(date) = text.strip_prefix('-') else { return false };
     let shape: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();

@@ -9,11 +9,11 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";
 
-/// The tables that are no rate.
+/// Keys that are not prices.
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 
-/// Returns the prices, if the item has their form.
+/// Parses prices. Returns nothing if the value has another form.
 pub(super) fn read(item: &Item) -> Option<Prices> {
     let table = item.as_table_like()?;
     let long = match table.get(LONG) {
@@ -27,7 +27,7 @@ pub(super) fn read(item: &Item) -> Option<Prices> {
     Some(Prices { rates: rates(table, LONG)?, long })
 }
 
-/// The rates of a table that has nothing else but `besides`.
+/// Parses the prices of a table that has no other keys except `besides`.
 fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
     const NAMES: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
     if !table.iter().all(|(name, _)| name == besides || NAMES.contains(&name)) {
@@ -48,7 +48,7 @@ fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
 fn price(item: &Item) -> Option<Price> {
     match item.as_value()? {
         Value::Integer(number) => number.value().to_string().parse().ok(),
-        // The shortest text that means the same number: what was written.
+        // The shortest text of the same number is the text in the file.
         Value::Float(number) => number.value().to_string().parse().ok(),
         _ => None,
     }

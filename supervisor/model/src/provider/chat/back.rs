@@ -1,13 +1,13 @@
-//! Reasoning that goes back to the model that wrote it: servers differ, and refuse what others ask for.
+//! Decides if a model's reasoning is sent back in later requests. Servers differ, and some reject it.
 //!
-//! | server | rule, and its words |
+//! | server | rule, with its error text |
 //! | --- | --- |
 //! | Moonshot, Kimi | on each message with calls: "thinking is enabled but `reasoning_content` is missing in assistant tool call message"; an empty one is none |
-//! | `DeepSeek` since V3.2 | on each message of a tool loop, since V4 on each: "must be passed back to the API" |
 //! | `DeepSeek` R1 and servers that check members | on none: "not allowed", "unsupported" |
+//! | all others | with calls, where it is accepted or ignored |
 //! | all others | with calls it is taken or ignored |
 //!
-//! A host that is known is served so from the first request on; what another one wants is learned from its refusal.
+//! For known hosts the rule applies from the first request on. For others it is learned from their errors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,21 +19,21 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// Each message of the model has some; a blank replaces absent ones.
+    /// In each message of the model. A blank replaces missing reasoning.
     Everywhere,
 }
 
-/// The lessons of refusals, by the model that was asked.
+/// Rules that were learned from errors, by model.
 #[derive(Clone, Default)]
 pub(super) struct Lessons(Arc<Mutex<HashMap<String, ReasoningBack>>>);
 
-/// The name of the member, in refusals of all kinds.
+/// The name of the field for reasoning, in error texts of all servers.
 const MEMBER: &str = "reasoning_content";
 
-/// Words by which a server asks for the member.
+/// Phrases by which a server demands the field.
 const WANTED: [&str; 4] = ["missing", "must be passed back", "required", "must be provided"];
 
-/// Words of a server that rejects reasoning.
+/// Phrases by which a server rejects the field.
 const UNWANTED: [&str; 8] = [
     "not allowed",
     "unsupported",
@@ -50,7 +50,7 @@ impl Lessons {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
 
-    /// Takes a refusal to heart; the next attempt is made otherwise, so that it is worth one.
+    /// Learns from an error. If the rule changes, the error becomes retryable, because the next attempt differs.
     pub(super) fn learn(&self, model: &str, error: ProviderError) -> ProviderError {
         let Some(lesson) = lesson(&error).filter(|lesson| self.of(model) != Some(*lesson)) else {
             return error;
@@ -60,7 +60,7 @@ impl Lessons {
     }
 }
 
-/// Returns the rule that a rejection implies about reasoning that was sent, or was missing.
+/// Returns the rule that an error implies.
 fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     let said = error.message.to_lowercase();
     let is_about_it = matches!(error.status, Some(400 | 422)) && said.contains(MEMBER);
@@ -75,7 +75,7 @@ fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     }
 }
 
-/// True if the model has reasoned in this conversation: without thinking no server asks for any.
+/// True if the model has reasoned in this conversation. Without reasoning no server demands any.
 pub(super) fn has_reasoning(messages: &[Arc<Message>]) -> bool {
     messages.iter().any(|message| match &**message {
         Message::Assistant(blocks) => blocks.iter().any(|block| {

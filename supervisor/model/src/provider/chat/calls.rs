@@ -1,8 +1,8 @@
-//! The tool calls of a reply while they come in.
+//! The tool calls of a reply that is being received.
 //!
-//! A delta belongs to the call with its `index`. Servers deviate: an index may be missing, or the same for all calls; ids
-//! may be missing, or null after the first delta; a call may come in one piece. What tells two calls of one index apart is
-//! the id, and where there is neither, a name begins a call.
+//! A delta belongs to the call with its `index`. Some servers leave the index out or use the same for all calls. Ids
+//! may be missing, or null after the first delta. A call may arrive in one delta. Calls with the same index are
+//! distinguished by id, or by a name, which begins a new call.
 
 use std::borrow::Cow;
 
@@ -19,22 +19,22 @@ use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
-    /// It was cut off.
+    /// The reply was cut off.
     CutOff,
 }
 
-/// The most calls of one reply: each delta looks for its call among them.
+/// The most calls of one reply, since each delta searches for its call.
 const MAX_CALLS: usize = 1024;
 
 /// The calls of a reply, in the order in which they began.
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// The number of the first call that has no id of the server's.
+    /// Number from which calls without an id are counted.
     first: usize,
 }
 
 struct Call {
-    /// The index of its block.
+    /// The index of the call's block.
     block: usize,
     index: Option<u64>,
     id: Option<String>,
@@ -44,7 +44,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// No calls yet, in a conversation that has had `earlier` ones.
+    /// Creates an empty list, in a conversation that already had `earlier` calls.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }
@@ -53,7 +53,7 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// Adds a delta; `next_block` is the index of the block that it may begin, and is moved on if it does.
+    /// Adds a delta. If that begins a call, its block gets the index `next_block`, which is then incremented.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -89,7 +89,7 @@ impl ChatCalls {
         Ok(())
     }
 
-    /// Returns the position of the call that a delta continues, if it does not start one.
+    /// Returns the position of the call that a delta continues. Returns nothing if the delta begins a call.
     fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
         match (index, id) {
@@ -120,12 +120,12 @@ impl Call {
 
     fn add_arguments(&mut self, function: &Function<'_>) {
         let Some(raw) = function.arguments else { return };
-        // What is no string is the object itself.
+        // A value that is not a string is the object itself.
         let piece = serde_json::from_str(raw.get()).unwrap_or_else(|_| Piece::from(raw.get()));
         self.arguments.push(&piece);
     }
 
-    /// The call as a block. Text that was cut off never is a whole object, unless none came at all.
+    /// Closes the call. Arguments that were cut off are never valid, unless there are none.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));
@@ -144,8 +144,8 @@ impl Call {
     }
 }
 
-/// The block that is kept. Arguments that are no object go back as one that shows them: some servers parse them again,
-/// and would refuse every later request.
+/// Returns the block for later requests. Invalid arguments are replaced by an object that contains them, since some
+/// servers parse them again and would reject every later request.
 fn raw_block(
     id: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! Chat completions over HTTP.
+//! A client for the chat completions API.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::provider::{
     EventStream, Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, UserBlock,
 };
 
-/// A server that speaks chat completions: the vendor's, a gateway, or one on this machine.
+/// A client for a server with the chat completions API: the vendor's, a gateway, or a local one.
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    /// The messages with the reasoning that goes back: never, with calls, everywhere.
+    /// The messages with reasoning included never, with calls, or everywhere.
     messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
 }
 
 impl OpenAiChat {
-    /// A client for the address and with the key of `config`, if it has one. Nothing is sent yet.
+    /// Creates a client from `config`. Sends nothing yet.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let known = ChatServer::at(&connection::base_url(&config.connection.base_url)?);
         let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
@@ -53,7 +53,7 @@ impl OpenAiChat {
         self.endpoint.notices()
     }
 
-    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }
@@ -67,7 +67,7 @@ impl OpenAiChat {
         })
     }
 
-    /// The messages as the server takes them back from this model.
+    /// Returns the messages with the reasoning that the server accepts from this model.
     fn messages(&self, request: &ModelRequest) -> &Messages {
         let [never, with_calls, everywhere] = &*self.messages;
         let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);
@@ -98,7 +98,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// Counts the calls of the conversation with a result: all of them (R4).
+/// Counts the tool results in a conversation, which are as many as calls (R4).
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

@@ -1,4 +1,4 @@
-//! How chat completions are spoken.
+//! Settings for the chat completions API.
 
 use reqwest::Url;
 use secrecy::SecretString;
@@ -10,27 +10,27 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.openai.com";
 
-/// The longest id of a call at the vendor's own servers ("Expected a string with maximum length 40").
+/// The longest id of a call that the vendor's servers accept ("Expected a string with maximum length 40").
 const LONGEST_ID: usize = 40;
 
-/// The member of a request that bounds the reply.
+/// The field of a request that limits the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyLimit {
-    /// `max_tokens`: what llama.cpp, ollama, vLLM, Mistral and the gateways know.
+    /// `max_tokens`, for llama.cpp, ollama, vLLM, Mistral and gateways.
     MaxTokens,
-    /// `max_completion_tokens`: what the vendor's own models take, and no other.
+    /// `max_completion_tokens`, for the vendor's own models, which accept no other.
     MaxCompletionTokens,
 }
 
 #[derive(Debug)]
 pub struct Config {
     pub connection: Connection,
-    /// Parameter that limits the reply, if not the host's known one.
+    /// The field that limits the reply, if it differs from the host's known one.
     pub reply_limit: Option<ReplyLimit>,
 }
 
 impl Config {
-    /// The vendor's API with a key from the environment.
+    /// Creates settings for the vendor's API, with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
         Self::at(Connection {
             base_url: BASE_URL.to_owned(),
@@ -43,22 +43,22 @@ impl Config {
         })
     }
 
-    /// A server of which nothing but its address is known.
+    /// Creates settings for a server at another address, with defaults.
     pub const fn at(connection: Connection) -> Self {
         Self { connection, reply_limit: None }
     }
 }
 
-/// Facts about a server, known by its address.
+/// Properties of a server that follow from its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChatServer {
     pub(super) path: &'static str,
     pub(super) reply_limit: ReplyLimit,
-    /// The ids of calls that it takes.
+    /// The form of call ids that the server accepts.
     pub(super) ids: IdForm,
-    /// True if it accepts `stream_options`. Without them most servers send no usage.
+    /// True if the server accepts `stream_options`. Without them most servers send no usage.
     pub(super) takes_stream_options: bool,
-    /// True if it wants the reasoning of a model that thinks back in each of its messages.
+    /// True if the server demands the reasoning of a thinking model in each of its messages.
     pub(super) wants_reasoning: bool,
 }
 
@@ -73,11 +73,11 @@ impl ChatServer {
         };
         let ids = match reply_limit {
             ReplyLimit::MaxCompletionTokens => IdForm::Visible(LONGEST_ID),
-            // The server's own ids, which some servers read again.
+            // The server's own ids, which some servers parse again.
             ReplyLimit::MaxTokens if within("mistral.ai") => IdForm::Nine,
             ReplyLimit::MaxTokens => IdForm::Visible(usize::MAX),
         };
-        // Mistral sends the usage anyway, and refuses members that it does not know.
+        // Mistral always sends the usage, and rejects unknown fields.
         let wants_reasoning =
             ["deepseek.com", "moonshot.ai", "moonshot.cn", "kimi.com"].into_iter().any(within);
         Self {
@@ -90,8 +90,8 @@ impl ChatServer {
     }
 }
 
-/// Base URLs of this API are given with their version or without it. One that has a version anywhere is
-/// complete: `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
+/// Returns the path of the endpoint. Users give base URLs of this API with or without a version. A URL with a version
+/// anywhere is complete: `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
     if socket_path(base).is_some() {
         return "/v1/chat/completions";

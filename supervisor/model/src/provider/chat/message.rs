@@ -1,4 +1,4 @@
-//! A message of the conversation as chat completions take it: one message, or a message for each tool result.
+//! Messages in the form of the chat completions API: one message, or one for each tool result.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// The message as JSON objects with commas between them, with the reasoning that led to calls.
+/// Serialises a message as JSON objects separated by commas, with reasoning in messages with calls.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::WithCalls)
 }
 
-/// Serialises the message without reasoning.
+/// Serialises a message without reasoning.
 pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// Serialises the message, with reasoning in each message of the model.
+/// Serialises a message, with reasoning in each message of the model.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }
@@ -31,7 +31,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Each result is a message, in order, before what the user says (R4).
+/// Serialises a user's message. Each result is a message of its own before the text (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());
@@ -40,7 +40,7 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
             UserBlock::ToolResult { tool_use, content, is_error, images } => {
                 let content = messages::told(content, *is_error);
                 push(&mut json, &ToolMessage { role: "tool", tool_call_id: tool_use.as_str(), content })?;
-                // A result is text alone: its pictures stand in the user's message behind it.
+                // A result is text alone, so its pictures are in the user's message after it.
                 seen.extend(images.iter().map(picture));
             }
             UserBlock::Image(image) => said.push(picture(image)),
@@ -51,7 +51,7 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     seen.append(&mut said);
     match &seen[..] {
         [] => {}
-        // The plain form: some servers know no other.
+        // A plain string, since some servers accept nothing else.
         [ChatPart::Text { text }] => push(&mut json, &UserMessage { role: "user", content: text })?,
         parts => push(&mut json, &UserMessage { role: "user", content: parts })?,
     }
@@ -62,13 +62,12 @@ fn picture(image: &Image) -> ChatPart<'_> {
     ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
-/// Joins the blocks of a reply into the one message that they came from. `None` for a message without text
-/// and calls.
+/// Joins the blocks of a reply into one message. Returns nothing for a message without text and calls.
 fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
     for block in blocks {
-        // Another API's blocks may have members of the same name and another shape.
+        // Blocks of another API may have fields of the same name with other types.
         let Ok(block) = serde_json::from_str::<ChatBlock<'_>>(block.get()) else { continue };
         match block.kind.as_ref() {
             "text" => message.content.get_or_insert_default().push_str(&block.text),
@@ -85,7 +84,7 @@ fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<
         return Ok(None);
     }
     match back {
-        // Most servers want it back within a tool loop; after the turn it is dropped by them or costs tokens. Details hold it too.
+        // Most servers need reasoning within a tool loop. After the turn they ignore it, or it costs tokens. Details contain it, too.
         ReasoningBack::WithCalls => {
             if !message.tool_calls.is_empty() && message.reasoning_details.is_none() {
                 (message.reasoning_content, message.reasoning) =
@@ -118,7 +117,7 @@ fn push(json: &mut Vec<u8>, message: &impl Serialize) -> Result<(), serde_json::
     serde_json::to_writer(json, message)
 }
 
-/// Fields of a block; see the module's documentation.
+/// The fields of a block; see the documentation of the parent module.
 #[derive(Deserialize)]
 struct ChatBlock<'a> {
     #[serde(borrow, rename = "type")]
@@ -143,7 +142,7 @@ struct ChatBlock<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// Reasoning by the member that brought it; what no member brought, or another API, does not go back.
+/// Reasoning by the field in which it arrived. Reasoning of another API is not sent.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: Option<String>,
@@ -151,7 +150,7 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    /// It, or a blank: an empty text counts as none.
+    /// Returns the reasoning, or a blank, since an empty text counts as missing.
     fn any(self) -> String {
         let any = self.reasoning_content.or(self.reasoning);
         any.filter(|text| !text.is_empty()).unwrap_or_else(|| " ".to_owned())
@@ -180,7 +179,7 @@ struct UserMessage<T> {
     content: T,
 }
 
-/// A part of what the user says.
+/// A part of a user's message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ChatPart<'a> {
@@ -197,7 +196,7 @@ struct Url {
 #[serde(tag = "role", rename = "assistant")]
 #[derive(Default)]
 struct AssistantMessage<'a> {
-    /// Null where there are only calls: servers differ on whether it may be absent.
+    /// Null if there are only calls: servers differ on whether the field may be missing.
     content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
@@ -312,7 +311,7 @@ mod tests {
             |member: &str| Some(format!(r#"{{"role":"assistant","content":null,{member}{CALLS}}}"#));
         assert_eq!(assistant(&[&ours, &ours, CALL]), expected(r#""reasoning_content":"aa","#));
         assert_eq!(assistant(&[&of("reasoning", "b"), CALL]), expected(r#""reasoning":"b","#));
-        // Another API's thinking, and a member that no server has.
+        // Thinking of another API, and a field that no server has.
         let signed = r#"{"type":"thinking","thinking":"a","signature":"s"}"#;
         assert_eq!(assistant(&[signed, &of("role", "user"), CALL]), expected(""));
         let details = r#"{"type":"reasoning_details","reasoning_details":[{"data" : "\u00e9"}]}"#;

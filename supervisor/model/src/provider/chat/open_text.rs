@@ -1,4 +1,4 @@
-//! Text or reasoning while it comes in.
+//! Text or reasoning that is being received.
 
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -10,11 +10,11 @@ use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     Said,
-    /// Its reasoning, and the member that brought it, where that one goes back.
+    /// Reasoning, with the field in which it arrived if later requests include it.
     Reasoning(Option<&'static str>),
 }
 
-/// A block of text that is not closed.
+/// A block of text that is not closed yet.
 pub(super) struct OpenText {
     index: usize,
     pub(super) kind: TextKind,

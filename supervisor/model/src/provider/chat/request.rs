@@ -8,8 +8,8 @@ use super::config::{ChatServer, ReplyLimit};
 use crate::provider::messages::MessageText;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
-/// The JSON of a request. Unset options keep the model's defaults. The unchanging part of a conversation
-/// comes first and in the same bytes, so that a server finds its cache again.
+/// Returns the JSON of a request. Unset options keep the model's defaults. The unchanging part of a conversation comes
+/// first and in the same bytes, so that a server can use its cache.
 pub(super) fn body(
     request: &ModelRequest,
     texts: &[MessageText],
@@ -18,7 +18,7 @@ pub(super) fn body(
     let prefix = prefix(request, server).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
     let mut body = Vec::with_capacity(length + 2);
-    // The prefix ends with the list of messages, where the system prompt stands alone: the others follow it.
+    // The prefix ends with the list of messages, which has only the system prompt so far.
     body.extend_from_slice(prefix.strip_suffix(b"]}").unwrap_or(&prefix));
     for (index, text) in texts.iter().enumerate() {
         if index > 0 || !request.system.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn body(
     Ok(body.into())
 }
 
-/// All but the conversation.
+/// Returns everything except the conversation.
 fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_json::Error> {
     let limit = |wanted: ReplyLimit| (server.reply_limit == wanted).then_some(request.max_tokens);
     let tools = request.tools.iter().map(|tool| ChatTool {
@@ -55,7 +55,7 @@ fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_j
     })
 }
 
-/// The highest level that these servers know is `high`, but for the vendor's newest; one that is unknown is refused.
+/// Returns the level of effort. Most servers know none above `high`, and reject unknown ones.
 fn effort(effort: Option<Effort>) -> Option<&'static str> {
     effort.map(|effort| match effort {
         Effort::Low | Effort::Medium | Effort::High => effort.as_str(),
@@ -83,7 +83,7 @@ struct Prefix<'a> {
     temperature: Option<Temperature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
-    /// Last: the conversation follows.
+    /// The last field, because the conversation follows.
     messages: Vec<System<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! The decoder of a reply: a pure state machine, the data of one SSE event at a time.
+//! Decodes a reply, one SSE event at a time. Does no I/O.
 
 use protocol::event::TokenUsage;
 use serde_json::json;
@@ -14,13 +14,14 @@ use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, inval
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// Depth up to which lists of parts are read: Mistral's reasoning is a list within a list.
+/// Greatest depth of lists of parts. Mistral's reasoning is a list within a list.
 const DEEPEST_PART: usize = 2;
 
-/// Decodes one reply.
+/// A decoder for one reply.
 ///
-/// A reply is complete with `[DONE]` or the end of the body, if it said why it stopped before. Some servers never say so
-/// (Claude behind Snowflake): then `[DONE]` after content is the end of the turn, and the end of the body alone is a cut.
+/// A reply is complete with `[DONE]` or the end of the body, if it had a finish reason before. Some servers send no
+/// reason (Claude behind Snowflake): then `[DONE]` after content completes the reply, and the end of the body alone
+/// means that it was cut off.
 pub struct Decoder {
     phase: Phase,
     open: Option<OpenText>,
@@ -32,7 +33,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// True if a second reply to the request was reported.
+    /// True if the log already has a message about a second reply.
     told_of_others: bool,
 }
 
@@ -50,13 +51,13 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the first reply of a conversation.
+    /// Creates a decoder for the first reply of a conversation.
     pub fn new() -> Self {
         Self::after(0)
     }
 
-    /// A decoder for a reply in a conversation that has had this many tool calls: their number keeps the ids of calls
-    /// apart to which the server gives none (R4).
+    /// Creates a decoder for a reply in a conversation with this many earlier tool calls. Their number keeps generated
+    /// ids of calls unique (R4).
     pub fn after(earlier_calls: usize) -> Self {
         Self {
             phase: Phase::Waiting,
@@ -100,7 +101,7 @@ impl Decode for Decoder {
             Err(error) => {
                 let is_cut = error.is_eof() || "[DONE]".starts_with(data);
                 match self.finish_reason {
-                    // S7: nothing is missed after the finish reason.
+                    // S7: nothing important follows the finish reason.
                     Some(_) if is_cut => Ok(()),
                     None if is_cut => Err(truncated("the reply has an event that is cut short")),
                     _ => Err(invalid(&error)),
@@ -151,7 +152,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps the first id and model that are said: some servers send a chunk without them first, or change them later.
+    /// Keeps the first id and model. Some servers send a first chunk without them, or change them later.
     fn name(&mut self, chunk: &Chunk<'_>) {
         if self.envelope.id.is_empty() {
             self.envelope.id = string(chunk.id).unwrap_or_default();
@@ -193,14 +194,14 @@ impl Decoder {
             self.call(call, events)?;
         }
         if let Some(function) = &delta.function_call {
-            // There is one such call in a reply.
+            // A reply has only one call of this kind.
             let call = CallDelta { index: Some(0), function: Some(*function), ..CallDelta::default() };
             self.call(&call, events)?;
         }
         Ok(())
     }
 
-    /// The same reasoning may come in two members, and as details: the user reads the first that has it.
+    /// Adds reasoning. If it arrives in two fields and as details, the user sees only the first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
@@ -217,7 +218,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps details, and returns what they let the user read.
+    /// Keeps details, and returns their texts for the user.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -232,7 +233,7 @@ impl Decoder {
         details.push(&items).map_err(|error| invalid(&error))
     }
 
-    /// A string, or a list of parts; what is neither has nothing to say.
+    /// Adds content: a string, or a list of parts. Ignores anything else.
     fn content(
         &mut self,
         raw: &RawValue,
@@ -260,7 +261,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the open text, or begins another where that is of another kind.
+    /// Adds to the open text, or begins another one of a different kind.
     fn text(&mut self, piece: &Piece<'_>, kind: TextKind, events: &mut Events) -> Result<(), ProviderError> {
         if piece.is_empty() {
             return Ok(());
@@ -319,7 +320,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Calls decide, since some servers say `stop` with them, unless the reply was cut off or refused (S5).
+    /// Returns the stop reason. With calls it is tool use, since some servers send `stop`, unless the reply was cut off or refused (S5).
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

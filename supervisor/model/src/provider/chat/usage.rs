@@ -1,11 +1,10 @@
-//! The tokens of a reply.
+//! The token counts of a reply.
 
 use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Reads a `usage`, if it is one. Prompt tokens include those from and for the cache; each server has its own
-/// place for them.
+/// Parses a `usage`. Prompt tokens include those read from and written to the cache, for which each server has other fields.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));
@@ -23,13 +22,13 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let said = count(&[&["completion_tokens"]]).unwrap_or(0);
     let reasoning = count(&[&["completion_tokens_details", "reasoning_tokens"]]).unwrap_or(0);
     let total = count(&[&["total_tokens"]]);
-    // xAI counts reasoning beside the reply, and not within it as the others do.
+    // xAI counts reasoning separately, and not as a part of the reply.
     let beside =
         reasoning > 0 && total == prompt.checked_add(said).and_then(|sum| sum.checked_add(reasoning));
     Some(TokenUsage {
         input: prompt.saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
-        // There is one lifetime.
+        // There is only one lifetime.
         cache_creation_1h: 0,
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },

@@ -1,6 +1,6 @@
-//! The chunks of a stream as they are on the wire, and whole replies, whose message has the shape of a delta.
+//! The chunks of a stream, and whole replies, whose message has the shape of a delta.
 //!
-//! Servers agree on names, not on types: what may be a string, null or something else is taken raw and read where it is used.
+//! Servers agree on names, but not on types. Fields whose type varies are kept raw, and parsed where they are used.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ pub(super) struct Chunk<'a> {
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
-    /// Groq's older place for its usage.
+    /// Groq's older field for its usage.
     #[serde(borrow)]
     pub(super) x_groq: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -24,12 +24,12 @@ pub(super) struct Chunk<'a> {
     /// Present in errors without `error` (Mistral, older vLLM).
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
-    /// Error of servers made with `FastAPI`.
+    /// The error of servers made with `FastAPI`.
     #[serde(borrow)]
     pub(super) detail: Option<&'a RawValue>,
 }
 
-/// Groq's own member of a chunk.
+/// Groq's own field of a chunk.
 #[derive(Deserialize)]
 struct Groq<'a> {
     #[serde(borrow)]
@@ -37,29 +37,29 @@ struct Groq<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// The usage, wherever it is: Groq sends both where it is asked for one.
+    /// Returns the usage from either field. Groq sends both if it is asked for one.
     pub(super) fn usage(&self) -> Option<&'a RawValue> {
         let groq = || serde_json::from_str::<Groq<'a>>(self.x_groq?.get()).ok()?.usage;
         self.usage.filter(|usage| usage.get() != "null").or_else(groq)
     }
 }
 
-/// One of the replies that a request asks for; ours asks for one.
+/// One of several replies to a request. Requests ask for one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// Absent means the first.
+    /// Missing for the first reply.
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(borrow)]
     pub(super) delta: Option<ChatDelta<'a>>,
-    /// Message of a whole reply; some servers send both, and then the message repeats the deltas.
+    /// The message of a whole reply. Some servers send it after the deltas, which it repeats.
     #[serde(borrow)]
     pub(super) message: Option<ChatDelta<'a>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
 }
 
-/// Addition to a message, or a whole one.
+/// An addition to a message, or a whole message.
 #[derive(Deserialize)]
 pub(super) struct ChatDelta<'a> {
     /// A string, null, or a list of parts.
@@ -86,7 +86,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
-    /// Content that the server wants back with the call: Google's signatures of thoughts.
+    /// Data that the server needs back with the call, such as Google's signatures.
     #[serde(borrow)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -95,7 +95,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
-    /// A piece of JSON text as a string; of some servers the object itself.
+    /// A piece of JSON text as a string; from some servers, the object itself.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
@@ -105,12 +105,12 @@ pub(super) struct Function<'a> {
 pub(super) struct ChatDeltaPart<'a> {
     #[serde(borrow)]
     pub(super) text: Option<&'a RawValue>,
-    /// The reasoning of Mistral's models: a string, or a list of parts again.
+    /// The reasoning of Mistral's models: a string, or another list of parts.
     #[serde(borrow)]
     pub(super) thinking: Option<&'a RawValue>,
 }
 
-/// A string that is not empty.
+/// Returns a string that is not empty.
 pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
     let text: String = serde_json::from_str(raw?.get()).ok()?;
     (!text.is_empty()).then_some(text)

@@ -1,4 +1,4 @@
-//! The blocks of a message as a provider takes them back.
+//! Converts the blocks of a message to a form that a provider accepts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::ids::NamedCall;
 use crate::provider::members::ReplyMembers;
 use crate::provider::{Message, ProviderKind, UserBlock, arguments, tool_name};
 
-/// The longest name of a tool that every API takes.
+/// The longest name of a tool that every API accepts.
 const LONGEST_NAME: usize = 64;
 
-/// The result of a call that the log has no result of.
+/// The text for a call whose result is missing in the log.
 const NO_RESULT: &str = "interrupted: the call has no result";
 
-/// A message in the form in which it can be sent.
+/// The form of a message for a request.
 #[derive(Clone, Debug)]
 pub(super) enum Fit {
     AsItIs,
     Changed(Arc<Message>),
-    /// No part of it can be sent.
+    /// The message cannot be sent at all.
     Nothing,
 }
 
-/// The members of a block that decide.
+/// The fields of a block that decide about its form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct FitMembers<'a> {
@@ -48,7 +48,7 @@ struct FitMembers<'a> {
 
 impl<'a> FitMembers<'a> {
     fn of(block: &'a RawValue) -> Self {
-        // A block of another shape is carried as it is.
+        // A block of another shape is sent unchanged.
         serde_json::from_str(block.get()).unwrap_or_default()
     }
 
@@ -56,12 +56,12 @@ impl<'a> FitMembers<'a> {
         self.r#type == "tool_use"
     }
 
-    /// True of a text without a word: APIs send it, and refuse to take it back (R5).
+    /// True for a text without visible characters: APIs send it, but reject it in requests (R5).
     fn is_blank(&self) -> bool {
         self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
 
-    /// True of what another API has made, and of thinking that nobody signed: the Messages API knows neither.
+    /// True for a block of another API, and for thinking without a signature, which the Messages API rejects.
     fn is_foreign_to_messages(&self) -> bool {
         matches!(&*self.r#type, "reasoning" | "reasoning_details" | "output_item")
             || self.r#type == "thinking" && self.signature.is_none()
@@ -81,14 +81,14 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// A reply, whose calls have these names in their order.
+/// Converts a reply. `named` has the new ids of its calls, in order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();
     let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
     for block in blocks {
         let members = FitMembers::of(block);
         if members.is_blank() {
-            // The reasoning that led to no word leads to nothing that is sent.
+            // The reasoning before an empty text belongs to nothing that is sent.
             while kind == ProviderKind::Responses && kept.pop_if(|last| is_reasoning(last)).is_some() {}
         } else if kind == ProviderKind::Anthropic && members.is_foreign_to_messages() {
         } else if members.is_call() {
@@ -112,7 +112,7 @@ pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: 
     Fit::Changed(Arc::new(Message::Assistant(kept)))
 }
 
-/// True if a message with this block alone is one. Chat completions have no message of thinking alone.
+/// True if a block can be a message by itself. In chat completions, thinking cannot.
 fn says_something(block: &RawValue, kind: ProviderKind) -> bool {
     kind != ProviderKind::OpenAi || matches!(&*FitMembers::of(block).r#type, "text" | "tool_use")
 }
@@ -121,7 +121,8 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// A call under the id of the request, with a name and arguments that every API takes; none if it is so already.
+/// Returns a call with its id for the request, and with a name and arguments that every API accepts. Returns nothing if
+/// the block already has these.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -147,13 +148,13 @@ fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<Ra
     RawValue::from_string(block.to_json().ok()?).ok()
 }
 
-/// Shortens a name that is too long: no tool has it.
+/// Shortens a name that is too long, which no tool has.
 fn fitting_name(name: &str) -> String {
     let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// A message of the user behind a reply with these calls: a result for each of them and for nothing else (R4).
+/// Converts a user's message after a reply with these calls: one result for each call, and no other (R4).
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
@@ -180,7 +181,7 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// A result under the id of the request. The Messages API takes pictures in results of calls that went well alone.
+/// Returns a result with its id for the request. The Messages API accepts pictures only in results of successful calls.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

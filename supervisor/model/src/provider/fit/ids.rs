@@ -1,43 +1,43 @@
-//! Ids of calls: one to one from the form that a server gave them to the one that a provider takes.
+//! Converts ids of calls from one server's form to another's, one to one.
 
 use std::collections::{HashMap, HashSet};
 
-/// Maximum length of an id in the Messages API (its gateways' limit; the API itself has none).
+/// Longest id in the Messages API (a limit of its gateways; the API itself has none).
 const LONGEST_WORD: usize = 64;
 
-/// The length of an id where Mistral's models are asked: "must be a-z, A-Z, 0-9, with a length of 9".
+/// Length of an id for Mistral's models: "must be a-z, A-Z, 0-9, with a length of 9".
 const NINE: usize = 9;
 
-/// The names of models that take ids of nine letters and digits alone, by a part of them.
+/// Parts of the names of models that accept only ids of nine letters and digits.
 const OF_NINE: [&str; 6] = ["mistral", "mixtral", "codestral", "devstral", "ministral", "magistral"];
 
-/// The form of an id that a provider takes.
+/// The form of an id that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdForm {
     /// Letters, digits, `_` and `-`.
     Words,
-    /// Visible characters of ASCII, at most so many.
+    /// Visible ASCII characters, at most this many.
     Visible(usize),
     Nine,
 }
 
-/// A call, and the id under which a request has it.
+/// A call with its original id and its id in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedCall {
     pub(super) id: String,
     pub(super) wire: String,
 }
 
-/// The ids of a request: each occurs once.
+/// The ids of a request, each of which is unique.
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
-    /// Number of requests for an id of this shape.
+    /// Number of ids that had this form before a suffix was added.
     wanted: HashMap<String, usize>,
 }
 
 impl IdForm {
-    /// The form for a model: one that is served elsewhere than by its maker keeps its chat template.
+    /// Returns the form for a model. A model keeps its own form on other servers, because of its chat template.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {
@@ -46,7 +46,7 @@ impl IdForm {
         }
     }
 
-    /// The id in this form: the id itself where it fits.
+    /// Returns the id in this form, unchanged if it fits.
     fn shaped(self, id: &str) -> String {
         let shaped: String = match self {
             Self::Words => id.chars().take(LONGEST_WORD).map(word_character).collect(),
@@ -62,7 +62,7 @@ impl IdForm {
         if shaped.is_empty() { "call".to_owned() } else { shaped }
     }
 
-    /// A shape that is taken, made another one.
+    /// Makes an id unique by a number.
     fn numbered(self, shape: &str, number: usize) -> String {
         let suffix = format!("_{number}");
         let cut =
@@ -84,7 +84,7 @@ impl CallIds {
         Self { form, taken: HashSet::new(), wanted: HashMap::new() }
     }
 
-    /// Gives the next call of a conversation its id.
+    /// Assigns an id to the next call of a conversation.
     pub(super) fn name(&mut self, id: String) -> NamedCall {
         let shape = self.form.shaped(&id);
         let mut wire = shape.clone();

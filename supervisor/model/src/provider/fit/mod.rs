@@ -1,8 +1,9 @@
-//! The conversation as a provider takes it back, whatever the log holds (WIRE Z1).
+//! Converts a conversation to a form that a provider accepts, whatever the log contains (Z1).
 //!
-//! Providers send what they refuse to see again: texts of blanks, ids of another maker's form, thinking at the end of a message. None of it
-//! is changed in the log. Each request is made fit here and nowhere else, so that a log of an earlier version heals too. The work is done
-//! once for a message: history is append-only, and a request begins as the one before it, byte for byte (R8).
+//! Providers send data that they reject in requests: blank texts, ids in another vendor's form, thinking at the end of
+//! a message. The log keeps them unchanged, and each request is converted here, so that logs of earlier versions work
+//! too. Each message is converted once: history is append-only, and a request begins with the same bytes as the one
+//! before (R8).
 
 mod blocks;
 mod ids;
@@ -19,10 +20,11 @@ pub(crate) use ids::IdForm;
 
 use super::{Message, ProviderKind, UserBlock, calls_of};
 
-/// Number of messages that are kept before the first search for dead ones.
+/// Number of kept messages at which unused ones are first removed.
 const FIRST_SWEEP: usize = 256;
 
-/// The text before a reply with which a conversation begins, and behind one with which it ends: the user's are the first message (R3) and the last.
+/// The text that is added before a reply at the start of a conversation, and after one at its end: the first (R3) and
+/// the last message must be the user's.
 const GOES_ON: &str = "(the conversation goes on)";
 
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +33,14 @@ pub(crate) struct FitRules {
     pub ids: IdForm,
 }
 
-/// A message of a request, and the place of its origin in the conversation.
+/// A message of a request, with the index of its origin in the conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct FittedMessage {
     pub message: Arc<Message>,
     pub source: usize,
 }
 
-/// Makes conversations fit for one provider.
+/// Converts conversations for one provider.
 pub(crate) struct Fitting {
     rules: FitRules,
     kept: Mutex<KeptFits>,
@@ -46,17 +48,17 @@ pub(crate) struct Fitting {
 
 #[derive(Default)]
 struct KeptFits {
-    /// By address. The weak reference keeps the address from being used for another message.
+    /// Converted messages by address. The weak reference prevents reuse of the address for another message.
     by_address: HashMap<usize, KeptFit>,
     sweep_at: usize,
 }
 
-/// The form of a message under the names that the calls had.
+/// The converted form of a message, with the ids that its calls had.
 struct KeptFit {
     message: Weak<Message>,
     ids: IdForm,
     named: Vec<NamedCall>,
-    /// The model's ids of the calls in it.
+    /// The original ids of the message's calls.
     calls: Vec<String>,
     fit: Fit,
 }
@@ -66,7 +68,7 @@ impl Fitting {
         Self { rules, kept: Mutex::default() }
     }
 
-    /// The messages of a request to `model`, made fit.
+    /// Returns the messages of a request to `model`, converted.
     pub(crate) fn fit(&self, messages: &[Arc<Message>], model: &str) -> Vec<FittedMessage> {
         let rules = FitRules { ids: self.rules.ids.of_model(model), ..self.rules };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,12 +79,12 @@ impl Fitting {
         if messages.last().is_some_and(|last| matches!(**last, Message::User(_))) {
             walk.end_with_user(messages.len() - 1);
         }
-        // Calls at the end are left open: nobody sends such a request, and their results are still to come.
+        // Calls at the end stay without results: such a request is never sent.
         walk.fitted
     }
 }
 
-/// A conversation while it is made fit.
+/// A conversation that is being converted.
 struct FitWalk {
     rules: FitRules,
     ids: CallIds,
@@ -112,7 +114,7 @@ impl FitWalk {
         }
     }
 
-    /// R4: each call has its result in the next message.
+    /// R4: adds results for calls that have none in the next message.
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -121,7 +123,7 @@ impl FitWalk {
         }
     }
 
-    /// R11: a reply is no last message, also where nothing of the user's can be sent.
+    /// R11: adds a user's message after a last reply.
     fn end_with_user(&mut self, source: usize) {
         if self.fitted.last().is_some_and(|last| matches!(*last.message, Message::Assistant(_))) {
             let going_on = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
@@ -129,7 +131,7 @@ impl FitWalk {
         }
     }
 
-    /// R3: the first message is the user's, and neighbours of one role are one message.
+    /// R3: adds a message. The first must be the user's, and neighbours of one role are joined.
     fn push(&mut self, source: usize, message: Arc<Message>) {
         match (self.fitted.last_mut(), &*message) {
             (None, Message::Assistant(_)) => {
@@ -183,7 +185,7 @@ impl KeptFits {
         fit
     }
 
-    /// Forgets the messages that nobody else holds, each time that their number has doubled.
+    /// Removes messages that are no longer used, each time that their number has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, kept| kept.message.strong_count() > 0);

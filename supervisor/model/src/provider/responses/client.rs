@@ -1,4 +1,4 @@
-//! The Responses API over HTTPS.
+//! A client for the Responses API.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, P
 /// The longest `call_id` ("Expected a string with maximum length 64").
 const LONGEST_ID: usize = 64;
 
-/// The form of a conversation that this API takes.
+/// The form of a conversation that this API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Responses, ids: IdForm::Visible(LONGEST_ID) };
 
-/// The Responses API at its vendor's, or at any server that speaks it.
+/// A client for the Responses API of its vendor or another server.
 pub struct Responses {
     endpoint: Arc<Endpoint>,
     messages: Messages,
 }
 
 impl Responses {
-    /// A client for an address and a key. Nothing is sent yet.
+    /// Creates a client. Sends nothing yet.
     pub fn new(connection: Connection) -> Result<Self, ConfigError> {
         let dialect = Dialect {
             kind: ProviderKind::Responses,
@@ -49,7 +49,7 @@ impl Responses {
         self.endpoint.host()
     }
 
-    /// The exact bytes that [`ModelProvider::stream`] sends for a request.
+    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }

@@ -1,7 +1,7 @@
-//! An item of a reply while it comes in.
+//! An item of a reply that is being received.
 //!
-//! What the deltas bring is shown; the item that ends it is what counts, and goes back as it is. The block that stands in
-//! the history has the shape of the Messages API, so that logs and front ends know one shape only, with the item beside it.
+//! Deltas are shown to the user. The final item replaces them and is sent back unchanged. Its block in the history has
+//! the shape of the Messages API, so that logs and front ends know only one; the item is a field of the block.
 
 use ipc::id::ToolUseId;
 use serde::Serialize;
@@ -15,21 +15,21 @@ use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
-/// An unfinished item.
+/// An item that is not complete yet.
 #[derive(Default)]
 pub(super) struct OpenItem {
     text: Joined,
     thinking: Joined,
     arguments: Joined,
-    /// The call, once it was announced.
+    /// The call, after it was announced.
     call: Option<ResponsesCall>,
 }
 
-/// A finished item.
+/// A complete item.
 pub(super) struct ClosedItem {
-    /// Entry of the history; `None` for an item that the API would not accept back.
+    /// The block for the history; `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,
-    /// The words in which the model refused, if it did.
+    /// The model's refusal, if it refused.
     pub(super) refusal: Option<String>,
 }
 
@@ -40,7 +40,7 @@ struct ResponsesCall {
 }
 
 impl OpenItem {
-    /// Reads the item of `response.output_item.added`, and announces a call.
+    /// Handles `response.output_item.added`, and announces a call.
     pub(super) fn start(
         raw: &RawValue,
         index: usize,
@@ -49,7 +49,7 @@ impl OpenItem {
         let mut item = Self::default();
         if kind(raw)? == "function_call" {
             let call: wire::FunctionCall<'_> = serde_json::from_str(raw.get())?;
-            // Otherwise the done item will tell.
+            // Otherwise the final item has these fields.
             if let Some(call) = identify(call.call_id, call.name) {
                 item.announce(call, index, events);
             }
@@ -69,14 +69,14 @@ impl OpenItem {
         }
     }
 
-    /// Begins the next part of a summary: a paragraph of its own.
+    /// Begins the next part of a summary, which is a paragraph of its own.
     pub(super) fn begin_part(&mut self, index: usize, events: &mut Events) {
         if !self.thinking.as_str().is_empty() {
             show_thinking(index, self.thinking.push_str(PARAGRAPH), events);
         }
     }
 
-    /// Reads the item of `response.output_item.done`, and shows what no delta did.
+    /// Handles `response.output_item.done`, and shows text that no delta had.
     pub(super) fn close(
         mut self,
         raw: &RawValue,
@@ -98,7 +98,7 @@ impl OpenItem {
         }
     }
 
-    /// Ends an item that the reply left open: its text counts as far as it came; arguments do not.
+    /// Closes an item that the reply left incomplete. Its text is kept, but not its arguments.
     pub(super) fn cut(
         mut self,
         index: usize,
@@ -209,7 +209,7 @@ impl OpenItem {
         events.push_back(StreamEvent::ToolUseStarted { index, id, name });
     }
 
-    /// Ends the texts, and shows what that added to them.
+    /// Completes the texts, and shows their last parts.
     fn finish(&mut self, index: usize, events: &mut Events) {
         show_text(index, self.text.finish(), events);
         show_thinking(index, self.thinking.finish(), events);
@@ -217,7 +217,7 @@ impl OpenItem {
     }
 }
 
-/// Separator of a summary's parts: they are paragraphs.
+/// Separator of a summary's parts, which are paragraphs.
 const PARAGRAPH: &str = "\n\n";
 
 /// A block in the form of the history.
@@ -239,7 +239,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Any other kind: carried, never interpreted.
+    /// Any other kind, which is sent back without interpretation.
     OutputItem {
         item: &'a RawValue,
     },
@@ -249,13 +249,13 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
-/// The call, if it can be answered.
+/// Returns the call if it has an id and a name.
 fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
 }
 
-/// An item that goes back with another name.
+/// Replaces the name in an item.
 fn with_name(item: &RawValue, name: &str) -> Result<Box<RawValue>, serde_json::Error> {
     let mut members: ReplyMembers = serde_json::from_str(item.get())?;
     members.set("name", to_raw_value(name)?);
@@ -266,8 +266,8 @@ fn cut_off() -> Result<String, String> {
     Err("the reply ended before the arguments were complete".to_owned())
 }
 
-/// The item on one line, if the API will take it back: half a surrogate pair in a string passes as raw JSON and is
-/// refused in a request (R2).
+/// Returns the item on one line. Returns nothing if the API would reject it: a lone surrogate passes as raw JSON, but
+/// not in a request (R2).
 fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(_) => RawValue::from_string(one_line(raw.get())).map(Some),
@@ -275,7 +275,7 @@ fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> 
     }
 }
 
-/// Returns the part of the whole that was not shown; nothing if the shown text differs from the final one.
+/// Returns the part of the text that was not shown. Returns nothing if the shown text differs.
 fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }

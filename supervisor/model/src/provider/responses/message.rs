@@ -1,7 +1,6 @@
-//! A message as input items of the Responses API.
+//! Converts messages to input items of the Responses API.
 //!
-//! What this API sent goes back as it came. What another API sent is told in this one's words, its reasoning aside, which
-//! nobody else can read.
+//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only their own API can read.
 
 use ipc::image::Image;
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::{Message, UserBlock, messages};
 
-/// The items of a message, with commas between them.
+/// Serialises a message as items separated by commas.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let items = match message {
         Message::User(blocks) => user_items(blocks)?,
@@ -18,7 +17,7 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     Ok((!items.is_empty()).then(|| items.join(",").into_bytes()))
 }
 
-/// An item in the form of the API's input.
+/// An input item of the API.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsesInputItem<'a> {
@@ -33,15 +32,15 @@ enum ResponsesInputPart<'a> {
     InputText {
         text: &'a str,
     },
-    /// Servers that hold requests to the vendor's types want the detail, which the vendor's own can do without.
+    /// Servers that enforce the vendor's types need `detail`, which the vendor's own does not.
     InputImage {
         detail: &'static str,
         image_url: String,
     },
 }
 
-/// Text alone, as every server takes it, or text and the pictures that belong to it. Parts of a reply would need the id and the
-/// status that only this API's own replies have.
+/// Text alone, which every server accepts, or text with pictures. Parts of a reply would need an id and a status, which
+/// only this API's own replies have.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResponsesContent<'a> {
@@ -88,7 +87,7 @@ fn picture<'a>(image: &Image) -> ResponsesInputPart<'a> {
     ResponsesInputPart::InputImage { detail: "auto", image_url: messages::data_url(image) }
 }
 
-/// A block of the history, as far as it matters here.
+/// The relevant fields of a block in the history.
 #[derive(Deserialize)]
 struct ResponsesBlock<'a> {
     r#type: String,
@@ -112,14 +111,14 @@ fn assistant_items(blocks: &[Box<RawValue>]) -> Result<Vec<String>, serde_json::
         items.extend(item.map(|item| (item, reasoning(&block))));
     }
     items.retain(|(_, reasoning)| reasoning.as_ref().is_none_or(ReasoningItem::says_something));
-    // "… was provided without its required following item": reasoning counts only before what it led to.
+    // "… was provided without its required following item": reasoning must precede an item that it led to.
     while items.last().is_some_and(|(_, reasoning)| reasoning.as_ref().is_some_and(ReasoningItem::leads_on)) {
         items.pop();
     }
     Ok(items.into_iter().map(|(item, _)| item).collect())
 }
 
-/// A block of another API as an item of this one.
+/// Converts a block of another API to an item.
 fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::Error> {
     let item = match (block.r#type.as_str(), &block.text, &block.id, &block.name, block.input) {
         ("text", Some(text), ..) if !text.is_empty() => {
@@ -133,7 +132,7 @@ fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::
     serde_json::to_string(&item).map(Some)
 }
 
-/// Fields that decide whether a reasoning item can be sent.
+/// Fields that decide if a reasoning item can be sent.
 #[derive(Deserialize)]
 struct ReasoningItem {
     encrypted_content: Option<String>,
@@ -143,13 +142,13 @@ struct ReasoningItem {
 }
 
 impl ReasoningItem {
-    /// Without its content it is only a reference to an item that the server did not keep.
+    /// True if the item has content. Without content it only refers to an item that the server did not keep.
     fn says_something(&self) -> bool {
         let is_encrypted = self.encrypted_content.as_ref().is_some_and(|content| !content.is_empty());
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// True if it precedes the items that it led to. A gateway puts that of some models behind them.
+    /// True if the item precedes those that it led to. For some models, a gateway puts it after them.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }
@@ -175,7 +174,7 @@ mod tests {
         text(Message::Assistant(blocks.iter().map(raw).collect()))
     }
 
-    /// Encrypted reasoning in a block of the history, and alone.
+    /// Encrypted reasoning as an item. In the history, a block contains it.
     const ITEM: &str = r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}"#;
     const REASONING: &str = r#"{"type":"reasoning","item":{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}}"#;
 
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(assistant(&[REASONING]), "");
         assert_eq!(assistant(&[message, REASONING]), r#"{"type":"message"}"#);
         assert_eq!(assistant(&[REASONING, message]), format!(r#"{ITEM},{{"type":"message"}}"#));
-        // A gateway's own order is kept.
+        // The order of such a gateway is kept.
         let behind = r#"{"type":"reasoning","item":{"format":"google-gemini-v1","encrypted_content":"e"}}"#;
         assert!(assistant(&[message, behind]).ends_with(r#","encrypted_content":"e"}"#));
     }

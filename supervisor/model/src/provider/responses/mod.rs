@@ -1,10 +1,10 @@
-//! The Responses API, as its vendor, gateways and local servers speak it (WIRE §2).
+//! The Responses API of its vendor, of gateways and of local servers.
 //!
-//! It is spoken without any state on the server's side: each request carries the whole conversation, and each item of a
-//! reply goes back byte for byte, encrypted reasoning included.
+//! No state is kept on the server: each request has the whole conversation, and each item of a reply is sent back byte
+//! for byte, with encrypted reasoning.
 //!
 //! * [`Responses`]: the client.
-//! * [`ResponsesDecoder`]: a stream's events, decoded without any I/O.
+//! * [`ResponsesDecoder`]: decodes the events of a stream without any I/O.
 
 mod client;
 mod item;

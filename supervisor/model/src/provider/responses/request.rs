@@ -9,19 +9,18 @@ use crate::provider::{
     Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// Asks for reasoning in a form that the server accepts back.
+/// Requests reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Models that do not reason, by the beginning of their names. They refuse a request that asks for reasoning: "Encrypted
-/// content is not supported with this model."
+/// Prefixes of models that do not reason. They reject requests for reasoning: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// The JSON of a request: stateless, with the input last, so that each request begins as the one before it.
+/// Returns the JSON of a request, with the input last, so that each request begins with the same bytes as the one before.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
     let mut body = Vec::with_capacity(length + 16);
-    // The prefix is an object without `input`: it takes the place of its closing brace.
+    // The prefix is an object without `input`, which replaces its closing brace.
     body.extend_from_slice(&prefix[..prefix.len() - 1]);
     body.extend_from_slice(br#","input":["#);
     for (index, text) in texts.iter().enumerate() {
@@ -34,7 +33,7 @@ pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Byte
     Ok(body.into())
 }
 
-/// All but the input.
+/// Returns everything except the input.
 fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     let tools = request.tools.iter().map(|tool| ResponsesTool {
         r#type: "function",
@@ -56,7 +55,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// True if a model reasons, as far as its name shows; a gateway puts the vendor before it.
+/// True if a model reasons, judging by its name. A gateway may put a vendor before the name.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
@@ -79,7 +78,7 @@ struct ResponsesPrefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningOptions>,
     stream: bool,
-    /// The server keeps nothing: what it kept would be out of our hands.
+    /// The server must keep nothing, since Bailiwick could not delete it.
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
@@ -107,7 +106,7 @@ impl ReasoningOptions {
     fn of(options: &RequestOptions) -> Option<Self> {
         let effort = match (options.thinking, options.effort) {
             (Thinking::Off, _) => Some("none"),
-            // The most that this API knows.
+            // The highest level of this API.
             (_, Some(Effort::Max)) => Some(Effort::Xhigh.as_str()),
             (_, effort) => effort.map(Effort::as_str),
         };

@@ -1,4 +1,4 @@
-//! The decoder of a reply: a pure state machine, the data of one SSE event at a time.
+//! Decodes a reply, one SSE event at a time. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,14 +17,14 @@ use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, S
 pub struct ResponsesDecoder {
     phase: ResponsesPhase,
     open: BTreeMap<usize, OpenItem>,
-    /// Items that are done: their index cannot come again.
+    /// Indices of complete items, which must not occur again.
     closed: BTreeSet<usize>,
-    /// Positions of items, for servers that name an item by its id alone.
+    /// Indices of items by id, for servers that send only the id.
     indices: HashMap<String, usize>,
     /// Kinds of events that this version does not know.
     unknown: Unknown,
     envelope: Envelope,
-    /// True if a finished item is a tool call.
+    /// True if a complete item is a tool call.
     has_called: bool,
     refusal: Option<String>,
     progress: u64,
@@ -118,15 +118,15 @@ impl ResponsesDecoder {
         }
     }
 
-    /// True if an event belongs to another response than the current one (S9). llama.cpp's server starts the
-    /// same one again before every delta if the first token is not a whole character.
+    /// True if an event belongs to another response than the current one (S9). llama.cpp's server starts the same
+    /// response again before every delta if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
         self.phase != ResponsesPhase::Waiting && !is_same
     }
 
-    /// The response exists; it may wait in a queue first.
+    /// Begins the response, which may first wait in a queue.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         if self.phase == ResponsesPhase::Waiting {
             let response = response(event)?;
@@ -149,7 +149,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Some servers name the model only at the end.
+    /// Keeps the first id and model. Some servers send the model only at the end.
     fn name(&mut self, response: &wire::Response<'_>) {
         let Envelope { id, model, .. } = &mut self.envelope;
         for (ours, theirs) in [(id, &response.id), (model, &response.model)] {
@@ -195,7 +195,7 @@ impl ResponsesDecoder {
         if !self.closed.insert(index) {
             return Err(violation(&format!("output item {index} twice")));
         }
-        // Some servers send an item only when it is done.
+        // Some servers send an item only when it is complete.
         let item = self.open.remove(&index).unwrap_or_default();
         let closed = item.close(raw, index, events).map_err(|error| invalid(&error))?;
         if let Some(words) = closed.refusal {
@@ -219,7 +219,7 @@ impl ResponsesDecoder {
         self.end(response, if status.is_empty() { &said } else { status }, events)
     }
 
-    /// The end of the response, or the whole of one.
+    /// Handles the end of a response, or a whole one.
     fn end(
         &mut self,
         response: wire::Response<'_>,
@@ -250,7 +250,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Adds the parts of the response that the stream lacked: all items, or the ends of the open ones.
+    /// Adds the items that the stream lacked, from the final response.
     fn take_output(&mut self, output: Vec<&RawValue>, events: &mut Events) -> Result<(), ProviderError> {
         let nothing_came = self.open.is_empty() && self.closed.is_empty();
         for (position, raw) in output.into_iter().enumerate() {
@@ -266,7 +266,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Ends the items that are still open. A call among them is no call (S5), and in a complete response a fault.
+    /// Closes incomplete items. A call among them does not count (S5), and is an error in a complete response.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -312,7 +312,7 @@ impl ResponsesDecoder {
         events.push_back(StreamEvent::MessageCompleted { stop_reason, usage });
     }
 
-    /// The item of an event that has one.
+    /// Returns the item of an event. Fails if it has none.
     fn item<'a>(&self, event: &wire::ResponsesEvent<'a>) -> Result<&'a RawValue, ProviderError> {
         if self.phase != ResponsesPhase::Started {
             return Err(violation("an output item before the response began"));
@@ -320,7 +320,7 @@ impl ResponsesDecoder {
         event.item.ok_or_else(|| violation(&format!("a {} without item", event.kind)))
     }
 
-    /// The open item that an event is about.
+    /// Returns the open item that an event refers to.
     fn opened(&mut self, event: &wire::ResponsesEvent<'_>) -> Result<(usize, &mut OpenItem), ProviderError> {
         let index = match (event.output_index, event.item_id) {
             (Some(index), _) => Some(index),
@@ -336,7 +336,7 @@ impl ResponsesDecoder {
         last.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// An event that is not as this version knows it: an error, unless its kind is unknown too (S3).
+    /// Handles an event that does not parse: an error, unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),
@@ -355,13 +355,13 @@ fn response<'a>(event: &wire::ResponsesEvent<'a>) -> Result<wire::Response<'a>, 
     serde_json::from_str(raw.get()).map_err(|error| invalid(&error))
 }
 
-/// The id of an item, if it has one.
+/// Returns the id of an item, if it has one.
 fn id(raw: &RawValue) -> Result<Option<String>, ProviderError> {
     let item: wire::ResponsesItem<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
     Ok(item.id.and_then(text))
 }
 
-/// A string that is not empty.
+/// Returns a string that is not empty.
 fn text(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty())
 }

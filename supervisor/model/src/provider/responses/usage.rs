@@ -1,9 +1,9 @@
-//! The tokens of a reply.
+//! The token counts of a reply.
 
 use protocol::event::TokenUsage;
 use serde_json::Value;
 
-/// Reads a `usage`. The input includes cached tokens, read and written; reasoning is part of the output.
+/// Parses a `usage`. The input includes tokens read from and written to the cache, and the output includes reasoning.
 pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
     let tokens = |path| usage.and_then(|usage| usage.pointer(path)).and_then(Value::as_u64).unwrap_or(0);
     let cache_read = tokens("/input_tokens_details/cached_tokens");
@@ -11,7 +11,7 @@ pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
     TokenUsage {
         input: tokens("/input_tokens").saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
-        // There is one lifetime.
+        // There is only one lifetime.
         cache_creation_1h: 0,
         cache_read,
         output: tokens("/output_tokens"),

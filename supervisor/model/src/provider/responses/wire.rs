@@ -1,7 +1,7 @@
-//! The events of a stream as they are on the wire: flat and borrowed.
+//! The events of a stream, as flat structures that borrow from the text.
 //!
-//! Only what is used is read. Counters (`sequence_number`, `content_index`) are not: servers number them from -1 or not at
-//! all, and the order of the events says the same.
+//! Only used fields are parsed. Counters (`sequence_number`, `content_index`) are not: some servers count from -1 or
+//! not at all, and the order of events suffices.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// The kinds of events whose members must be as this version knows them.
+/// The kinds of events whose fields must be valid.
 pub(super) const EVENTS: [&str; 17] = [
     TEXT_DELTA,
     REFUSAL_DELTA,
@@ -32,7 +32,7 @@ pub(super) const EVENTS: [&str; 17] = [
     "error",
 ];
 
-/// The kinds of events that only repeat what others said, or that people see elsewhere.
+/// The kinds of events that only repeat others, or that are not shown.
 pub(super) const REPETITIONS: [&str; 10] = [
     "response.output_text.done",
     "response.output_text.annotation.added",
@@ -47,10 +47,10 @@ pub(super) const REPETITIONS: [&str; 10] = [
 ];
 
 pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
-/// A piece of the text in which the model refuses.
+/// A piece of the model's refusal.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
-/// A piece of reasoning itself: open models.
+/// A piece of reasoning itself, from open models.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
@@ -58,7 +58,7 @@ pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta
 pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    /// Index of the item; some servers name the item by its id alone.
+    /// Index of the item. Some servers send only the id.
     pub(super) output_index: Option<usize>,
     #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
@@ -70,14 +70,14 @@ pub(super) struct ResponsesEvent<'a> {
     pub(super) response: Option<&'a RawValue>,
 }
 
-/// The kind of an event, whatever else it holds.
+/// The kind of an event, with all other fields ignored.
 #[derive(Deserialize)]
 pub(super) struct ResponsesEventKind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
 }
 
-/// A response, at its beginning, at its end or as a whole (S10).
+/// A response: its beginning, its end, or a whole one (S10).
 #[derive(Deserialize)]
 pub(super) struct Response<'a> {
     pub(super) id: Option<String>,
@@ -89,7 +89,7 @@ pub(super) struct Response<'a> {
     pub(super) incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Of any shape: invalid numbers count as zero.
+    /// Of any shape; invalid numbers count as zero.
     pub(super) usage: Option<Value>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// The id that a result names; the item's own is another one.
+    /// The id that a result refers to, which differs from the item's own.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]

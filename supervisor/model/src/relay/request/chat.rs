@@ -1,4 +1,4 @@
-//! Chat completions: what their requests may say.
+//! The allowlist for requests of the chat completions API.
 
 use super::free::Free;
 use super::rule::RelayRule::{
@@ -46,7 +46,7 @@ const USER: &[Member] = &[
     ),
 ];
 
-/// Reasoning in the form in which a gateway sent it.
+/// Reasoning in the form of a gateway.
 const DETAIL: RelayRule = Tagged(
     "type",
     &[
@@ -88,7 +88,7 @@ const CALL: RelayRule = Object(&[
     must("id", Text),
     must("type", Word(&["function"])),
     must("function", Object(&[must("name", Text), must("arguments", Text)])),
-    // The signature that one vendor's models want back.
+    // A signature that one vendor's models need back.
     may("extra_content", Object(&[must("google", Object(&[must("thought_signature", Text)]))])),
 ]);
 

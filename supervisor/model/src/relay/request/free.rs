@@ -1,4 +1,4 @@
-//! JSON whose members nobody lists: arguments of tools, and schemas of them.
+//! Checks JSON without a list of fields: arguments of tools, and their schemas.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,13 +11,13 @@ const DEEPEST: usize = 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
-    /// An object of arguments, which the model wrote.
+    /// Arguments from the model, an object.
     Arguments,
-    /// A JSON schema: it refers to nothing outside itself.
+    /// A JSON schema without references to other documents.
     Schema,
 }
 
-/// Checks that it is an object without duplicate names, and not too deep.
+/// Checks that the text is an object without duplicate names and not too deep.
 pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
@@ -31,7 +31,7 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     let walk = FreeWalk { free, depth: 0, is_reference: false };
     walk.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
-        // The position is within the value, and says nothing in the request.
+        // The position is relative to the value, and useless for the client.
         text.split(" at line ").next().unwrap_or_default().to_owned()
     })
 }

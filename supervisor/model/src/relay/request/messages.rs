@@ -1,4 +1,4 @@
-//! The Messages API: what its requests may say.
+//! The allowlist for requests of the Messages API.
 
 use super::free::Free;
 use super::rule::RelayRule::{
@@ -18,12 +18,12 @@ pub(super) const CACHE: RelayRule =
 const TEXT: &[Member] = &[
     must("type", Text),
     must("text", Text),
-    // A reply without citations says so in one of these ways.
+    // The two forms of a reply without citations.
     may("citations", ByKind(&[Null, Empty])),
     may("cache_control", CACHE),
 ];
 
-/// Bytes in the request itself: no URL, and no file that lies with the provider.
+/// A picture within the request, neither a URL nor a file at the provider.
 const IMAGE: &[Member] = &[
     must("type", Text),
     must(
@@ -65,7 +65,7 @@ const THINKING: &[Member] = &[must("type", Text), must("thinking", Text), must("
 
 const REDACTED_THINKING: &[Member] = &[must("type", Text), must("data", Text)];
 
-/// The note that another model went on with the reply.
+/// A note that another model continued the reply.
 const FALLBACK: &[Member] = &[must("type", Text), may("from", MODEL), must("to", MODEL)];
 
 const MODEL: RelayRule = Object(&[must("model", Text)]);

@@ -1,8 +1,9 @@
-//! A client's request, understood as a whole and written anew.
+//! Parses a client's request completely, and serialises it again.
 //!
-//! [`rule`] is the language of the allowlist, [`messages`], [`chat`] and [`responses`] are its tables, one for each API. They
-//! list what Bailiwick's own client sends; what is not listed is refused by its name. So no request makes a provider search
-//! the web, run code, fetch a URL, keep a conversation or look at files: these are members and types that no table has.
+//! [`rule`] defines the language of the allowlist; [`messages`], [`chat`] and [`responses`] are the lists, one for each
+//! API. They contain what Bailiwick's own client sends. Any other field is rejected by name. So no request can make a
+//! provider search the web, run code, fetch a URL, keep a conversation or read files: no list has these fields and
+//! types.
 
 mod chat;
 mod free;
@@ -29,19 +30,19 @@ use crate::provider::ProviderKind;
 use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
 
-/// The most members of an object that has rules.
+/// The most fields of an object with rules.
 const MOST_MEMBERS: usize = 64;
 
-/// The most tokens that a picture comes to, however small its file is.
+/// The most tokens of a picture, however small its file is.
 const OF_PICTURE: u64 = 6_000;
 
-/// Maximum number of tokens that providers add to a prompt by themselves, to describe its tools to the model.
+/// The most tokens that providers themselves add to a prompt, to describe its tools to the model.
 const ADDED: u64 = 2_000;
 
-/// Parts of the names of models that look things up by themselves, whatever a request says.
+/// Parts of the names of models that search the web by themselves.
 const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", "compound", "browse"];
 
-/// A part of a request that is not relayed.
+/// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     /// Its place: `tools[0].type`.
@@ -55,14 +56,14 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The bounds of a request besides its form.
+/// Limits of a request besides its form.
 pub(super) struct RequestBounds<'a> {
-    /// Gives the facts about a model.
+    /// Returns the properties of a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
     /// The permitted models; if empty, every model with a price.
     pub(super) models: &'a [String],
     pub(super) max_reply: u64,
-    /// The form of chat completions that the server takes.
+    /// The variant of chat completions that the server accepts.
     pub(super) chat: Form,
 }
 
@@ -70,15 +71,15 @@ pub(super) struct RequestBounds<'a> {
 #[derive(Debug)]
 pub(super) struct RelayRequest {
     pub(super) model: String,
-    /// Its body, serialised again.
+    /// The body, serialised again.
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: RelayEstimate,
-    /// The way by which the next request of its conversation is known.
+    /// The data by which the next request of the conversation is recognised.
     pub(super) trail: Trail,
 }
 
-/// The most that a request may come to.
+/// The most that a request may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
     /// Tokens of the prompt: as the provider counted its beginning, and for the rest one for each byte, of which no
@@ -109,7 +110,7 @@ impl RelayEstimate {
     }
 }
 
-/// The members of an object, each once.
+/// The fields of an object, each once.
 #[derive(Debug)]
 pub(super) struct RelayMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -138,7 +139,7 @@ impl<'de> Deserialize<'de> for RelayMembers<'de> {
 
 struct MembersVisitor;
 
-/// A name, borrowed where it has no escapes.
+/// A name, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -164,11 +165,11 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// The body while it is written: members in their order.
+/// The body that is being written: fields in order.
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Sets a member, in place of a present one, or before the conversation.
+    /// Sets a field: replaces an existing one, or adds it before the conversation.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -184,7 +185,7 @@ impl RelayBody {
         Some(self.0.remove(place).1)
     }
 
-    /// A member's number, as we have written it.
+    /// Returns the number in a field that was already written.
     fn number(&self, name: &str) -> Option<u64> {
         let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
         serde_json::from_slice(value).ok()
@@ -205,7 +206,7 @@ impl RelayBody {
     }
 }
 
-/// Understands a body of a client whose prompts so far were counted, or refuses it.
+/// Parses a body. Fails if it is not permitted. `counted` has the client's earlier prompts.
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],
@@ -243,11 +244,11 @@ pub(super) fn understand(
     Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
-/// The ends of the messages, which are the last member.
+/// Returns the ends of the messages, which are the last field.
 fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();
-    // The length of the reply is no part of the prompt.
+    // The limit on the reply is not a part of the prompt.
     for (name, value) in others.iter().filter(|(name, _)| !name.starts_with("max_")) {
         before.extend_from_slice(name.as_bytes());
         before.extend_from_slice(value);
@@ -268,7 +269,7 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
     Refused { field: name.to_owned(), why: why.into() }
 }
 
-/// The price of a model that may be asked, and its longest reply.
+/// Returns the prices of a permitted model, and its longest reply.
 fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -288,7 +289,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     }
 }
 
-/// Thinking is part of a reply: with one feature of the Messages API its budget could be beyond the reply's bound.
+/// Fails if the thinking budget exceeds the reply. One feature of the Messages API would allow that.
 fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct ThinkingBounds {
@@ -305,7 +306,7 @@ fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     }
 }
 
-/// Bounds the reply in the API's own word; the bound.
+/// Limits the reply by the API's own field. Returns the limit.
 fn bound_reply(
     kind: ProviderKind,
     members: &mut RelayBody,
@@ -317,7 +318,7 @@ fn bound_reply(
         ProviderKind::OpenAi => &["max_tokens", "max_completion_tokens"],
         ProviderKind::Responses => &["max_output_tokens"],
     };
-    // Servers differ about a reply without a token: some make one as long as they like, for which nothing would be reserved.
+    // Servers differ on a reply of no tokens: some send one of any length, for which nothing would be reserved.
     if let Some(name) = names.iter().find(|name| members.number(name) == Some(0)) {
         return Err(field(name, "must be at least 1"));
     }
@@ -334,7 +335,7 @@ fn bound_reply(
     members.set(name, limit.to_string());
     match kind {
         ProviderKind::Anthropic => {}
-        // Without it there would be no usage to settle by.
+        // Without this option, there would be no usage to charge.
         ProviderKind::OpenAi if bounds.chat.takes_stream_options => {
             members.set("stream_options", "{\"include_usage\":true}".to_owned());
         }

@@ -1,4 +1,4 @@
-//! The Responses API: what its requests may say.
+//! The allowlist for requests of the Responses API.
 
 use super::free::Free;
 use super::rule::RelayRule::{
@@ -91,7 +91,7 @@ const REASONING: &[Member] = &[
     ),
     may("encrypted_content", ByKind(&[Text, Null])),
     may("status", STATUS),
-    // Whose reasoning a gateway hands on.
+    // The vendor of the reasoning that a gateway forwards.
     may("format", ByKind(&[Text, Null])),
     may("signature", ByKind(&[Text, Null])),
 ];

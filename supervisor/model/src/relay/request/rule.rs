@@ -1,8 +1,8 @@
-//! The language of the allowlist: what may stand in a request, as data.
+//! The language of the allowlist: the permitted content of a request, as data.
 //!
-//! [`RelayRule::write`] reads JSON by a rule and writes it anew: names and words as they stand in the rule, numbers as they were
-//! understood. Only below [`RelayRule::Kept`] the client's own bytes go on, once each of them has been checked, since a provider
-//! finds its cache again by the bytes of a conversation.
+//! [`RelayRule::write`] parses JSON by a rule and serialises it again, with names and words from the rule and numbers
+//! as parsed. Only below [`RelayRule::Kept`] are the client's own bytes kept after they were checked, because a
+//! provider's cache depends on the bytes of a conversation.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use super::free::{self, Free};
 use super::{Refused, RelayMembers};
 
-/// The most characters of a client's word in an error.
+/// The most characters of a client's text in an error.
 const SHOWN: usize = 60;
 
-/// The permitted values of a place.
+/// The permitted values at one position.
 #[derive(Debug)]
 pub(super) enum RelayRule {
     Text,
@@ -26,21 +26,21 @@ pub(super) enum RelayRule {
     Is(bool),
     Bool,
     Null,
-    /// A whole number that is not negative.
+    /// A non-negative whole number.
     Count,
     Exactly(u64),
-    /// A number from the one to the other.
+    /// A number in this range.
     Between(f64, f64),
     Base64,
-    /// A picture as a URL that holds it.
+    /// A picture in a data URL.
     PictureUrl,
-    /// JSON that nobody but the model and its tools reads.
+    /// JSON that only the model and its tools read.
     Free(Free),
     List(&'static RelayRule, usize),
     Empty,
-    /// An object of these members, and no others.
+    /// An object with these fields, and no others.
     Object(&'static [Member]),
-    /// An object whose member of this name says which members it has.
+    /// An object in which the field of this name decides about the other fields.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
     /// The first of these that fits the kind of the value: text, list, object, null.
     ByKind(&'static [RelayRule]),
@@ -63,12 +63,12 @@ pub(super) const fn may(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: false }
 }
 
-/// A place in a request, for errors.
+/// The path of a value in a request, for errors.
 #[derive(Debug, Default)]
 pub(super) struct MemberPath(String);
 
 impl MemberPath {
-    /// Runs `within` in the context of a member.
+    /// Runs `within` for a field.
     fn member<T>(&mut self, name: &str, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         if length > 0 {
@@ -80,10 +80,10 @@ impl MemberPath {
         done
     }
 
-    /// Runs `within` in the context of an element.
+    /// Runs `within` for an element of a list.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
-        // A text takes everything.
+        // Writing to a String cannot fail.
         let _ = write!(self.0, "[{index}]");
         let done = within(self);
         self.0.truncate(length);
@@ -96,7 +96,7 @@ impl MemberPath {
     }
 }
 
-/// A client's word, for an error.
+/// Shortens and escapes a client's text for an error.
 pub(super) fn shown(word: &str) -> String {
     let mut text: String = word.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if word.chars().nth(SHOWN).is_some() {
@@ -105,7 +105,7 @@ pub(super) fn shown(word: &str) -> String {
     text
 }
 
-/// The body that is written anew; nothing is while something is kept.
+/// The body that is serialised again. While bytes are kept, nothing is written here.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) bytes: Vec<u8>,
@@ -128,12 +128,12 @@ impl Out {
     }
 }
 
-/// A text, borrowed where it has no escapes.
+/// A text, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct TextRule<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl RelayRule {
-    /// Reads a value by this rule, and writes it.
+    /// Parses a value by this rule, and writes it.
     pub(super) fn write(&self, raw: &RawValue, at: &mut MemberPath, out: &mut Out) -> Result<(), Refused> {
         let json = raw.get();
         match self {
@@ -212,7 +212,7 @@ impl RelayRule {
         }
     }
 
-    /// True if the value may be of this kind, by its first character.
+    /// True if the first character fits this rule.
     fn fits(&self, json: &str) -> bool {
         let first = json.as_bytes().first().copied().unwrap_or_default();
         match self {
@@ -277,7 +277,7 @@ fn list(
     Ok(())
 }
 
-/// Writes the members in the order of the rule.
+/// Writes the fields in the order of the rule.
 fn object(
     found: &RelayMembers<'_>,
     members: &[Member],
@@ -305,7 +305,7 @@ fn object(
     Ok(())
 }
 
-/// Checks that every member is in the rule.
+/// Fails unless every field is in the rule.
 pub(super) fn known(
     found: &RelayMembers<'_>,
     members: &[Member],
@@ -317,7 +317,7 @@ pub(super) fn known(
     }
 }
 
-/// Writes a member of the body by its rule.
+/// Writes a field of the body by its rule.
 pub(super) fn member(rule: &RelayRule, name: &str, value: &RawValue) -> Result<Out, Refused> {
     let (mut at, mut out) = (MemberPath::default(), Out::default());
     at.member(name, |at| rule.write(value, at, &mut out))?;

@@ -1,8 +1,8 @@
-//! The ends of a conversation's messages, each known again by all that stands before it.
+//! Recognises the beginning of a conversation whose tokens were counted earlier.
 //!
-//! A conversation grows at its end: the next request begins as the one before, whose prompt the provider has counted by then.
-//! What is new is bounded by its bytes, and what is known by that count. Otherwise a long conversation would be taken for four
-//! times its size, and a budget would end long before its money.
+//! A conversation grows at its end: the next request begins like the one before, whose prompt the provider has counted.
+//! The count applies to that part, and only the new part is estimated by its bytes. Otherwise a long conversation would
+//! be estimated at four times its size, and use up a budget too soon.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,17 +11,17 @@ use std::sync::{Mutex, PoisonError};
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-/// The markers of the cache, which move with the end of a conversation.
+/// Cache markers, which move with the end of a conversation.
 const MARKERS: [&[u8]; 3] = [
     br#","cache_control":{"type":"ephemeral"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"5m"}"#,
 ];
 
-/// The beginning of each of them.
+/// The prefix of each marker.
 const BEGINNING: &[u8] = br#","cache_control":"#;
 
-/// Conversations that are remembered of a client.
+/// The most conversations remembered for a client.
 const REMEMBERED: usize = 64;
 
 /// The ends of a request's messages.
@@ -32,11 +32,11 @@ pub(in crate::relay) struct Trail {
     pictures: u64,
 }
 
-/// The prompts of a client that were counted.
+/// The prompts of a client with known token counts.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct CountedPrompts {
     prompts: Mutex<VecDeque<PromptTrail>>,
-    /// Keyed, so that no client can make two conversations look equal.
+    /// Keys of the hash function, so that no client can produce a collision.
     keys: RandomState,
 }
 
@@ -49,7 +49,7 @@ struct PromptTrail {
 }
 
 impl CountedPrompts {
-    /// The ends of the messages of a conversation behind everything else of its request.
+    /// Returns the ends of the messages of a conversation; `before` is the rest of its request.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
         add(&mut hasher, before);
@@ -57,7 +57,7 @@ impl CountedPrompts {
         let end = |message: &&RawValue| {
             let text = message.get().as_bytes();
             add(&mut hasher, text);
-            // Where one message ends, whatever the next one begins with.
+            // Separates a message from the next one.
             hasher.write_u8(0);
             bytes += text.len() as u64 + 1;
             (hasher.finish(), bytes)
@@ -65,20 +65,20 @@ impl CountedPrompts {
         Trail { ends: messages.iter().map(end).collect(), pictures }
     }
 
-    /// The most tokens of a prompt, by the longest beginning of it that was counted; nothing if none was.
+    /// Returns the most tokens of a prompt, from its longest known beginning. Returns nothing if none is known.
     pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
         let (known, bytes) =
             trail.ends.iter().rev().find_map(|(digest, bytes)| Some((known(*digest)?, *bytes)))?;
         let all = trail.ends.last().map_or(0, |(_, bytes)| *bytes);
-        // Markers that were not there count by their bytes, as everything that is new.
+        // Additional markers count by their bytes, like all new text.
         let new = all.saturating_sub(bytes) + bytes.saturating_sub(known.bytes);
         let pictures = trail.pictures.saturating_sub(known.pictures);
         Some(known.tokens.saturating_add(new).saturating_add(pictures.saturating_mul(of_picture)))
     }
 
-    /// Takes down how many tokens a prompt had.
+    /// Records the number of tokens of a prompt.
     pub(in crate::relay) fn learn(&self, trail: &Trail, tokens: u64) {
         let Some((digest, bytes)) = trail.ends.last().copied().filter(|_| tokens > 0) else { return };
         let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl CountedPrompts {
     }
 }
 
-/// Adds a text without its markers: no string can hold one, since its quotation marks would be escaped.
+/// Hashes a text without its cache markers. No string can contain one, since its quotes would be escaped.
 fn add(hasher: &mut impl Hasher, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = memmem::find(rest, BEGINNING) {

@@ -1,4 +1,4 @@
-//! Valid requests, changed by chance.
+//! Valid requests with random changes.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::super::{CountedPrompts, understand};
 use super::{bounds, facts, read, usual};
 use crate::provider::ProviderKind;
 
-/// The places of all objects whose members are listed: arguments and schemas are the tools' own.
+/// Collects the paths of all objects with rules. Arguments and schemas belong to the tools.
 fn listed(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     match value {
         Value::Object(members) => {
@@ -110,7 +110,7 @@ proptest! {
         let members = object_at(&mut body, &found[place.index(found.len())]);
         prop_assume!(!members.is_empty());
         let name = members.keys().nth(member.index(members.len())).expect("a member").clone();
-        // What a tool is called with is its own, and no part of the API.
+        // The arguments of a tool are not a part of the API.
         prop_assume!(name != "input" || kind != ProviderKind::Anthropic);
         members.insert(name, value);
         if let Ok(sent) = read(kind, &body.to_string()) {

@@ -1,10 +1,10 @@
-//! Features of the APIs that our own client does not use.
+//! Features of the APIs that Bailiwick's own client does not use.
 
 use serde_json::{Value, json};
 
 use crate::provider::ProviderKind;
 
-/// Parts of the APIs that reach the network, other clients, or other prices; each with its position.
+/// Returns parts of the APIs that use the network, other clients' data or other prices, each with its path.
 pub(super) fn features(kind: ProviderKind) -> Vec<(&'static str, Value)> {
     let url = json!("https://x.example/a.png");
     match kind {

@@ -1,4 +1,4 @@
-//! The allowlist against what our own client sends, what providers' APIs have besides, and chance.
+//! Tests of the allowlist with requests of Bailiwick's own client, with other features of the APIs, and with random changes.
 
 mod chance;
 mod features;
@@ -50,7 +50,7 @@ fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("JSON")
 }
 
-/// A conversation with everything in it that a conversation of ours has.
+/// Returns a conversation with every kind of content.
 fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
     let image =
         picture::read(&include_bytes!("../../../../../../fixtures/images/lossless.webp")[..]).expect("one");
@@ -95,7 +95,7 @@ fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
     ]
 }
 
-/// The body that our own client makes of a conversation.
+/// Returns the body that Bailiwick's own client makes of a conversation.
 fn body(kind: ProviderKind, model: &str, options: RequestOptions) -> String {
     body_of(kind, model, options, conversation(kind))
 }
@@ -162,7 +162,7 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
         let sent = body(kind, model, options);
         let before: Value = serde_json::from_str(&sent).expect("JSON");
         assert_eq!(read(kind, &sent).as_ref(), Ok(&before), "{}", kind.as_str());
-        // The conversation goes on byte for byte: a cache is found by its bytes.
+        // The bytes of the conversation stay the same, so that a cache finds them.
         let name = if kind == ProviderKind::Responses { "\"input\":[" } else { "\"messages\":[" };
         let understood =
             understand(kind, sent.as_bytes(), &bounds(&facts), &CountedPrompts::default()).expect("ours");
@@ -173,7 +173,7 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
     }
 }
 
-/// Sets a value at a place; `[+]` is behind the last element.
+/// Sets a value at a path; `[+]` adds an element.
 fn put(body: &mut Value, place: &str, value: Value) {
     let steps: Vec<_> = place.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
     let (last, steps) = steps.split_last().expect("a place");
@@ -330,7 +330,7 @@ fn a_conversation_that_goes_on_is_bounded_by_what_was_counted_of_it() {
         let second = estimate(&body).estimate;
         assert_eq!(second.prompt, 700 + length + 1 + ADDED, "{}", kind.as_str());
         assert!(second.cost < first.estimate.cost);
-        // Another beginning was not counted.
+        // A prompt with another beginning was not counted.
         body["model"] = json!(if kind == ProviderKind::Anthropic { "claude-opus-5" } else { "gpt-5" });
         assert!(estimate(&body).estimate.prompt > first.estimate.prompt);
     }

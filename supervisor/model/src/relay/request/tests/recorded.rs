@@ -1,6 +1,6 @@
-//! Recorded replies of providers, as the next request of a conversation sends them back.
+//! Recorded replies of providers, in the form in which the next request of a conversation sends them back.
 //!
-//! The recordings are not part of the repository: `BAILIWICK_WIRE` names their directory.
+//! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{PRICED, body_of, read};
 use crate::provider::{Message, ProviderKind, RequestOptions, StreamEvent};
 
-/// Parts of replies to requests that are not relayed: tools of the provider, and options that our own client does not send.
+/// Parts of replies that the relay rejects: tools of the provider, and options that Bailiwick's own client does not send.
 const OF_OTHERS: [&str; 10] = [
     "_tool_use\"",
     "_call\"",
@@ -40,7 +40,7 @@ fn reply(kind: ProviderKind, stream: &Path) -> Message {
     let text = String::from_utf8_lossy(&fs::read(stream).expect("a file")).into_owned();
     let (mut decoder, mut events) = (kind.decoder(), VecDeque::new());
     for data in text.lines().filter_map(|line| line.strip_prefix("data:")) {
-        // A stream that breaks a rule has the blocks that came before.
+        // A stream that violates the protocol still gives the earlier blocks.
         let _ = decoder.push(data.trim_start(), &mut events);
     }
     let block = |event| match event {
