@@ -20,7 +20,7 @@ pub(super) struct RelayAnswer {
     /// The kind, in the terms of the Messages API.
     pub(super) kind: &'static str,
     pub(super) message: String,
-    /// True if the same request may be answered later.
+    /// True if the same request may succeed later.
     pub(super) is_for_later: bool,
 }
 

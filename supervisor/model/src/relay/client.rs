@@ -55,7 +55,7 @@ pub struct ClientSettings {
 pub enum Listen {
     /// A socket in a directory of its own. Every process that can reach it counts as the client.
     Socket(SocketSettings),
-    /// An address on this machine. Any process that has the token is the client.
+    /// An address on this machine. Every process with the token counts as the client.
     Loopback {
         /// The address; with port 0 the system chooses one.
         address: SocketAddr,

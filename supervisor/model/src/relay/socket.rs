@@ -57,7 +57,7 @@ pub(super) enum Listener {
 #[derive(Debug)]
 pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
-    /// The address, as `--base-url` takes it.
+    /// The address in the form of `--base-url`.
     pub(super) base_url: String,
     /// Removes the socket when it is dropped.
     pub(super) name: Option<SocketName>,

@@ -45,7 +45,7 @@ const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", 
 /// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// Its place: `tools[0].type`.
+    /// The path of the field: `tools[0].type`.
     pub(super) field: String,
     pub(super) why: String,
 }
@@ -82,8 +82,8 @@ pub(super) struct RelayRequest {
 /// The most that a request may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// Tokens of the prompt: as the provider counted its beginning, and for the rest one for each byte, of which no
-    /// tokenizer makes more.
+    /// Tokens of the prompt. The beginning has the count of an earlier request, and the rest one token for each byte,
+    /// which no tokenizer exceeds.
     pub(super) prompt: u64,
     /// Tokens of the reply.
     pub(super) output: u64,

@@ -27,7 +27,7 @@ const REMEMBERED: usize = 64;
 /// The ends of a request's messages.
 #[derive(Clone, Debug, Default)]
 pub(in crate::relay) struct Trail {
-    /// Digest and bytes of everything up to the end of each message.
+    /// Digest and length of everything up to the end of each message.
     ends: Vec<(u64, u64)>,
     pictures: u64,
 }
