@@ -1,5 +1,5 @@
-//! Pictures from the user: named on the command line or in the terminal UI, and read with the user's own rights; or attached
-//! by a front end.
+//! Pictures from the person. They are named on the command line or in the terminal UI and read with the person's own
+//! rights, or attached by a front end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,27 +14,19 @@ use protocol::rpc::Attachment;
 pub(crate) enum PictureError {
     /// The file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// It is a directory, a device or a fifo.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// The path is a directory, a device or a fifo.
     #[error("`{}` is no regular file", .0.display())]
     NotAFile(PathBuf),
-    /// It is no picture for a model.
+    /// The file is no picture that a model accepts.
     #[error("`{}` {error}", path.display())]
-    NoPicture {
-        /// The file.
-        path: PathBuf,
-        error: ImageError,
-    },
+    NoPicture { path: PathBuf, error: ImageError },
 }
 
-/// Reads a picture, whatever its name says that it is.
+/// Reads a picture. The format comes from the content, not from the file name.
 pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
     let unreadable = |source| PictureError::Unreadable { path: path.to_owned(), source };
-    // A fifo would wait for a writer.
+    // The opening of a fifo would wait for a writer.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -46,12 +38,12 @@ pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
         return Err(no_picture(TooManyBytes(metadata.len()).into()));
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     picture::read(bytes).map_err(no_picture)
 }
 
-/// Reads a picture that a front end attached: what it says of it has to hold.
+/// Reads a picture that a front end attached. Fails if its format or size is not as claimed.
 pub(crate) fn attached(attachment: Attachment) -> Result<Image, ImageError> {
     let Attachment { media_type, width, height, data } = attachment;
     picture::check_claims(&data, media_type, (width, height))?;

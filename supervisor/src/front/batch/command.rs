@@ -1,4 +1,4 @@
-//! The command lines of a run: `exec` for the task, `sandbox` for the checkout. Both are this very program.
+//! The command lines of a run: `exec` for the task and `sandbox` for the checkout. Both start this same program.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,33 +16,33 @@ use super::presence::EnginePresence;
 use super::task::{BatchTask, TaskSource};
 use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 
-/// Makes a checkout of `$1` at the commit `$2`: the commit and what came before it, so that no later one can be looked up.
+/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the agent cannot read them.
 const CHECK_OUT: &str = r#"git init --quiet checkout
 cd checkout
 git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
 git checkout --quiet --detach FETCH_HEAD
 rm .git/FETCH_HEAD"#;
 
-/// Makes a copy of the directory `$1`.
+/// A shell script that copies the directory `$1`.
 const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 
-/// Removes a checkout, whatever rights its agent gave to the files.
+/// A shell script that removes a checkout, even if the agent took the rights to its files away.
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 
-/// The directory of a run in which a confined process makes the checkout. Nothing else of the run is in its reach.
+/// The directory of a run in which a confined process makes the checkout. That process can write nothing else of the run.
 pub(super) const TREE: &str = "tree";
 
-/// The name of a checkout there.
+/// The name of the checkout inside [`TREE`].
 const CHECKOUT: &str = "checkout";
 
-/// The name of a run at its relay.
+/// The client name under which a run connects to its relay.
 pub(super) const RELAY_CLIENT: &str = "run";
 
-/// The name of the patch there.
+/// The file name of the patch in the directory of a run.
 pub(super) const PATCH: &str = "patch.diff";
 
-/// The settings that all runs of a batch are started with.
+/// The settings with which all runs of a batch are started.
 pub(super) struct Runs {
     program: PathBuf,
     args: BatchRunsArgs,
@@ -50,18 +50,18 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// The model and its provider, as settings and flags say: a container has no settings.
+    /// The model and its provider from settings and flags. A container has no settings of its own.
     model: [String; 2],
 }
 
-/// The places of a run, as the run names them.
+/// The paths of a run, as the run itself sees them.
 pub(super) struct BatchPlaces {
     pub project: PathBuf,
     pub patch: PathBuf,
 }
 
 impl Runs {
-    /// `hidden` is what no agent is to read, and `root` the directory of results.
+    /// Builds the settings. `hidden` has the paths that no agent may read, and `root` is the directory of results.
     pub(super) fn new(
         args: &BatchRunsArgs,
         keys: TakenKeys,
@@ -82,14 +82,15 @@ impl Runs {
         self.engine.as_ref()
     }
 
-    /// A command of the engine.
+    /// Returns a command that calls the container engine with these arguments.
     pub(super) fn with_engine(engine: &Engine, arguments: Vec<OsString>) -> Command {
         let mut command = Command::new(engine.program);
         command.args(arguments);
         command
     }
 
-    /// Runs the task, which is standard input, in a container. It has no key and no network: a relay has them.
+    /// Returns the command that runs the task in a container, with the task as standard input. The container has
+    /// neither key nor network. Its requests to the model go through a relay.
     pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
         let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
         let mut args = self.args.clone();
@@ -105,14 +106,14 @@ impl Runs {
         Self::with_engine(engine, engine.run(container, exec))
     }
 
-    /// The relay of one run: it holds the key, and the budget of the task.
+    /// Returns the command of the relay for one run. The relay has the key and enforces the budget of the task.
     pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");
         listen.push(directory);
         let [model, provider] = &self.model;
         command.args(["relay", "--client", RELAY_CLIENT, "--listen"]).arg(listen);
-        // Whoever the image runs as may connect; on this machine the directory above is the batch's alone.
+        // The image may run as any user, so every user may connect. On this machine the directory above is closed to others.
         command.args(["--socket-mode", "666"]);
         command.args(["--model", model, "--provider", provider]);
         if let Some(url) = &self.args.model.base_url {
@@ -130,40 +131,40 @@ impl Runs {
         self.args.keep_checkouts
     }
 
-    /// The longest time that a run may take, if there is a limit; the run itself ends before.
+    /// Returns the longest time that a run may take, or nothing without a limit. The run itself stops earlier.
     pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }
 
-    /// Makes the checkout of a task in the directory of its run.
+    /// Returns the command that makes the checkout of a task in the directory of its run.
     pub(super) fn check_out(&self, source: &TaskSource, directory: &Path) -> Command {
         let (script, words): (_, Vec<&OsStr>) = match source {
             TaskSource::Copy { directory } => (COPY, vec![directory.as_os_str()]),
             TaskSource::Commit { repository, commit } => {
                 (CHECK_OUT, vec![repository.as_os_str(), OsStr::new(commit)])
             }
-            // The image has it.
+            // The image contains the project.
             TaskSource::Image { .. } => ("true", Vec::new()),
         };
         self.sandboxed(directory, script, &words)
     }
 
-    /// Removes the checkout of a run.
+    /// Returns the command that removes the checkout of a run.
     pub(super) fn remove(&self, directory: &Path) -> Command {
         let mut command = self.sandbox(directory);
-        // A run that was killed leaves open whose its changes are, which no longer matters.
+        // After a killed run it is unknown which changes are the person's. That does not matter for a removal.
         command.args(["--baseline", "mine", "--", "sh", "-ec", REMOVE, "sh"]);
         command
     }
 
-    /// A script of ours, confined: git obeys files of repositories, and a checkout is the work of others.
+    /// Returns a command that runs a fixed script in the sandbox. Git obeys files of repositories, and a checkout is not trusted.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);
         command
     }
 
-    /// The beginning of a confined command that may write what belongs to a run.
+    /// Returns the beginning of a `sandbox` command that may write only to the directory of the checkout.
     fn sandbox(&self, directory: &Path) -> Command {
         let mut command = self.own("sandbox");
         command.arg("-C").arg(directory.join(TREE)).args(["--access", "write", "--net", "off"]);
@@ -174,17 +175,17 @@ impl Runs {
         command
     }
 
-    /// Runs the task, which is standard input.
+    /// Returns the command that runs the task in a checkout, with the task as standard input.
     pub(super) fn exec(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = self.own("exec");
         let places =
             BatchPlaces { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
         command.args(exec_arguments(&self.args, task, &places));
         command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
-        // Those of the runs beside it.
+        // The directories of the other runs.
         command.args(siblings(directory).iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
         if let TaskSource::Commit { repository, .. } = &task.source {
-            // It has the commits that came later.
+            // The repository has the later commits.
             command.arg("--hide").arg(repository);
         }
         command.arg("-");
@@ -192,15 +193,15 @@ impl Runs {
         command
     }
 
-    /// Gives a run the way to its model: the address goes as flags, the keys as the person gave them to this process.
+    /// Gives a run access to its model: the address as flags, and the keys in environment variables.
     fn equip(&self, command: &mut Command) {
         for (name, key) in self.keys.variables() {
-            // The process takes it out of its environment before it does anything else.
+            // The started process removes the variable from its environment first.
             command.env(name, key.expose_secret());
         }
     }
 
-    /// A command of this program, which ends with this process.
+    /// Returns a command of this program that ends when this process ends.
     fn own(&self, name: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.arg(name).arg("--batch").arg(std::process::id().to_string());
@@ -208,19 +209,18 @@ impl Runs {
     }
 }
 
-/// The directories of the runs that are under way beside this one. Of one that begins later nobody can say so here: it is another
-/// task's work in progress, and its results go where nobody reads them.
+/// Returns the directories of the other runs that are active now. Runs that begin later are not in the list.
 fn siblings(directory: &Path) -> Vec<PathBuf> {
     let entries = directory.parent().and_then(|work| std::fs::read_dir(work).ok());
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
     paths.filter(|path| path != directory).collect()
 }
 
-/// The arguments of `exec`, but for the hidden places and the task.
+/// Returns the arguments of `exec`, without the hidden paths and the task.
 pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
     let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
-    // The checkout goes, and with it what could be taken back.
+    // The checkout is removed after the run, so nothing can be restored later.
     line.0.push("--no-rewind".into());
     line.value("--output", Some("json")).word("--mode", Some(args.mode));
     if args.activity != ActivityArg::Execute {
@@ -253,7 +253,7 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     for place in &args.reach {
         line.word("--reach", Some(*place));
     }
-    // A run has another directory than the person.
+    // The working directory of a run is not the person's.
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     for (flag, paths) in [("--write", &args.write), ("--hide", &args.hide)] {
         for path in paths {
@@ -272,7 +272,7 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     line.word("--baseline", args.baseline);
 }
 
-/// A command line as it grows.
+/// A command line under construction.
 #[derive(Default)]
 struct CommandLine(Vec<OsString>);
 
@@ -283,7 +283,7 @@ impl CommandLine {
     }
 
     fn value(&mut self, flag: &str, value: Option<impl ToString>) -> &mut Self {
-        // One word: a value may begin with a dash.
+        // Flag and value are one word, because a value may begin with a dash.
         self.0.extend(value.map(|value| format!("{flag}={}", value.to_string()).into()));
         self
     }

@@ -1,4 +1,4 @@
-//! A run in a container, with a relay of its own beside it.
+//! A run in a container, with its own relay beside it on the host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,44 +18,42 @@ use super::process::{BatchChild, BatchEnded, Files, ProcessStop, run};
 use super::state::read_bounded;
 use super::task::BatchTask;
 
-/// The time that a relay has to begin.
+/// The time within which a relay must be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time that an engine has to list and remove containers.
+/// The time that the container engine has to list and remove containers.
 const REMOVAL: Duration = Duration::from_mins(5);
 
-/// The most bytes of notes that are looked at.
+/// The most bytes of the standard error of a run that are searched for errors of the engine.
 const MOST_ERRORS: u64 = 16 << 20;
 
 /// The directory of a run into which its container writes.
 pub(super) const RESULTS: &str = "out";
 
-/// A run in a container.
 pub(super) struct Contained<'a> {
     pub engine: &'a Engine,
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
     /// The image and the project in it.
     pub image: (&'a str, &'a str),
-    /// The directory of the run.
     pub directory: &'a Path,
     /// A directory for the socket, whose path has to be short.
     pub socket: PathBuf,
 }
 
-/// The end of a run in a container.
+/// The way in which a run in a container ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainedEnd {
-    /// The run ended, by itself or not.
+    /// The agent's process ended, by itself or by a signal.
     Run(BatchEnded),
-    /// Its relay ended before.
+    /// The relay ended before the agent did.
     Relay,
-    /// The engine ended before: the run has nothing to do with it.
+    /// The container engine failed during the run. The task is not to blame.
     Engine,
 }
 
 impl Contained<'_> {
-    /// Runs the task.
+    /// Runs the task, then removes the container and the socket of the relay.
     pub(super) async fn run(
         &self,
         files: Files,
@@ -66,7 +64,7 @@ impl Contained<'_> {
         for directory in [&out, &self.socket] {
             make(directory)?;
         }
-        // Whoever the image runs as may write into it; on this machine the directory above is closed.
+        // The image may run as any user, so every user may write here. On this machine the directory above is closed to others.
         fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         let Some(mut relay) = self.relay().await? else {
             fs::remove_dir_all(&self.socket)?;
@@ -80,7 +78,7 @@ impl Contained<'_> {
         let command = self.runs.contained(self.engine, self.task, &container);
         let ended = run(command, files, limit, stop.clone()).await;
         let outlived = !relay.has_ended()?;
-        // The engine's client may be gone while its container is not.
+        // The engine's client may have ended while the container still runs.
         let was_there = self.remove(&container.name, stop).await;
         relay.end().await?;
         fs::remove_dir_all(&self.socket)?;
@@ -94,12 +92,12 @@ impl Contained<'_> {
         })
     }
 
-    /// Has the container removed, however long that takes; false if the engine was not there for a while.
+    /// Removes the container and retries until the engine lists it no more. Returns false if the engine was unreachable in between.
     async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
             self.ask(self.engine.remove(name), "engine.log").await?;
-            // Of a container that removes itself at that moment the engine says that it cannot be removed.
+            // Removal of a container fails while the container is removing itself.
             let listed = self.ask(self.engine.look_for(name), "engine.list").await?;
             let list = self.directory.join("engine.list");
             let text = fs::read_to_string(&list)?;
@@ -119,7 +117,7 @@ impl Contained<'_> {
         }
     }
 
-    /// Starts the relay and waits until it can be reached; none if somebody killed it.
+    /// Starts the relay and waits until clients can connect. Returns nothing if the relay was killed by a signal.
     async fn relay(&self) -> io::Result<Option<BatchChild>> {
         let output = self.directory.join("relay.out");
         let errors = self.directory.join("relay.log");
@@ -147,7 +145,7 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client says that it lost its engine. It is what a container may say as well, which is begun again then.
+/// True if the engine's client reports that it lost its engine. A container can print the same words, and its run is then repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
         "Cannot connect to the Docker daemon",
@@ -162,13 +160,13 @@ fn tells_of_the_engine(errors: &Path) -> bool {
 }
 
 pub(super) async fn ask(command: Command, output: &Path) -> io::Result<BatchEnded> {
-    // It is to be done also when this process is to end.
+    // This command must run also after the batch was told to end, so it gets no stop signal.
     let (_never, stop) = tokio::sync::watch::channel(None);
     let files = Files { input: "/dev/null".into(), output: output.to_owned(), errors: output.to_owned() };
     run(command, files, Some(REMOVAL), stop).await
 }
 
-/// Asks the engine, with the answer in a file of the directory of results.
+/// Calls the engine and returns its output. Fails if the engine reports an error.
 async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Result<String> {
     let output = root.join("engine.out");
     let ended = ask(Runs::with_engine(engine, arguments), &output).await?;
@@ -181,7 +179,7 @@ async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Res
     Err(io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words())))
 }
 
-/// The names of the images that the engine has, a line each.
+/// Returns the names of the images that the engine has, one a line.
 pub(super) async fn images(engine: &Engine, root: &Path) -> io::Result<String> {
     told(engine, ["images", "--format", "{{.Repository}}:{{.Tag}}"].map(Into::into).to_vec(), root).await
 }
@@ -198,7 +196,7 @@ pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
     told(engine, arguments, root).await.map(drop)
 }
 
-/// The path on this machine of a file in the results of a container, below the directory of the results.
+/// Returns the path below the directory of results for a path inside the container, or nothing if the path is outside of it.
 pub(super) fn below_results(path: &Path) -> Option<&Path> {
     path.strip_prefix(OUT).ok()
 }

@@ -1,4 +1,5 @@
-//! Containers: the command lines of Docker and Podman. All of Bailiwick goes in, read-only; the key and the network stay out.
+//! The command lines of the container engines Docker and Podman. Bailiwick's programs are mounted read-only. The key
+//! and the network stay outside.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,52 +11,51 @@ use sha2::{Digest, Sha256};
 use super::task::hex;
 use crate::settings::args::EngineArg;
 
-/// The programs that go into a container.
+/// The programs that are mounted into a container.
 const PROGRAMS: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
 
-/// Their directory there.
+/// The directory of the programs inside a container.
 const INSIDE: &str = "/bailiwick";
 
-/// The directory with the socket of the relay there.
+/// The directory inside a container with the socket of the relay.
 const RELAY: &str = "/bailiwick-relay";
 
-/// The directory there in which a run leaves what is kept.
+/// The directory inside a container into which a run writes its results.
 pub(super) const OUT: &str = "/bailiwick-out";
 
-/// Bailiwick's own directories there, below [`OUT`].
+/// The name of Bailiwick's home directory below [`OUT`].
 pub(super) const HOME: &str = "home";
 
 /// The label of every container of a batch.
 const LABEL: &str = "bailiwick.batch";
 
-/// An engine, and what is the same for every container of a batch.
+/// A container engine, and the settings that all containers of a batch share.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
-    /// Its program.
+    /// The name of the engine's program.
     pub program: &'static str,
     /// The directory with the static programs.
     programs: PathBuf,
-    /// Names this batch among others of the machine.
+    /// A name for this batch, unique on the machine.
     batch: String,
-    /// The command by which a container opens its results to a person who is not root.
+    /// The shell command by which a container gives its results to the user of the batch, unless that user is root.
     handover: Option<String>,
 }
 
-/// One container.
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     pub image: &'a str,
     /// The id of the task and the number of its run.
     pub name: String,
     pub project: &'a str,
-    /// The directory with the socket of its relay.
+    /// The directory on the host with the socket of the relay.
     pub relay: PathBuf,
-    /// The directory for results.
+    /// The directory on the host for results.
     pub out: PathBuf,
 }
 
 impl Engine {
-    /// The engine of a batch with this output directory; none where tasks run in checkouts.
+    /// Sets up the engine for a batch with this output directory. Returns nothing if the tasks run in checkouts.
     pub(super) fn new(
         kind: EngineArg,
         programs: &Path,
@@ -78,14 +78,14 @@ impl Engine {
             }
         }
         for path in [&programs, root] {
-            // A mount is written as a list with commas.
+            // The mount option is a list with commas.
             if path.as_os_str().as_bytes().iter().any(|byte| b",\"\n".contains(byte)) {
                 return Err(io::Error::other(format!("{}: its name has a comma or a quote", path.display())));
             }
         }
         let mut batch = hex(Sha256::new_with_prefix(root.as_os_str().as_bytes()));
         batch.truncate(12);
-        // Whoever the image runs as has them: with Docker root or any other user, with Podman the person or a user of theirs.
+        // The files belong to the user of the image: root or any other user with Docker, the person or a subordinate user with Podman.
         let handover = match kind {
             _ if uid == 0 => None,
             EngineArg::Docker => {
@@ -96,21 +96,21 @@ impl Engine {
         Ok(Some(Self { program, programs, batch, handover }))
     }
 
-    /// The name of a container, by which it can be removed.
+    /// Returns the name of a container, by which the engine can remove it.
     pub(super) fn container_name(&self, name: &str) -> String {
         format!("bailiwick-{}-{name}", self.batch)
     }
 
-    /// The address at which Bailiwick in a container asks its model.
+    /// Returns the base URL of the model provider for a Bailiwick inside a container.
     pub(super) fn base_url() -> String {
         format!("unix:{RELAY}/relay.sock")
     }
 
-    /// Runs `exec` with these arguments in a container.
+    /// Returns the engine's arguments that run `exec` with these arguments in a container.
     pub(super) fn run(&self, container: &Container<'_>, exec: Vec<OsString>) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["run".into(), "--rm".into(), "--interactive".into()];
         if self.program == "podman" {
-            // For a user without a name it would add one whose home is the project.
+            // For a user without a name Podman would add one whose home is the project.
             line.push("--passwd=false".into());
         }
         let mut flag = |name: &str, value: OsString| line.extend([name.into(), value]);
@@ -139,7 +139,7 @@ impl Engine {
         line
     }
 
-    /// Removes a container, whether there is one or not.
+    /// Returns the engine's arguments that remove a container. They succeed also if it does not exist.
     pub(super) fn remove(&self, name: &str) -> Vec<OsString> {
         ["rm", "--force", "--volumes"]
             .iter()
@@ -148,14 +148,14 @@ impl Engine {
             .collect()
     }
 
-    /// Lists the container with this name, if there is one.
+    /// Returns the engine's arguments that list the container with this name.
     pub(super) fn look_for(&self, name: &str) -> Vec<OsString> {
-        // Docker takes it as a part of the name, Podman as an expression.
+        // Docker reads the filter as a part of the name, and Podman as a regular expression.
         let name = format!("name=^{}$", self.container_name(name));
         ["ps", "--all", "--quiet", "--filter"].iter().map(Into::into).chain([name.into()]).collect()
     }
 
-    /// Lists the containers of this batch.
+    /// Returns the engine's arguments that list the containers of this batch.
     pub(super) fn list(&self) -> Vec<OsString> {
         let label = format!("label={LABEL}={}", self.batch);
         ["ps", "--all", "--quiet", "--filter"].iter().map(Into::into).chain([label.into()]).collect()
@@ -172,13 +172,13 @@ fn mount(from: &Path, to: &str, is_read_only: bool) -> OsString {
     text
 }
 
-/// The image of an instance of SWE-bench, by the name that its project publishes it with.
+/// Returns the name of the published image for an instance of SWE-bench.
 pub(super) fn swe_bench_image(id: &str) -> String {
-    // Names of repositories may not have two underscores in a row.
+    // Image names may not have two underscores in a row.
     format!("docker.io/swebench/sweb.eval.x86_64.{}:latest", id.replace("__", "_1776_").to_lowercase())
 }
 
-/// True if the text can be the name of an image, and is no option.
+/// True if the text is a possible image name and cannot be read as an option.
 pub(super) fn is_image(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     text.len() <= 255

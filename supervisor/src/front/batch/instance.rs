@@ -1,4 +1,4 @@
-//! One run of one task: the checkout, the agent, the results.
+//! One run of one task: the checkout, the agent and the results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,50 +24,49 @@ use super::trajectory::{self, LOG};
 use crate::process::exit::Exit;
 use crate::process::messages::say;
 
-/// The time beyond its limit after which a run is ended: it has a patch to write.
+/// The time after its limit at which a run is killed. The run needs it to write its patch.
 const GRACE_S: f64 = 60.0;
 
-/// The most tries to remove a run's directory, a tenth of a second apart.
+/// The most attempts to remove the directory of a run, a tenth of a second apart.
 const CLEARINGS: usize = 30;
 
 /// The longest time that a checkout may take.
 const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 
-/// The status of `bailiwick sandbox` where there is no sandbox for the moment.
+/// The exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// The most runs of a task in a row that end with their engine and are no fault of the task.
+/// The most runs of a task in a row that may be lost to failures of the engine and are not counted as failures of the task.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
-/// The most bytes of a result.
+/// The most bytes of a result that are read.
 const MOST_RESULT: u64 = 16 << 20;
 
 /// The most bytes of a patch that becomes a prediction.
 pub(super) const MOST_PATCH: u64 = 16 << 20;
 
-/// The most bytes of a log that a container leaves.
+/// The most bytes of a log that are copied from a container.
 const MOST_LOG: u64 = 1 << 30;
 
-/// The task as the run reads it.
+/// The file name of the task's prompt in the directory of a run.
 pub(super) const PROMPT: &str = "prompt";
 
-/// The result as the run tells it.
+/// The file name of the result that the run prints.
 const RESULT: &str = "result.json";
 
-/// The notes of the run.
+/// The file name of the run's standard error.
 const ERRORS: &str = "stderr.log";
 
-/// One run of a task.
 pub(super) struct Instance<'a> {
     pub output: &'a BatchOutput,
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
     pub stop: ProcessStop,
-    /// Another number for each run of this batch.
+    /// The number of this run, unique in the batch.
     pub number: usize,
 }
 
-/// The output of `exec --output json`, as far as a batch keeps it.
+/// The part of the output of `exec --output json` that a batch keeps.
 #[derive(Deserialize)]
 struct InstanceTold {
     data: RunResult,
@@ -78,7 +77,7 @@ struct InstanceTold {
 }
 
 impl Instance<'_> {
-    /// Runs the task once, after the runs that `state` tells of.
+    /// Runs the task once and returns its new state. `state` is the state after the earlier runs.
     pub(super) async fn run(self, state: BatchState) -> io::Result<BatchState> {
         let began = Instant::now();
         let BatchState { crashes, engine_losses, .. } = state;
@@ -93,7 +92,7 @@ impl Instance<'_> {
         make(&directory)?;
         fs::write(directory.join(PROMPT), &self.task.prompt)?;
         let carried_out = self.carried_out(before.clone(), &directory).await;
-        // The trouble of one task is none of the others'. It may be one of a moment: too many processes, no memory.
+        // A failure of one task does not stop the others. The cause may be temporary, such as too many processes.
         let mut state = carried_out.unwrap_or_else(|error| {
             BatchState { crashes: before.crashes + 1, ..before }.failed(TaskStage::Run, error.to_string())
         });
@@ -129,7 +128,7 @@ impl Instance<'_> {
             }
             _ => None,
         };
-        // The result of a run that this process ended, or that somebody else did, is none.
+        // The result of an interrupted run does not count.
         let state = match kept.filter(|kept| kept.status != Status::Interrupted) {
             Some(kept) => kept,
             None => self.without_result(state, directory, ended)?,
@@ -145,7 +144,7 @@ impl Instance<'_> {
         self.stop.borrow().is_some()
     }
 
-    /// Runs the agent.
+    /// Runs the agent in the checkout or in a container.
     async fn executed(&self, directory: &Path) -> io::Result<ContainedEnd> {
         let limit = self.runs.timeout_s(self.task).map(|seconds| Duration::from_secs_f64(seconds + GRACE_S));
         let files = files(directory, RESULT);
@@ -160,7 +159,7 @@ impl Instance<'_> {
             task: self.task,
             image: (image, project),
             directory,
-            // A relay of a killed batch may still listen, and remove its socket when it ends.
+            // The relay of a killed batch may still listen, and it removes its socket when it ends.
             socket: self.output.relays().join(format!("{}-{}", std::process::id(), self.number)),
         };
         contained.run(files, limit, self.stop.clone()).await
@@ -175,7 +174,7 @@ impl Instance<'_> {
             why += "; it is made in a sandbox, whose /tmp is its own in the full tier: keep the repository elsewhere";
         }
         self.keep_file(directory, ERRORS)?;
-        // The script did not come to its end: that says nothing of the repository, and the next try may.
+        // The script was killed or had no sandbox. The repository may be fine, and the next run may succeed.
         let is_crash = !ended.overdue && matches!(ended.status.code(), None | Some(NO_SANDBOX));
         let state = BatchState { crashes: state.crashes + u32::from(is_crash), ..state };
         Ok(state.failed(TaskStage::Checkout, format!("cannot make the checkout: {}: {why}", ended.words())))
@@ -196,7 +195,7 @@ impl Instance<'_> {
         }
         let why = last_words(&directory.join(ERRORS));
         self.keep_file(directory, ERRORS)?;
-        // Nothing was begun, and nothing will be: its command line or its settings cannot be used.
+        // The run was refused: its command line or settings are invalid, and a retry would fail too.
         let is_refused = matches!(ended, ContainedEnd::Run(ended) if ended.status.code() == Some(Exit::Usage.code().into()));
         let crashes = if is_refused { 0 } else { state.crashes + 1 };
         let how = match ended {
@@ -207,7 +206,7 @@ impl Instance<'_> {
         Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
     }
 
-    /// Moves what the run left to the results of its task.
+    /// Moves the files of the run to the results of its task, and returns the task's new state.
     fn kept(&self, state: BatchState, told: InstanceTold, directory: &Path) -> io::Result<BatchState> {
         let InstanceTold { data, denials, log, cost } = told;
         for name in [RESULT, ERRORS, PATCH] {
@@ -250,7 +249,7 @@ impl Instance<'_> {
         }
         Ok(match read_bounded(&patch, MOST_PATCH).map(String::from_utf8) {
             Ok(Ok(patch)) => {
-                // The log has everything that they have.
+                // The log has everything that a trajectory has.
                 if let Err(error) = trajectory::write(&self.output.instance(&state.id), &state.id, &patch) {
                     say(&format!("{}: no trajectory: {error}", state.id));
                 }
@@ -261,7 +260,7 @@ impl Instance<'_> {
         })
     }
 
-    /// Moves a file of the run to the results of its task, where there is one.
+    /// Moves a file of the run to the results of its task. A missing file is no error.
     fn keep_file(&self, directory: &Path, name: &str) -> io::Result<()> {
         match fs::rename(directory.join(name), self.output.instance(&self.task.id).join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -276,16 +275,16 @@ impl Instance<'_> {
     }
 }
 
-/// The files of a step of a run: its standard input is the task, which is locked while the step lives.
+/// Returns the standard files of a step of a run. The prompt is standard input, and it is locked while the step runs.
 fn files(directory: &Path, output: &str) -> Files {
     Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
 }
 
-/// Removes the directory of a run, also when this process is to end: what is left of a run takes room for nothing.
+/// Removes the directory of a run, also while the batch is stopping. Retries while processes of the run still write.
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
     let mut cleared = Ok(());
-    // Processes of a run that was killed may write for another moment, which is long where every core is busy.
+    // Processes of a killed run may write for another moment, which is long on a busy machine.
     for _ in 0..CLEARINGS {
         cleared = clear_once(runs, directory, stop.clone()).await;
         if cleared.is_ok() {
@@ -296,7 +295,7 @@ pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     cleared.map_err(|error| io::Error::other(format!("cannot remove {}: {error}", directory.display())))
 }
 
-/// Has the checkout removed by a confined process, and removes what is ours.
+/// Removes the checkout by a confined process, then the other files of the run directly.
 async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Result<()> {
     let input = directory.join(PROMPT);
     let tree = directory.join(TREE);
@@ -312,10 +311,10 @@ async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Res
     }
     let out = directory.join(RESULTS);
     if out.is_dir() {
-        // Its container is gone, and no link is followed.
+        // The container is gone, and symbolic links are not followed.
         fs::remove_dir_all(out)?;
     }
-    // Files of ours, one by one.
+    // The remaining files are ours, in one level.
     for entry in fs::read_dir(directory)? {
         fs::remove_file(entry?.path())?;
     }
@@ -326,7 +325,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The last line of a file that says something, and the hint behind it, which may have lines of its own.
+/// Returns the last message of a log, with the hint that may follow on further lines.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -342,7 +341,7 @@ fn last_words(path: &Path) -> String {
     }
 }
 
-/// Puts a copy of a log among the results: the same file where that can be, since nobody writes to either any more.
+/// Replaces `to` by a copy of a log.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     match fs::remove_file(to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,4 @@
-//! `bailiwick batch merge`: the results of shards, in one directory that is there as a whole or not at all.
+//! `bailiwick batch merge`: collects the results of shards in one directory. The directory appears only when it is complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 use crate::settings::args::BatchMergeArgs;
 
-/// The most tasks without a result that are named.
+/// The most tasks without a result that are listed by name.
 const NAMED: usize = 20;
 
-/// The result of a task, and the shard that has it.
+/// The result of a task, with the shard that it was found in.
 #[derive(Clone, Debug)]
 struct FoundResult {
     shard: PathBuf,
     state: BatchState,
 }
 
-/// Shards that cannot be merged.
+/// An error because of which shards cannot be merged.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
     #[error("cannot read the results in {}: {source}", path.display())]
@@ -51,7 +51,7 @@ enum MergeError {
     Unreadable(#[from] task::TaskError),
 }
 
-/// Merges the shards.
+/// Merges the shards and reports tasks without a result.
 pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
     let merged = merge(args).map_err(Refusal::usage)?;
     let list: Vec<_> = merged.values().map(|found| found.state.clone()).collect();
@@ -88,7 +88,7 @@ fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, FoundResult>, MergeEr
     Ok(merged)
 }
 
-/// The settings that all shards had.
+/// Returns the settings of the batch. Fails if two shards had different ones.
 fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     let mut first: Option<(&PathBuf, Manifest)> = None;
     for shard in shards {
@@ -104,11 +104,11 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
             }
         }
     }
-    // At least one is named: the command line has it so.
+    // The command line requires at least one shard.
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// Adds what a shard has of a task. A task that is over counts before one that is not.
+/// Adds a shard's result of a task. A finished task replaces an unfinished one. Fails if two shards have different final results.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {
@@ -124,7 +124,7 @@ fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result
     Ok(())
 }
 
-/// True if two results of a task are the same run, copied.
+/// True if two results of a task are copies of the same run.
 fn is_same(one: &FoundResult, other: &FoundResult) -> io::Result<bool> {
     let patch = |found: &FoundResult| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
     Ok(one.state == other.state && patch(one)? == patch(other)?)
@@ -134,7 +134,7 @@ fn directory(found: &FoundResult) -> PathBuf {
     found.shard.join("instances").join(&found.state.id)
 }
 
-/// The names of all tasks of a file.
+/// Returns the names of all tasks of a file. Fails if the batch was run with another file.
 fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     let tasks = task::read(file).or_else(|error| swe_bench::read(file, None, None).map_err(|_| error))?;
     if tasks.digest != manifest.tasks {
@@ -143,7 +143,7 @@ fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     Ok(tasks.list.into_iter().map(|task| task.id).collect())
 }
 
-/// Writes all results beside the directory that they get, and gives it its name when they are whole.
+/// Writes all results into a temporary directory next to `output`, then renames it.
 fn write(
     output: &Path,
     manifest: &Manifest,
@@ -171,12 +171,12 @@ fn write(
     predictions.restore(&list).and_then(|()| predictions.finish(&list)).map_err(failed)?;
     drop(results);
     fs::rename(fresh.path(), output).map_err(failed)?;
-    // It has another name now, and stays.
+    // The directory was renamed, so it must not be removed.
     let _ = fresh.keep();
     Ok(())
 }
 
-/// Copies the files of a task; its state last, so that what is torn is no result.
+/// Copies the files of a task. The state comes last, so that an interrupted copy is no result.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     make(to)?;
     let last = state_file(from);

@@ -1,6 +1,6 @@
-//! `bailiwick batch`: many tasks, each a run of `exec` in a checkout of its own, and results that outlive every interruption.
+//! `bailiwick batch`: runs many tasks, each by `exec` in its own checkout, with results that survive every interruption.
 //!
-//! A batch opens nothing inside a checkout: `bailiwick sandbox` makes and removes it, and the run in it is another process of ours.
+//! The batch opens no file inside a checkout: `bailiwick sandbox` makes and removes it, and the agent is another process.
 
 mod beneath;
 mod choice;
@@ -47,7 +47,7 @@ use crate::settings::args::{
 };
 use crate::settings::config::Sources;
 
-/// Runs the tasks, or reports on those that ran.
+/// Runs the tasks, or reports on earlier runs, as the command line says.
 pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
     let ended = match args.command {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
@@ -112,7 +112,7 @@ async fn carry_out(
         if let Some(refusal) = machine.refusal().filter(|_| is_swe_bench) {
             return Err(Refusal::usage(refusal));
         }
-        // Also the first look whether the engine is there.
+        // This is also the first check that the engine works.
         remove_all(engine, output.root()).await.map_err(Refusal::usage)?;
         let has = images(engine, output.root()).await.map_err(Refusal::usage)?;
         let missing = missing(&chosen, &has);
@@ -140,22 +140,22 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The directory of results, where none is named: it has the name of the tasks.
+/// Returns the default directory of results: the name of the file of tasks with the extension `batch`.
 fn beside(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or(file.as_os_str());
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// The places that would tell an agent what others found, or what is expected of it: results, the file of tasks, and the directory of
-/// that file, where data sets, gold patches and notes lie.
+/// Returns the paths that would show an agent other results or the expected solution: the results, the file of tasks,
+/// and the data beside it.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     let file = file.canonicalize()?;
     let beside = beside_the_tasks(&file, output.root())?;
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// The directory as a whole, unless something lies in it that a run needs: then the files in it. Without those of a home whose names
-/// begin with a dot: they are settings of the tools.
+/// Returns the directory of the file of tasks. If a run needs something in there, returns the files of that directory
+/// instead. Dotfiles of a home directory are left out, because tools read them.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

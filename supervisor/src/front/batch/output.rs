@@ -1,4 +1,4 @@
-//! The output directory: what a batch leaves, and the lock that keeps another batch out.
+//! The output directory: the results of a batch, and the lock that keeps another batch out.
 //!
 //! ```text
 //! batch.json            what the batch was told; the next one has to agree
@@ -23,27 +23,27 @@ use super::state::{BatchState, load, read_bounded, store};
 use crate::settings::args::BatchRunsArgs;
 use crate::settings::config::Effective;
 
-/// The most bytes of the names of all tasks.
+/// The most bytes of the file with the names of all tasks.
 const MOST_NAMES: u64 = 64 << 20;
 
-/// An output directory that this process alone uses.
+/// An output directory that is locked by this process.
 #[derive(Debug)]
 pub(super) struct BatchOutput {
     root: PathBuf,
-    /// Locked while the process lives.
+    /// The lock file, locked while the process lives.
     _lock: File,
 }
 
-/// An output directory that cannot be used.
+/// An error because of which an output directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputError {
-    /// Something of it cannot be made or read.
+    /// A file or directory in it cannot be made or read.
     #[error("cannot use {} for results: {source}", path.display())]
     Unusable { path: PathBuf, source: io::Error },
-    /// Another batch has it.
+    /// Another batch has locked the directory.
     #[error("cannot use {}: another batch writes there", .0.display())]
     Locked(PathBuf),
-    /// The batch there was told something else.
+    /// The batch in the directory had other settings.
     #[error(
         "cannot go on with the batch in {}: it has another {what}\n  hint: name another directory with --output",
         path.display()
@@ -51,12 +51,12 @@ pub(super) enum OutputError {
     Other { path: PathBuf, what: &'static str },
 }
 
-/// The settings that all runs of a batch have in common: predictions of different settings do not belong together.
+/// The settings that all runs of a batch share. Predictions of different settings may not be mixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// SHA-256 of the file of tasks.
     pub tasks: String,
-    /// The name of the model in the predictions.
+    /// The model name that the predictions carry.
     pub name: String,
     pub model: String,
     pub provider: String,
@@ -80,7 +80,7 @@ impl Manifest {
         }
     }
 
-    /// The first thing in which another one differs.
+    /// Returns the name of the first setting in which two manifests differ.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let pairs = [
             (&self.tasks, &other.tasks, "file of tasks"),
@@ -96,7 +96,7 @@ impl Manifest {
 }
 
 impl BatchOutput {
-    /// Makes the directory where it is missing, and locks it.
+    /// Creates the directory if it is missing, and locks it. Fails if another batch has the lock.
     pub(super) fn open(root: &Path) -> Result<Self, OutputError> {
         let failed = |source| OutputError::Unusable { path: root.to_owned(), source };
         for directory in [root, &root.join("instances"), &root.join("predictions"), &root.join("work")] {
@@ -111,7 +111,7 @@ impl BatchOutput {
         }
     }
 
-    /// Writes what the batch was told; an error where an earlier one in this directory was told something else.
+    /// Stores the settings of the batch. Fails if an earlier batch in this directory had other settings.
     pub(super) fn agree(&self, manifest: &Manifest) -> Result<(), OutputError> {
         let path = self.root.join("batch.json");
         let failed = |source| OutputError::Unusable { path: path.clone(), source };
@@ -124,7 +124,7 @@ impl BatchOutput {
         }
     }
 
-    /// Adds the names of tasks to those that earlier batches here chose.
+    /// Adds the names of tasks to those that earlier batches in this directory chose.
     pub(super) fn choose<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<(), OutputError> {
         let path = tasks_file(&self.root);
         let failed = |source| OutputError::Unusable { path: path.clone(), source };
@@ -149,22 +149,22 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// The sockets of the relays of containers: a path of a socket is short.
+    /// Returns the directory for the sockets of relays. It is near the root because the path of a socket must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }
 
-    /// The directory of one task's results.
+    /// Returns the directory with one task's results.
     pub(super) fn instance(&self, id: &str) -> PathBuf {
         self.instances().join(id)
     }
 
-    /// The state of a task.
+    /// Returns the state of a task. A task without a state file is queued.
     pub(super) fn state(&self, id: &str) -> io::Result<BatchState> {
         Ok(load(&state_file(&self.instance(id)))?.unwrap_or_else(|| BatchState::queued(id)))
     }
 
-    /// Keeps the state of a task.
+    /// Stores the state of a task.
     pub(super) fn keep(&self, state: &BatchState) -> io::Result<()> {
         let directory = self.instance(&state.id);
         make(&directory)?;
@@ -172,7 +172,7 @@ impl BatchOutput {
     }
 }
 
-/// The file with the state of a task, in the directory of its results.
+/// Returns the path of the file with the state of a task, in the directory of its results.
 pub(super) fn state_file(instance: &Path) -> PathBuf {
     instance.join("state.json")
 }
@@ -181,7 +181,7 @@ fn tasks_file(root: &Path) -> PathBuf {
     root.join("tasks.json")
 }
 
-/// The names of the tasks that batches here chose; none where an earlier version wrote no file of them.
+/// Returns the names of the tasks that batches in this directory chose. The set is empty if there is no such file.
 fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
     match read_bounded(&tasks_file(root), MOST_NAMES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
@@ -189,12 +189,12 @@ fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
     }
 }
 
-/// Makes a directory for this user alone, where it is missing.
+/// Creates a directory that only this user can access, and its missing parents.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Every state in a directory of results, by the names of their tasks.
+/// Returns every stored state in a directory of results, sorted by task.
 pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root.join("instances"))? {
@@ -204,7 +204,7 @@ pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     paths.iter().filter_map(|path| load(path).transpose()).collect()
 }
 
-/// The same, with the tasks that were chosen and not begun.
+/// Returns the states of all chosen tasks, including those that were not begun.
 pub(super) fn states_of_all(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut states = states(root)?;
     let begun: BTreeSet<_> = states.iter().map(|state| state.id.clone()).collect();

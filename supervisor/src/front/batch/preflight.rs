@@ -1,4 +1,4 @@
-//! A look at the machine before a batch in containers: what SWE-bench asks for, what is there, and how many tasks fit.
+//! Checks of the machine before a batch in containers: the requirements of SWE-bench, the free resources, and the number of tasks that fit.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,30 @@ use nix::sys::sysinfo::sysinfo;
 use super::engine::Engine;
 use super::task::{BatchTask, TaskSource};
 
-/// The room that the harness of SWE-bench asks for.
+/// The free disk space in bytes that the SWE-bench harness recommends.
 const DISK: u64 = 120 << 30;
 
-/// The room of one image of an instance beside what images share, on average: all of Verified fit into [`DISK`].
+/// The average disk space of one instance's image without the shared layers. All images of Verified fit into [`DISK`].
 const IMAGE: u64 = DISK / 500;
 
-/// The memory that it asks for.
+/// The memory in bytes that the SWE-bench harness recommends.
 const MEMORY: u64 = 16 << 30;
 
-/// The processors that it asks for.
+/// The processors that the SWE-bench harness recommends.
 const PROCESSORS: usize = 8;
 
-/// A machine, as a batch in containers needs to know it.
+/// The resources of a machine that matter for a batch in containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchMachine {
     pub is_x86_64: bool,
-    /// Free bytes where the engine keeps its images.
+    /// Free bytes on the file system with the engine's images.
     pub disk: u64,
     pub memory: u64,
     pub processors: usize,
 }
 
 impl BatchMachine {
-    /// This one; `images` is the directory in which the engine keeps images.
+    /// Measures this machine. `images` is the directory in which the engine keeps images.
     pub(super) fn here(images: &Path) -> Self {
         let disk = statvfs(images).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
         Self {
@@ -44,7 +44,7 @@ impl BatchMachine {
         }
     }
 
-    /// The directory in which an engine keeps images, or the nearest one that there is.
+    /// Returns the directory in which an engine keeps images, or `/` if none is found.
     pub(super) fn images_of(engine: &Engine) -> PathBuf {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let places = match engine.program {
@@ -54,12 +54,12 @@ impl BatchMachine {
         places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// The reason for which no task can run here, if there is one.
+    /// Returns the reason why no task can run on this machine, or nothing.
     pub(super) fn refusal(self) -> Option<&'static str> {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// Everything that is short, a line each, for so many tasks, so many at a time.
+    /// Returns a line of advice for each resource that is too small for this number of tasks and jobs.
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);
@@ -70,7 +70,7 @@ impl BatchMachine {
                 "{free} GiB free for images, and {tasks} tasks take about {wanted}\n  hint: --slice 0:{fit} fits; remove its images before the next slice"
             ));
         }
-        // Half a machine of the recommended size runs half as many at a time.
+        // A machine with half the recommended size runs half as many jobs.
         let fit = usize::try_from(self.memory / (MEMORY / PROCESSORS as u64)).unwrap_or(usize::MAX);
         let fit = fit.min(self.processors).max(1);
         if jobs > fit {
@@ -84,18 +84,18 @@ impl BatchMachine {
     }
 }
 
-/// The number of tasks whose image is none of those that the engine lists.
+/// Returns the number of tasks whose image is missing from the engine's list.
 pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     let has: HashSet<String> = listed.lines().map(whole).collect();
     let is_missing = |task: &&BatchTask| match &task.source {
-        // Whether an image of a digest is there no list of names says.
+        // A list of names does not show whether an image with this digest is there.
         TaskSource::Image { image, .. } => !image.contains('@') && !has.contains(&whole(image)),
         TaskSource::Copy { .. } | TaskSource::Commit { .. } => false,
     };
     tasks.iter().filter(is_missing).count()
 }
 
-/// The name of an image as one engine and the other write it: without the usual registry, and with its tag.
+/// Returns an image name in a common form for both engines: without the usual registry, and with a tag.
 fn whole(name: &str) -> String {
     let usual = ["docker.io/library/", "docker.io/", "localhost/"];
     let name = usual.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);

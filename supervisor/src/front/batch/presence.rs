@@ -1,4 +1,5 @@
-//! An engine that is away, and comes back: no fault of a task. Everybody waits for it, and one says so.
+//! Waiting for a container engine that stopped and comes back. Its absence is no failure of a task. All runs wait, and
+//! one of them prints a message.
 
 use std::fs;
 use std::io;
@@ -14,20 +15,20 @@ use super::engine::Engine;
 use super::process::ProcessStop;
 use crate::process::messages::say;
 
-/// The time after which nobody waits any longer.
+/// The longest time that a run waits for the engine.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// The time between two looks.
+/// The time between two checks of the engine.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// The presence of the engine of a batch.
+/// A record of whether the engine of a batch answers.
 #[derive(Debug, Default)]
 pub(super) struct EnginePresence {
     is_away: AtomicBool,
 }
 
 impl EnginePresence {
-    /// Waits until the engine answers, or the batch is to end; `directory` is one for files of ours.
+    /// Waits until the engine answers or the batch is told to end. Fails after 30 minutes. `directory` is for the engine's output.
     pub(super) async fn wait(
         &self,
         engine: &Engine,

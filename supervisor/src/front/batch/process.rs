@@ -1,4 +1,4 @@
-//! A child of the batch: started, waited for, ended.
+//! Child processes of the batch: start, wait, end.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,33 +17,33 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use boundary::system::{open_process, register, signal_process};
 
-/// The time that a child has to end in good order.
+/// The time that a child has to end after a termination signal.
 const LEAVING: Duration = Duration::from_secs(20);
 
-/// The time that a child of a batch that was killed has to end.
+/// The time that a child of an earlier, killed batch has to end.
 const ORPHANED: Duration = Duration::from_secs(30);
 
-/// Told to end: a number of a signal that this process got, or none so far.
+/// The signal that told this process to end, or nothing so far.
 pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
-/// The files of a child.
+/// The standard files of a child.
 pub(super) struct Files {
-    /// Its standard input. It is locked for as long as the child lives, even if this process does not.
+    /// Standard input. The file is locked while the child lives, even after this process has died.
     pub input: PathBuf,
     pub output: PathBuf,
     pub errors: PathBuf,
 }
 
-/// The end of a child.
+/// The way in which a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchEnded {
     pub status: ExitStatus,
-    /// True if it was over its time.
+    /// True if the child ran out of time and was ended.
     pub overdue: bool,
 }
 
 impl BatchEnded {
-    /// The end in words.
+    /// Returns the end of the child as a phrase for messages.
     pub(super) fn words(self) -> String {
         match (self.overdue, self.status.code(), self.status.signal()) {
             (true, ..) => "it did not end in its time".to_owned(),
@@ -53,7 +53,7 @@ impl BatchEnded {
     }
 }
 
-/// Runs a command to its end; one that is overdue, and one that goes on when this process has to end, is ended.
+/// Runs a command until it ends. It is ended early at the deadline, or when this process is told to stop.
 pub(super) async fn run(
     command: Command,
     files: Files,
@@ -76,14 +76,14 @@ pub(super) async fn run(
     Ok(BatchEnded { status: child.end().await?, overdue })
 }
 
-/// A child with a descriptor that says when it has ended.
+/// A child process with a descriptor that becomes readable when the child ends.
 pub(super) struct BatchChild {
     child: process::Child,
     process: AsyncFd<OwnedFd>,
 }
 
 impl BatchChild {
-    /// Starts a command.
+    /// Starts a command with these standard files. Fails if another process has the input locked.
     pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
         let input = File::open(&files.input)?;
         if input.metadata()?.is_file() {
@@ -95,13 +95,13 @@ impl BatchChild {
             let program = command.get_program().to_string_lossy();
             io::Error::new(error.kind(), format!("cannot start {program}: {error}"))
         })?;
-        // The command holds the lock's descriptor as well.
+        // The command holds a descriptor of the locked file too.
         drop(command);
         let process = open_process(Pid::from_raw(child.id().cast_signed()))?;
         Ok(Self { child, process: register(process, Interest::READABLE)? })
     }
 
-    /// True if it has ended by now.
+    /// True if the child has ended.
     pub(super) fn has_ended(&mut self) -> io::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -112,7 +112,7 @@ impl BatchChild {
         self.child.wait()
     }
 
-    /// Has it end.
+    /// Ends the child: first with SIGTERM, and after 20 seconds with SIGKILL. Returns its exit status.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);
@@ -126,7 +126,7 @@ impl BatchChild {
     }
 }
 
-/// Waits until no child of an earlier batch holds the input of a run.
+/// Waits until no child of an earlier batch has the input of a run locked.
 pub(super) async fn left_alone(input: &Path) -> io::Result<()> {
     let file = match File::open(input) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Progress: lines at standard error, one of them redrawn at a terminal, and events on standard output.
+//! The progress of a batch: lines on standard error, a status line at a terminal, and events on standard output.
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -13,15 +13,15 @@ use super::state::{BatchState, Status};
 use crate::process::messages::harmless;
 use crate::process::passing::PassedLines;
 
-/// The time between two looks of the line that is redrawn.
+/// The time between two updates of the status line.
 const REDRAWN: Duration = Duration::from_secs(1);
 
-/// Tells how far a batch is.
+/// Writer of the progress messages.
 pub(super) struct BatchProgress {
     json: bool,
     jobs: usize,
     began: Instant,
-    /// The tasks that were over when this batch began.
+    /// The number of tasks that were finished before this batch began.
     over_before: usize,
     lines: PassedLines<io::Stderr>,
 }
@@ -67,7 +67,7 @@ impl BatchProgress {
         self.event("batch_finished", &data)
     }
 
-    /// Waits for something, and keeps the line at a terminal up to date meanwhile.
+    /// Waits for a future and updates the status line meanwhile.
     pub(super) async fn while_waiting<T>(
         &mut self,
         states: &[BatchState],
@@ -97,7 +97,7 @@ impl BatchProgress {
         let mut line = serde_json::to_vec(&json!({"type": kind, "data": serde_json::to_value(data)?}))?;
         line.push(b'\n');
         let mut stdout = io::stdout().lock();
-        // With nobody to read them the batch goes on: its results are in files.
+        // The batch goes on without a reader, because its results are in files.
         let _ = stdout.write_all(&line).and_then(|()| stdout.flush());
         Ok(())
     }
@@ -107,12 +107,12 @@ fn count(states: &[BatchState], of: Status) -> usize {
     states.iter().filter(|state| state.status == of).count()
 }
 
-/// The cost of all tasks, where that of one is known.
+/// Returns the cost of all tasks together, or nothing if no cost is known.
 pub(super) fn spent(states: &[BatchState]) -> Option<Usd> {
     states.iter().filter_map(|state| state.cost_usd).reduce(|all, one| all + one)
 }
 
-/// The numbers of tasks in each status.
+/// Returns the number of tasks in each status as text.
 pub(super) fn counted(states: &[BatchState]) -> String {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let shown = Status::ALL.into_iter().filter_map(|status| {
@@ -126,7 +126,7 @@ pub(super) fn counted(states: &[BatchState]) -> String {
     text
 }
 
-/// The rate of this batch, and the time that the rest takes at that rate.
+/// Returns the rate of this batch and the remaining time at that rate.
 fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Option<String> {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let done = u32::try_from(over.checked_sub(over_before)?).ok().filter(|done| *done > 0)?;
@@ -137,7 +137,7 @@ fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Opt
     Some(format!("{per_hour:.0}/h · {} left", span(left)))
 }
 
-/// A length of time in two units.
+/// Formats a duration in two units.
 pub(super) fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -183,7 +183,7 @@ mod tests {
     fn the_time_left_follows_from_the_tasks_of_this_batch_alone() {
         let mut states = vec![state(Status::Done); 6];
         states.extend(vec![state(Status::Queued); 8]);
-        // Four were over before: two in 100 seconds, and eight are left.
+        // Four were finished before: two took 100 seconds, and eight remain.
         let told = estimate(&states, 4, Duration::from_secs(100));
         assert_eq!(told.as_deref(), Some("72/h · 6 min 40 s left"));
         assert_eq!(estimate(&states, 6, Duration::from_secs(100)), None, "nothing is known yet");

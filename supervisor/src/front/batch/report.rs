@@ -1,4 +1,4 @@
-//! `bailiwick batch report`: what became of the tasks, and why some failed.
+//! `bailiwick batch report`: the outcome of the tasks, and the causes of failures.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use crate::engine::opening::Refusal;
 use crate::process::exit::Exit;
 use crate::process::messages::harmless;
 
-/// The most tasks that a table names for one cause.
+/// The most tasks that the report names for one cause.
 const NAMED: usize = 10;
 
-/// The report as data.
+/// The report in machine-readable form.
 #[derive(Debug, Serialize)]
 pub(super) struct BatchReport<'a> {
     batch: &'a Manifest,
@@ -40,31 +40,29 @@ struct ReportRow<'a> {
     fault: Option<FaultCount>,
 }
 
-/// The one whom a bad end points to.
+/// The likely culprit for a task without a good result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultCount {
-    /// Bailiwick, or the way in which it was started.
+    /// Bailiwick itself, or the way in which it was started.
     Scaffold,
-    /// The provider of the model.
     Provider,
-    /// The limits that were set.
+    /// A limit that the person set.
     Limits,
-    /// The model.
     Model,
 }
 
 impl FaultCount {
     const ALL: [Self; 4] = [Self::Scaffold, Self::Provider, Self::Limits, Self::Model];
 
-    /// Judges by values of the state alone.
+    /// Returns the likely culprit for a task's state, or nothing if the task went well.
     pub(super) fn of(state: &BatchState) -> Option<Self> {
         let is_empty = state.patch_bytes == 0;
         match (state.status, state.reason) {
             (Status::Failed, Some(EndReason::Provider)) => Some(Self::Provider),
             (Status::Failed | Status::Denied, _) => Some(Self::Scaffold),
             (Status::Limit, _) => Some(Self::Limits),
-            // A change that was denied, and none that was made.
+            // A change was denied, and no other was made.
             (Status::Done | Status::GaveUp, _) if is_empty && !state.denials.is_empty() => {
                 Some(Self::Scaffold)
             }
@@ -162,7 +160,7 @@ impl<'a> BatchReport<'a> {
     }
 }
 
-/// A row for each status: how many, and the medians of what they took.
+/// Returns a table with one row for each status: the number of tasks and the medians of their measures.
 fn table(states: &[BatchState]) -> Vec<String> {
     let mut rows = vec![format!(
         "{:<12}{:>7}{:>8}{:>12}{:>14}{:>9}",
@@ -195,7 +193,7 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// The cause of a bad end, in a line.
+/// Returns the cause of a bad result in one line.
 fn cause(state: &BatchState) -> String {
     let failed_in = state.stage.map(|failed_in| match failed_in {
         TaskStage::Checkout => "checkout",

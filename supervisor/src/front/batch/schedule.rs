@@ -1,4 +1,4 @@
-//! The order of the runs: so many at a time, each task until it is over, and an end at every moment.
+//! The scheduler: runs a limited number of tasks at once, repeats tasks that crashed, and can stop at any time.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -25,10 +25,10 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::Endings;
 use crate::settings::args::BatchRunsArgs;
 
-/// The most runs of a task in a row that may end without a result.
+/// The most crashes in a row after which a task is not repeated.
 const MOST_CRASHES: u32 = 3;
 
-/// Bounds on the whole batch.
+/// Limits of the whole batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     jobs: usize,
@@ -42,7 +42,7 @@ impl From<&BatchRunsArgs> for Bounds {
     }
 }
 
-/// A batch that is about to run.
+/// A batch that is ready to run.
 pub(super) struct Schedule {
     pub output: BatchOutput,
     pub runs: Runs,
@@ -52,24 +52,24 @@ pub(super) struct Schedule {
     pub limits: Bounds,
 }
 
-/// A reason to begin no further task.
+/// The reason why no further task is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Failures,
     Budget,
 }
 
-/// The tasks while they run.
+/// The states of all tasks during a batch.
 struct BatchAccount {
-    /// One for each chosen task.
+    /// The state of each chosen task.
     states: Vec<BatchState>,
-    /// The indexes of tasks that wait.
+    /// The indexes of tasks that still have to run.
     waiting: VecDeque<usize>,
     failures_in_a_row: u32,
 }
 
 impl Schedule {
-    /// Runs what is left of the tasks.
+    /// Runs the tasks that are not finished.
     pub(super) async fn run(mut self, tasks: Vec<BatchTask>) -> Result<Exit, Refusal> {
         let (tell, stop) = watch::channel(None);
         let signals = std::mem::replace(&mut self.endings, Endings::new().map_err(Refusal::internal)?);
@@ -77,7 +77,7 @@ impl Schedule {
         let mut batch = pin!(self.carry_out(tasks, stop));
         tokio::select! {
             ended = &mut batch => ended,
-            // It only ends with a signal, on which the batch ends by itself.
+            // This future never ends. The signal makes the batch end by itself.
             () = &mut attended => batch.await,
         }
         .map_err(Refusal::internal)
@@ -137,7 +137,7 @@ impl Schedule {
         }
     }
 
-    /// Removes what an earlier batch left behind: its runs end with it, and have to be gone.
+    /// Removes the directories of runs that an earlier batch left, after their processes have ended.
     async fn clear_up(&self, mut stop: ProcessStop) -> io::Result<()> {
         for entry in fs::read_dir(self.output.work())? {
             let directory = entry?.path();
@@ -149,7 +149,7 @@ impl Schedule {
                 _ = stop.wait_for(Option::is_some) => return Ok(()),
                 alone = left_alone(&input) => alone?,
             }
-            // It is in nobody's way: another run has another directory.
+            // The remains do no harm, because each run has its own directory.
             if let Err(error) = clear(&self.runs, &directory).await {
                 complain(&error);
             }
@@ -173,7 +173,7 @@ impl Schedule {
         }
     }
 
-    /// True if the run in this directory brought its task to an end.
+    /// True if the run in this directory finished its task.
     fn is_over(&self, directory: &std::path::Path) -> bool {
         let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some((id, attempt)) = name.rsplit_once('.') else { return false };
@@ -185,7 +185,7 @@ impl Schedule {
 impl BatchAccount {
     fn finished(&mut self, index: usize, state: BatchState, is_stopped: bool) {
         let is_crash = state.status == Status::Failed && state.crashes > 0;
-        // Its engine ended, and is there again.
+        // The engine failed during the run and is back now.
         let is_lost = state.status == Status::Interrupted && !is_stopped;
         if is_lost || is_crash && state.crashes < MOST_CRASHES {
             self.waiting.push_back(index);
@@ -228,15 +228,15 @@ impl Pause {
     }
 }
 
-/// Tells the batch of the first signal.
+/// Waits for the first signal and passes it to the batch.
 async fn attend(mut endings: Endings, tell: watch::Sender<Option<i32>>) {
     let signal = endings.next().await;
     tell.send_replace(Some(signal));
-    // Handled from here on, and without effect: the runs are ending.
+    // The signal handlers must stay, so that further signals do nothing while the runs end.
     std::future::pending::<()>().await;
 }
 
-/// The exit status of the batch.
+/// Returns the exit status of the batch.
 fn exit(states: &[BatchState], signal: Option<i32>) -> Exit {
     match signal {
         Some(libc::SIGINT) => Exit::Interrupted,

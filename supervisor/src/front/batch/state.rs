@@ -1,4 +1,4 @@
-//! The state of one task, in a file of its own that is always whole.
+//! The state of a task, in its own file, which is always replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use protocol::cost::Usd;
 use protocol::event::{EndReason, TokenUsage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// The most bytes of a state.
+/// The most bytes of a file with a state.
 const MOST: u64 = 1 << 20;
 
-/// The stage that a task has reached.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
-    /// It was not begun.
+    /// No run has begun.
     #[default]
     Queued,
-    /// Its run goes on; or it was cut off together with the batch.
+    /// A run is active, or was cut off when the batch was killed.
     Running,
     /// The batch was told to end during the run.
     Interrupted,
@@ -30,14 +30,14 @@ pub(super) enum Status {
     Denied,
     /// A limit of the task was reached.
     Limit,
-    /// The model gave up, refused, or had no room left.
+    /// The model gave up, refused, or filled its context window.
     GaveUp,
     /// Bailiwick, the machine or the provider failed.
     Failed,
 }
 
 impl Status {
-    /// Every status, in the order of a report.
+    /// Every status, in the order of the report.
     pub(super) const ALL: [Self; 8] = [
         Self::Done,
         Self::Denied,
@@ -49,12 +49,12 @@ impl Status {
         Self::Queued,
     ];
 
-    /// True if the task is over: it has a prediction, and no batch begins it again.
+    /// True if the task is finished: it has a prediction and will not run again.
     pub(super) const fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Denied | Self::Limit | Self::GaveUp)
     }
 
-    /// The status of a run that told its end.
+    /// Returns the status for the end that a run reported.
     pub(super) const fn of(reason: EndReason) -> Self {
         match reason {
             EndReason::Done | EndReason::Closed => Self::Done,
@@ -72,7 +72,7 @@ impl Status {
         }
     }
 
-    /// The word for it, as in JSON.
+    /// Returns the status as it is written in JSON.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -101,13 +101,12 @@ pub(super) enum TaskStage {
     Checkout,
     /// The run ended without a result.
     Crash,
-    /// The run told a failure.
+    /// The run reported a failure.
     Run,
-    /// The results cannot be kept.
+    /// The results could not be stored.
     Results,
 }
 
-/// The state of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct BatchState {
@@ -115,9 +114,9 @@ pub(super) struct BatchState {
     pub status: Status,
     /// The number of the last run, from 1.
     pub attempt: u32,
-    /// Runs that ended without a result, in a row.
+    /// The number of runs in a row that ended without a result.
     pub crashes: u32,
-    /// Runs that ended because the engine of their container did, in a row.
+    /// The number of runs in a row that ended because the container engine failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub engine_losses: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,27 +129,27 @@ pub(super) struct BatchState {
     pub usage: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The run alone.
+    /// The time of the agent's run alone.
     pub duration_ms: u64,
-    /// Everything, with the checkout made and removed.
+    /// The whole time, including the making and removal of the checkout.
     pub total_ms: u64,
-    /// Denied attempts, by the kind of operation.
+    /// The number of denied attempts for each kind of operation.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub denials: BTreeMap<String, u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     pub patch_bytes: u64,
-    /// Milliseconds since the epoch.
+    /// The time of the run's end, in milliseconds since the epoch.
     pub ended_ms: u64,
 }
 
 impl BatchState {
-    /// A task that was not begun.
+    /// Returns the state of a task that was not begun.
     pub(super) fn queued(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// The same task, failed.
+    /// Returns the state marked as failed, with a shortened message.
     #[must_use]
     pub(super) fn failed(self, stage: TaskStage, message: impl Into<String>) -> Self {
         Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
@@ -162,14 +161,14 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A text of which a report has room for the end.
+/// Returns the last 2000 characters of a text.
 fn bounded(text: String) -> String {
     const MOST_TEXT: usize = 2000;
     let from = text.char_indices().rev().map(|(at, _)| at).take(MOST_TEXT).last().unwrap_or(0);
     text[from..].to_owned()
 }
 
-/// Reads a value; none where there is no file.
+/// Reads a value from a JSON file. Returns nothing if the file does not exist.
 pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let text = match read_bounded(path, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -178,7 +177,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     Ok(Some(serde_json::from_slice(&text)?))
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file. Fails if it has more than `most` bytes.
 pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::symlink_metadata(path)?.len() > most {
         return Err(io::Error::other(format!("it has more than {most} bytes")));
@@ -186,14 +185,14 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Writes a value, so that there is the old file or the new one at every moment.
+/// Writes a value as JSON. Readers see either the old file or the new one.
 pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     replace(path, |file| file.write_all(&text))
 }
 
-/// Replaces a file by what `write` writes.
+/// Replaces a file by the bytes that `write` writes, through a temporary file.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;

@@ -1,5 +1,4 @@
-//! Instances of SWE-bench, as its data sets have them: of each row only what a run needs. The fix and its tests, which stand beside
-//! it, are not read.
+//! Instances of SWE-bench from its data sets. The fix and its tests, which are in the same rows, are not read.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -15,13 +14,13 @@ use super::task::{
     said,
 };
 
-/// The prompt, unless the person gives another one.
+/// The default prompt.
 const TEMPLATE: &str = include_str!("swe_bench.txt");
 
 /// The most bytes of a file that is one JSON array.
 const MOST_ARRAY: u64 = 512 << 20;
 
-/// A row of a data set: Verified, Lite, Multilingual and Pro have these members, and others.
+/// A row of a data set. Verified, Lite, Multilingual and Pro have these fields and others.
 #[derive(Deserialize)]
 struct InstanceRow {
     instance_id: String,
@@ -30,36 +29,36 @@ struct InstanceRow {
     problem_statement: String,
     #[serde(default)]
     version: Option<String>,
-    /// Pro: two more parts of the statement.
+    /// Only in Pro: one of two more parts of the problem statement.
     #[serde(default)]
     requirements: Option<String>,
     #[serde(default)]
     interface: Option<String>,
-    /// Pro: the tag of its image.
+    /// Only in Pro: the tag of the instance's image.
     #[serde(default)]
     dockerhub_tag: Option<String>,
-    /// The image, where a data set names it.
+    /// The name of the image, in data sets that have one.
     #[serde(default, alias = "docker_image")]
     image_name: Option<String>,
-    /// The same in the data sets of the harness since its version 5.
+    /// The name of the image in data sets for the harness from version 5 on.
     #[serde(default)]
     image: Option<String>,
 }
 
-/// The images of Pro.
+/// The image repository of Pro.
 const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 
-/// The project in an image of Pro.
+/// The path of the project in an image of Pro.
 const PRO_PROJECT: &str = "/app";
 
-/// Makes tasks of rows.
+/// Converter of rows to tasks.
 struct Maker<'a> {
-    /// The directory with the clones; absent where instances run in their images.
+    /// The directory with clones of the repositories, or nothing if instances run in their images.
     repos: Option<&'a Path>,
     template: &'a str,
 }
 
-/// Reads instances whose repositories were cloned below `repos`, or that run in their images.
+/// Reads instances as tasks. Their repositories are clones below `repos`, or, without `repos`, they run in their images.
 pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
     let own = template.map(|path| {
         fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })

@@ -1,4 +1,4 @@
-//! Contents, out of memory: spans of an unlinked file.
+//! File contents outside of memory: spans of an unlinked temporary file.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
-/// Size of a read when contents are compared or digested.
+/// The number of bytes per read when contents are compared or hashed.
 const PIECE: usize = 64 << 10;
 
-/// The content of one file: a span of a file that nobody else can open.
+/// The content of one file, stored as a span of a temporary file that no other process can open.
 #[derive(Clone, Debug)]
 pub struct Blob {
     file: Arc<File>,
@@ -19,15 +19,15 @@ pub struct Blob {
     len: u64,
 }
 
-/// Git's name for a content: the SHA-1 of `blob LEN NUL CONTENT`.
+/// The id that git gives a content: the SHA-1 of `blob LEN NUL CONTENT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId([u8; 20]);
 
 impl BlobId {
-    /// The digest that git writes for absent content.
+    /// The id that git writes if there is no content.
     pub const NONE: Self = Self([0; 20]);
 
-    /// The name of a content that is in memory.
+    /// Returns the id of a content in memory.
     pub fn of(content: &[u8]) -> Self {
         let mut hash = Sha1::new_with_prefix(header(content.len() as u64));
         hash.update(content);
@@ -61,7 +61,7 @@ impl Blob {
         self.len == 0
     }
 
-    /// Reads it from its beginning.
+    /// Returns a reader that starts at the beginning of the content.
     pub fn reader(&self) -> impl Read + use<> {
         BlobReader { blob: self.clone(), at: 0 }
     }
@@ -95,7 +95,7 @@ impl Blob {
         })
     }
 
-    /// Passes piece after piece until `each` returns false; returns true if it never did.
+    /// Passes the content to `each` in pieces until `each` returns false. Returns true if it never did.
     fn pieces(&self, mut each: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<bool> {
         let mut reader = self.reader();
         let mut buffer = vec![0; PIECE];

@@ -1,4 +1,4 @@
-//! From two snapshots to a change set, fetching no more contents than needed.
+//! The comparison of two snapshots of the project. Only the contents that are needed for the change set are fetched.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -14,42 +14,42 @@ use super::renames;
 use super::set::{ChangeSet, Delta, FileDifference, State};
 use super::snapshot::{Intake, Snapshot, SnapshotFile, SnapshotLimits};
 
-/// Tolerance for a file system's clock and its resolution: FAT counts in steps of two seconds.
+/// The tolerance for inexact clocks of file systems: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
-/// The most bytes of paths that one `Fetch` names, well below a frame's cap.
+/// The most bytes of paths in one `Fetch` call, well below the size limit of a frame.
 const FETCH_BYTES: usize = 1 << 20;
 
-/// The project as it was at the session's start.
+/// The project's files at the start of the session.
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Stamps of this time or later prove nothing: a later change can have left the same ones.
+    /// Equal time stamps prove that a file is unchanged only if they are before this time.
     settled_before_ns: i64,
 }
 
-/// Differences of the project, as far as its manifest shows them.
+/// The differences that the stamps, sizes and kinds of files show, before any contents are compared.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     base: &'a Base,
     now: Snapshot,
     fetch: Arc<BTreeSet<ProjectPath>>,
-    /// Paths that changed for certain, or not in their content.
+    /// Paths whose change is certain without their content.
     known: BTreeSet<ProjectPath>,
     left_out: Vec<String>,
 }
 
 impl Base {
-    /// The base from a snapshot with contents that was asked for at `asked`, before anything of it was read.
+    /// Builds the base from a snapshot with contents.
     ///
-    /// `asked` is a time of the clock that stamps the project's files.
+    /// `asked` is the time at which the snapshot was requested, by the clock that stamps the project's files.
     pub fn new(snapshot: Snapshot, asked: SystemTime) -> Self {
         let since_epoch = asked.duration_since(UNIX_EPOCH).unwrap_or_default();
         let asked_ns = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
-    /// A base without contents: it has stamps only.
+    /// Builds a base without contents, which can only compare stamps.
     pub fn of_stamps(snapshot: Snapshot) -> Self {
         Self { snapshot, settled_before_ns: 0 }
     }
@@ -62,7 +62,7 @@ impl Base {
         self.snapshot.is_empty()
     }
 
-    /// Compares with a later manifest; the `excluded` paths are not part of the project.
+    /// Compares with a later snapshot without contents. The `excluded` paths are not part of the project.
     pub fn compare(&self, now: Snapshot, excluded: &[ProjectPath]) -> Comparison<'_> {
         let mut comparison = Comparison {
             base: self,
@@ -78,8 +78,8 @@ impl Base {
         comparison
     }
 
-    /// The paths whose kind or stamp is another in a later manifest, and those that came or went, in order. Contents are not compared: a
-    /// file that was written with the bytes that it had is one of them.
+    /// Returns the paths that a later snapshot added, removed or gave another kind or stamp, in order. Contents are not
+    /// compared, so a file that was rewritten with the same bytes is included.
     pub fn stamped_since(&self, now: &Snapshot) -> Vec<ProjectPath> {
         let old = &self.snapshot.entries;
         let differs = |path: &&ProjectPath| match (old.get(path), now.entries.get(path)) {
@@ -90,8 +90,8 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// True if both look equal, and the stamp is old enough to prove it. A content that was not recorded has
-    /// only its stamp.
+    /// True if both states of a file look equal and the stamp is old enough to prove it. If a content was not recorded,
+    /// an equal stamp is enough.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
         is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
@@ -102,7 +102,7 @@ impl Base {
     }
 }
 
-/// Paths in parts of which each fits into one `Fetch`.
+/// Splits paths into groups, each small enough for one `Fetch` call.
 pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<WirePath>> {
     let mut calls = Vec::new();
     let mut bytes = FETCH_BYTES;
@@ -120,8 +120,7 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// True if both have the same type, mode and size, or target. A manifest does not record which contents are
-/// unavailable.
+/// True if both have the same type, mode and size, or the same link target.
 fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     match (old, now) {
         (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
@@ -133,23 +132,23 @@ fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     }
 }
 
-/// True if there is no content to fetch: of links, and of files that are too large or could not be read.
+/// True if there is no content to fetch: for links, and for files that are too large or could not be read.
 const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }
 
 impl Comparison<'_> {
-    /// Returns the contents to fetch: the paths of one `Fetch` call each.
+    /// Returns the paths of the contents to fetch, one group for each `Fetch` call.
     pub fn fetches(&self) -> Vec<Vec<WirePath>> {
         batches(self.fetch.iter())
     }
 
-    /// Takes in what the `Fetch` calls bring, of all of them one after the other.
+    /// Returns a receiver for the results of the `Fetch` calls, one after another.
     pub fn intake(&self, store: File, limits: SnapshotLimits) -> Intake {
         Intake::of_paths(store, limits, Arc::clone(&self.fetch))
     }
 
-    /// The change set. What was fetched is later than the manifest, and therefore right.
+    /// Returns the change set. Fetched contents replace what the earlier snapshot says of a file. Fails if a content cannot be read back.
     pub fn resolve(self, fetched: &Snapshot) -> io::Result<ChangeSet> {
         let mut changes = Vec::new();
         let fetched = self.fetch.iter().map(|path| (path, fetched.entries.get(path)));
@@ -185,14 +184,15 @@ impl Comparison<'_> {
         }
     }
 
-    /// A path that the manifest lacks may only be ignored now: it is gone if it cannot be fetched.
+    /// Judges the paths that the later snapshot lacks. Such a path may only be ignored now, so it counts as deleted
+    /// only if it cannot be fetched.
     fn judge_gone(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
         let mut obstacles = self.now.obstacles();
         for path in self.base.snapshot.entries.keys() {
             if self.now.entries.contains_key(path) || excluded.contains(path) {
                 continue;
             }
-            // Where a directory became a link, the path would lead elsewhere.
+            // If a directory became a link, the path would lead elsewhere.
             if obstacles.of(path).is_some() {
                 self.known.insert(path.clone());
             } else {
@@ -202,7 +202,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the facts of a file that survive the renaming of one of its directories.
+/// Returns the properties of a file that stay the same if one of its directories is renamed.
 const fn identity(stamp: Stamp) -> (u64, i64, i64) {
     (stamp.inode, stamp.modified_ns, stamp.changed_ns)
 }

@@ -1,8 +1,8 @@
-//! The change set: what a session did to the project's files, and the patch that says so.
+//! The change set: the changes of a session to the project's files, and the patch that contains them.
 //!
-//! The base is the project's content at the session's start, the user's uncommitted changes included; the difference is
-//! taken at its end. Confined workers read both: the supervisor opens none of the paths here, it only checks and compares
-//! what arrives.
+//! The base is the project's content at the session's start, with the person's uncommitted changes. The comparison
+//! happens at the session's end. Confined workers read the files. The supervisor opens none of the paths and only
+//! checks and compares the received data.
 //!
 //! ```text
 //! Snapshot{contents:true}  ─► Intake ─► Snapshot ─► Base ─┐
@@ -10,8 +10,8 @@
 //! Fetch{paths}             ─► Intake ─► Snapshot ─────────────► resolve ─► ChangeSet ─► patch::write ─► PatchFile
 //! ```
 //!
-//! Contents lie in unlinked files that no agent can open, manifests in memory. Every bound of an [`Intake`] is checked
-//! before anything is kept, since what arrives may come from a worker that was taken over.
+//! Contents are in unlinked temporary files that no agent can open, and manifests are in memory. An [`Intake`] checks
+//! all its limits before it stores anything, because the data may come from a compromised worker.
 
 mod blob;
 mod compare;

@@ -1,8 +1,8 @@
-//! The file that `--patch` names.
+//! The output file of `--patch`.
 //!
-//! It is opened before the first worker starts and written when the last one is gone, so that no agent can make the
-//! user's own command write elsewhere. An agent that may write the project can still move or remove a file in it: the
-//! patch then goes to the name that the user gave, in the directory that was opened, never through a link.
+//! The file is opened before the first worker starts and written after the last one has ended. So no agent can make the
+//! patch go elsewhere. An agent with write access to the project can still move or remove the file. The patch then goes
+//! to a new file with the same name in the directory that was opened, never through a symbolic link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,65 +23,54 @@ use super::set::ChangeSet;
 
 #[derive(Debug)]
 pub struct PatchFile {
-    /// The path as the user gave it.
+    /// The path as the person gave it.
     path: PathBuf,
     target: OutputTarget,
-    /// The project's place in its repository.
+    /// The path of the project in its repository.
     base: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum OutputTarget {
-    /// A pipe, a terminal, or /dev/null: written from its present position.
+    /// A pipe, a terminal or `/dev/null`, written from the current position.
     Stream(File),
-    /// A regular file, replaced as a whole.
+    /// A regular file, whose content is replaced.
     File { file: File, place: OutputPlace },
 }
 
-/// A name in a directory that is held open.
+/// A file name in an open directory.
 #[derive(Debug)]
 struct OutputPlace {
     directory: OwnedFd,
     name: OsString,
-    /// The path without links.
+    /// The path without symbolic links.
     canonical: PathBuf,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
-    /// `-` is no file.
+    /// The path is `-`, which is no file.
     #[error(
         "cannot write the patch to -: standard output has what the run prints\n  hint: --patch FILE, or --patch ./- for a file of this name"
     )]
     StandardOutput,
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot open {path} for the patch: {source}", path = path.display())]
-    Open {
-        /// The path, as the user gave it.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// A patch cannot be written to this kind of file.
     #[error("cannot write the patch to {path}: it is {kind}; name a regular file", path = path.display())]
-    Kind {
-        /// The path, as the user gave it.
-        path: PathBuf,
-        kind: &'static str,
-    },
-    /// It could not be written; a regular file is left empty, never half written.
+    Kind { path: PathBuf, kind: &'static str },
+    /// The file could not be written. A regular file is then left empty, never half written.
     #[error("cannot write the patch to {path}: {source}", path = path.display())]
-    Write {
-        /// The path, as the user gave it.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl PatchFile {
-    /// Opens it, and makes it if it is missing; what it holds stays until the patch is written.
+    /// Opens the file and creates it if it is missing. Its content stays until the patch is written.
     ///
-    /// The last component is never followed as a link, but for the names of our own descriptors (`/dev/stdout`,
-    /// `/dev/fd/N` …): those are the user's shell's to choose. Directories on the way may be links.
+    /// The last component of the path may not be a symbolic link, except for the names of this process's own
+    /// descriptors (`/dev/stdout`, `/dev/fd/N` …), which the person's shell has set up. Directories on the way may be
+    /// links.
     pub fn open(path: &Path) -> Result<Self, PatchFileError> {
         if path == Path::new("-") {
             return Err(PatchFileError::StandardOutput);
@@ -98,19 +87,18 @@ impl PatchFile {
         }
     }
 
-    /// Makes paths relative to the repository: `git apply` takes names from the top of the repository that it
-    /// runs in.
+    /// Makes the paths in the patch relative to the top of the project's repository, where `git apply` expects them.
     #[must_use]
     pub fn of_project(self, project: &Path) -> Self {
         Self { base: place_in_repository(project), ..self }
     }
 
-    /// The path as the user gave it.
+    /// Returns the path as the person gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its path in the project, where it lies in it: it is no part of the patch then.
+    /// Returns the file's path inside the project, or nothing if it is outside. The patch leaves this path out.
     pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
         let OutputTarget::File { place, .. } = &self.target else { return None };
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
@@ -132,17 +120,18 @@ impl PatchFile {
     }
 }
 
-/// Writes the patch; on failure gives the file back.
+/// Writes the patch. Returns the file together with the error on failure.
 fn write_all(file: File, set: &ChangeSet, base: &[u8]) -> Result<(), (File, io::Error)> {
     let mut out = BufWriter::new(file);
     match patch::write(set, base, &mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        // The file without the buffer, which would be written when it is dropped.
+        // The buffer must not be written when it is dropped, so the file is taken out of it.
         Err(error) => Err((out.into_parts().0, error)),
     }
 }
 
-/// The path of a project in the repository that it is a directory of, with a slash at its end; empty at the top, and outside of any.
+/// Returns the project's path in its git repository, with a slash at the end. It is empty for the top directory and
+/// outside of a repository.
 fn place_in_repository(project: &Path) -> Vec<u8> {
     let is_top = |directory: &&Path| {
         let git = directory.join(".git");
@@ -178,7 +167,7 @@ impl OutputPlace {
     }
 
     fn open(self) -> Result<OutputTarget, OutputRefusal> {
-        // Looked at before it is opened: to open some devices is to act on them.
+        // The file is checked before it is opened, because the opening of some devices has effects.
         if let Some(stat) = self.stat()? {
             accepted(&stat)?;
         }
@@ -192,7 +181,7 @@ impl OutputPlace {
         Ok(OutputTarget::Stream(file))
     }
 
-    /// The file under its name: the one that was opened, or a new one where that is no longer there.
+    /// Returns the opened file if the name still leads to it. Otherwise creates a new file with that name.
     fn current(&self, opened: File) -> Result<File, Errno> {
         let ours = fstat(&opened)?;
         match self.stat()? {
@@ -224,7 +213,7 @@ fn kind(stat: &FileStat) -> SFlag {
 fn accepted(stat: &FileStat) -> Result<(), OutputRefusal> {
     match kind(stat) {
         SFlag::S_IFREG | SFlag::S_IFIFO => Ok(()),
-        // The one device that a patch may go to: 1:3 is /dev/null (Documentation/admin-guide/devices.txt).
+        // The only device that a patch may go to: 1:3 is /dev/null (Documentation/admin-guide/devices.txt).
         SFlag::S_IFCHR if (major(stat.st_rdev), minor(stat.st_rdev)) == (1, 3) => Ok(()),
         SFlag::S_IFDIR => Err(OutputRefusal::Kind("a directory")),
         SFlag::S_IFLNK => Err(OutputRefusal::Kind("a symbolic link")),
@@ -233,7 +222,7 @@ fn accepted(stat: &FileStat) -> Result<(), OutputRefusal> {
     }
 }
 
-/// The number in a path that names a descriptor of this process.
+/// Returns the descriptor number if the path names a descriptor of this process.
 fn own_descriptor(path: &Path) -> Option<u32> {
     match path.to_str()? {
         "/dev/stdout" => Some(1),
@@ -243,7 +232,7 @@ fn own_descriptor(path: &Path) -> Option<u32> {
 }
 
 fn open_descriptor(number: u32) -> Result<File, OutputRefusal> {
-    // Duplicated, not opened again: a regular file behind it keeps its place.
+    // The descriptor is duplicated and not opened again, so that a regular file keeps its position.
     let errno = |error: io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EBADF));
     let duplicate = match number {
         1 => Some(io::stdout().as_fd().try_clone_to_owned().map_err(errno)?),

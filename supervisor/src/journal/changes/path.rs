@@ -1,33 +1,32 @@
-//! A path that a worker named, once it has been checked.
+//! Paths of the project that a worker reported, after they were checked.
 
 use std::fmt;
 
 use ipc::path::WirePath;
 
-/// The most bytes of a path that the kernel takes, its NUL included (`PATH_MAX`, linux/limits.h).
+/// The most bytes of a path for the kernel, including the NUL at the end (`PATH_MAX`, linux/limits.h).
 const PATH_MAX: usize = 4096;
 
-/// A path beneath the project: relative, without empty, `.`, `..` or `.git` components.
+/// A path below the project: relative, without empty, `.`, `..` or `.git` components.
 ///
-/// Ordered by its bytes, as git orders paths.
+/// Paths are ordered by their bytes, as in git.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProjectPath(Box<[u8]>);
 
-/// Reason that a path cannot belong to the project.
+/// The reason why a path cannot belong to the project.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It is empty, or longer than any path may be.
+    /// The path is empty, or longer than the kernel allows.
     #[error("a path of {0} bytes is not between 1 and 4095")]
     Length(usize),
-    /// It is absolute, or has an empty component.
+    /// The path is absolute, or has an empty component.
     #[error("path {0:?} is not relative to the project")]
     NotRelative(WirePath),
-    /// It has a `.`, `..` or `.git` component.
+    /// The path has a `.`, `..` or `.git` component.
     #[error("path {path:?} has the component {component:?}")]
     Component {
-        /// The path.
         path: WirePath,
-        /// The component that no path of a project has.
+        /// The forbidden component.
         component: &'static str,
     },
     #[error("a path holds a NUL byte")]
@@ -39,12 +38,12 @@ impl ProjectPath {
         &self.0
     }
 
-    /// The path as it travels.
+    /// Returns the path in the form that messages carry.
     pub fn to_wire(&self) -> WirePath {
         WirePath::from(self.0.to_vec())
     }
 
-    /// The directories that it lies in, the nearest first, without the project itself.
+    /// Returns the directories above the path, the nearest first, without the project itself.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
         let slashes = self.0.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
         slashes.map(|(at, _)| Self(self.0[..at].into()))
@@ -56,8 +55,8 @@ impl ProjectPath {
 
     /// True if git would reject the path, and with it any patch that names it.
     ///
-    /// Besides `.git` in any case these are the names that become `.git` on NTFS (`is_ntfs_dotgit` of git's
-    /// path.c; `core.protectNTFS` is on everywhere since git 2.24), and `.gitmodules` as a symbolic link.
+    /// Git rejects `.git` in any case, names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c;
+    /// `core.protectNTFS` is on everywhere since git 2.24), and `.gitmodules` as a symbolic link.
     pub fn is_refused_by_git(&self, symlink: bool) -> bool {
         self.0.split(|byte| *byte == b'/').any(is_dotgit_alias)
             || (symlink && self.file_name().eq_ignore_ascii_case(b".gitmodules"))
@@ -102,7 +101,7 @@ impl fmt::Debug for ProjectPath {
     }
 }
 
-/// Lossy, for people, with control characters escaped: a file's name is no way onto the terminal.
+/// Writes the path for people: control characters are escaped, and bytes that are not UTF-8 are replaced.
 impl fmt::Display for ProjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for char in String::from_utf8_lossy(&self.0).chars() {

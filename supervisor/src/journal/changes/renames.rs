@@ -1,4 +1,4 @@
-//! Exact renames: the content of a path that is gone, found again at a new one.
+//! Detection of renames without changes: the content of a deleted path that appears at a new path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -9,8 +9,9 @@ use super::set::{Content, Delta, FileDifference, State};
 
 /// Replaces each pair of a deletion and an addition of the same content by a rename.
 ///
-/// Empty files are no evidence, and a link that is renamed to a path beneath its own is more than `git apply` sees
-/// (2.47: "beyond a symbolic link"). Of several candidates the one of the same name is taken, else the first.
+/// Empty files are not paired. Neither are links that move to a path below their own, because `git apply` fails on them
+/// (2.47: "beyond a symbolic link"). Among several candidates the first with the same file name is taken, else the
+/// first.
 pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDifference>> {
     let sizes = |wanted: fn(&Delta) -> Option<&State>| -> BTreeSet<u64> {
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
@@ -49,7 +50,7 @@ fn added(delta: &Delta) -> Option<&State> {
     if let Delta::Added(state) = delta { Some(state) } else { None }
 }
 
-/// The size of a content that can be found again.
+/// Returns the size of a content that can take part in a rename.
 fn size(state: &State) -> Option<u64> {
     blob(state).filter(|blob| !blob.is_empty()).map(Blob::len)
 }
@@ -61,7 +62,7 @@ const fn blob(state: &State) -> Option<&Blob> {
     }
 }
 
-/// Equal ids may, different ids cannot have equal contents.
+/// Returns the content's git id. Contents with different ids are different.
 fn id(state: &State) -> io::Result<BlobId> {
     blob(state).map_or(Ok(BlobId::NONE), Blob::id)
 }
@@ -70,14 +71,14 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 
-/// The deletions of one content. There may be as many as files: each is found without a look at the others.
+/// The deleted paths with one content. Each look-up takes constant time, however many there are.
 #[derive(Default)]
 struct Candidates {
-    /// Those that are left, in their order.
+    /// The candidates in their order. A candidate that was used is empty.
     all: Vec<Option<(ProjectPath, State)>>,
-    /// By their last components.
+    /// The indexes of the candidates for each file name.
     by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,
-    /// All candidates before this index are taken.
+    /// The index before which all candidates were used.
     first: usize,
 }
 
@@ -100,7 +101,7 @@ impl Candidates {
             places.front().copied()
         });
         let Some(found) = all.get_mut(same_name.unwrap_or(*first)) else { return Ok(None) };
-        // SHA-1 names a content, it does not prove it: collisions can be made.
+        // Equal ids are no proof, because SHA-1 collisions can be made.
         match found {
             Some((_, old)) if old.same_content(state)? => Ok(found.take()),
             _ => Ok(None),

@@ -1,4 +1,4 @@
-//! The change set: what became of each path.
+//! The change set: the change of each path.
 
 use std::io;
 
@@ -10,10 +10,10 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// Maximum number of notes; a last one reports the number of those left out.
+/// The most notes. A last one reports the number of those that were left out.
 const MAX_NOTES: usize = 20;
 
-/// The difference between two states of the project, in the order of its paths.
+/// The difference between two states of the project, in the order of paths.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
     changes: Vec<FileDifference>,
@@ -22,37 +22,37 @@ pub struct ChangeSet {
 
 #[derive(Clone, Debug)]
 pub struct FileDifference {
-    /// The path, now or, of a file that is gone, before.
+    /// The path of the file, or its former path if it was deleted.
     pub path: ProjectPath,
     pub delta: Delta,
 }
 
-/// Kind of a change, with its states.
+/// The kind of a change, with the states of the file.
 #[derive(Clone, Debug)]
 pub enum Delta {
     /// A new path.
     Added(State),
     Deleted(State),
-    /// Its content, mode or kind is another.
+    /// Another content, mode or kind at the same path.
     Modified {
         /// The former state.
         old: State,
         new: State,
     },
-    /// A new path with exactly the content of a removed path.
+    /// A new path with exactly the content of a deleted path.
     Renamed {
-        /// The path that is gone.
+        /// The deleted path.
         from: ProjectPath,
         old: State,
         new: State,
     },
 }
 
-/// State of a path, present or former: the kinds of files that git can hold.
+/// The state of a file, of a kind that git can store.
 #[derive(Clone, Debug)]
 pub enum State {
     File {
-        /// True if its owner may execute it.
+        /// True if the file's owner may execute it.
         executable: bool,
         content: Content,
     },
@@ -63,9 +63,8 @@ pub enum State {
 #[derive(Clone, Debug)]
 pub enum Content {
     Blob(Blob),
-    /// Larger than the limit.
+    /// A content larger than the limit, which was not recorded.
     Omitted {
-        /// Its size in bytes.
         size: u64,
     },
 }
@@ -81,7 +80,7 @@ impl ChangeSet {
         Self { changes, notes }
     }
 
-    /// The changes, in the order of their paths.
+    /// Returns the changes in the order of their paths.
     pub fn changes(&self) -> &[FileDifference] {
         &self.changes
     }
@@ -90,19 +89,19 @@ impl ChangeSet {
         self.changes.is_empty()
     }
 
-    /// Returns the omissions of the patch with their reasons, a sentence each.
+    /// Returns a sentence for each omission from the patch, with the reason.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The files, as events name them.
+    /// Returns the changed files in the form that events carry.
     pub fn files(&self) -> Vec<ChangedFile> {
         self.changes.iter().map(FileDifference::to_file).collect()
     }
 }
 
 impl FileDifference {
-    /// Returns the reason that a patch cannot hold this change, if it cannot.
+    /// Returns the reason why a patch cannot contain this change, or nothing.
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
         if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {
@@ -132,7 +131,7 @@ impl FileDifference {
 }
 
 impl Delta {
-    /// Returns the change between two states, if they differ.
+    /// Returns the change between two states, or nothing if they are equal.
     pub(super) fn between(old: Option<State>, new: Option<State>) -> io::Result<Option<Self>> {
         Ok(match (old, new) {
             (None, None) => None,
@@ -151,7 +150,7 @@ impl Delta {
 }
 
 impl State {
-    /// The mode in git's terms.
+    /// Returns the mode as git writes it.
     pub const fn git_mode(&self) -> &'static str {
         match self {
             Self::File { executable: false, .. } => "100644",
@@ -164,15 +163,15 @@ impl State {
         matches!(self, Self::File { content: Content::Omitted { .. }, .. })
     }
 
-    /// True if both have the same kind, mode and bytes.
+    /// True if both states have the same kind, mode and bytes.
     fn is_same(&self, other: &Self) -> io::Result<bool> {
         Ok(self.git_mode() == other.git_mode() && self.same_content(other)?)
     }
 
-    /// True if both have the same kind and bytes. Contents that were not recorded are never the same.
+    /// True if both states have the same kind and bytes. Contents that were not recorded are never equal.
     pub(super) fn same_content(&self, other: &Self) -> io::Result<bool> {
         match (self, other) {
-            // Bytes, not paths: to a path `a/./b` equals `a/b`, but a link's target is text.
+            // Bytes are compared, because as paths `a/./b` and `a/b` are equal, but link targets are text.
             (Self::Symlink(old), Self::Symlink(new)) => Ok(old.as_bytes() == new.as_bytes()),
             (
                 Self::File { content: Content::Blob(old), .. },

@@ -1,4 +1,4 @@
-//! What a worker saw of the project, checked piece by piece as it arrives.
+//! Snapshots of the project's files. A worker sends a snapshot in pieces, and each piece is checked on arrival.
 
 use std::collections::btree_map::Keys;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,22 +17,22 @@ use super::path::{PathError, ProjectPath};
 /// Limits of an [`Intake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// Files and links.
+    /// The most files and links.
     pub entries: usize,
-    /// Bytes of contents, all together.
+    /// The most bytes of all contents together.
     pub content: u64,
-    /// Bytes of paths and link targets, all together: these are kept in memory.
+    /// The most bytes of all paths and link targets together. They are kept in memory.
     pub names: usize,
 }
 
 impl Default for SnapshotLimits {
-    /// A million entries (the Linux kernel has 90,000), 4 GiB of contents, 256 MiB of names.
+    /// Returns the defaults: a million entries (the Linux kernel has 90,000), 4 GiB of contents, 256 MiB of names.
     fn default() -> Self {
         Self { entries: 1_000_000, content: 4 << 30, names: 256 << 20 }
     }
 }
 
-/// Reason that the received entries are no snapshot.
+/// The reason why received entries are no valid snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// A path cannot belong to the project.
@@ -41,50 +41,41 @@ pub enum IntakeError {
     /// The same path arrived twice.
     #[error("{0} came twice in one snapshot")]
     Duplicate(ProjectPath),
-    /// A file or link is said to lie within another file or link.
+    /// An entry is below another entry that is a file or a link.
     #[error("{inner} cannot lie within {outer}, which is no directory")]
     Within {
-        /// The path within.
+        /// The path of the lower entry.
         inner: ProjectPath,
         outer: ProjectPath,
     },
-    /// An unexpected path came.
+    /// A path arrived that was not requested.
     #[error("{0} was not asked for")]
     Unasked(ProjectPath),
-    /// An invalid target of a link.
+    /// A link has an invalid target.
     #[error("the target of link {path} has {len} bytes, not between 1 and 4095")]
-    Target {
-        /// The link.
-        path: ProjectPath,
-        len: usize,
-    },
-    /// Bytes came that belong to no file, or are more than its size.
+    Target { path: ProjectPath, len: usize },
+    /// Content bytes arrived without a file, or more than the file's size.
     #[error("{0} bytes came that belong to no file of the snapshot")]
     Surplus(usize),
-    /// The next entry, or the end, came before a file's content was complete.
+    /// The next entry or the end arrived before a file's content was complete.
     #[error("content of {path} lacks {missing} bytes")]
-    Incomplete {
-        /// The file.
-        path: ProjectPath,
-        missing: u64,
-    },
-    /// A piece of another kind of call came.
+    Incomplete { path: ProjectPath, missing: u64 },
+    /// A piece of another kind of response arrived.
     #[error("a command's output came within a snapshot")]
     Foreign,
-    /// The entries, names or contents exceed the limits.
+    /// The entries, names or contents exceed a limit.
     #[error("the snapshot exceeds its limit of {limit} {of}")]
     TooLarge {
-        /// The limit.
         limit: u64,
-        /// The limited quantity.
+        /// The name of the limited quantity.
         of: &'static str,
     },
-    /// The contents could not be kept.
+    /// The contents could not be stored.
     #[error("contents of the snapshot could not be kept: {0}")]
     Store(#[source] io::Error),
 }
 
-/// The project's files and links at one time.
+/// The project's files and links at one point in time.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub(super) entries: BTreeMap<ProjectPath, SnapshotFile>,
@@ -99,43 +90,43 @@ impl Snapshot {
         self.entries.is_empty()
     }
 
-    /// The files and links, in order.
+    /// Returns the files and links in the order of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&ProjectPath, &SnapshotKind, Stamp)> {
         self.entries.iter().map(|(path, entry)| (path, &entry.kind, entry.stamp))
     }
 
-    /// True if there is such a file or link.
+    /// True if the snapshot has a file or link at this path.
     pub fn has(&self, path: &ProjectPath) -> bool {
         self.entries.contains_key(path)
     }
 
-    /// When a file came to be, if that is known.
+    /// Returns the creation time of a file, or nothing if it is unknown.
     pub fn born_ns(&self, path: &ProjectPath) -> Option<i64> {
         self.entries.get(path)?.born_ns
     }
 
-    /// The content of a file, where it was taken.
+    /// Returns the content of a file, or nothing if it was not recorded.
     pub fn content(&self, path: &ProjectPath) -> Option<&Blob> {
         self.entries.get(path)?.blob.as_ref()
     }
 
-    /// The files and links that make it impossible for paths to exist.
+    /// Returns a search for files and links that other paths cannot pass through.
     pub fn obstacles(&self) -> Obstacles<'_> {
         Obstacles { left: self.entries.keys().peekable(), above: Vec::new() }
     }
 }
 
-/// Looks for what makes it impossible for paths to exist: a file or link that is one of the directories in which they would lie. All
-/// is looked at once, however deep it lies.
+/// A search for obstacles: a file or link at the path of a directory in which other paths would be. Each entry is
+/// visited once for all paths, at any depth.
 pub struct Obstacles<'a> {
-    /// The files and links at or after the last path.
+    /// The files and links at or after the last searched path.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// Obstacles that are prefixes of the last one, each longer than the one before.
+    /// The obstacles that are prefixes of the last visited entry, from the shortest to the longest.
     above: Vec<&'a ProjectPath>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// Returns the obstacle above a path; the paths must come in order.
+    /// Returns the obstacle above a path, or nothing. The searched paths must be in ascending order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
@@ -157,11 +148,11 @@ pub(super) struct SnapshotFile {
     pub(super) kind: SnapshotKind,
     pub(super) stamp: Stamp,
     pub(super) born_ns: Option<i64>,
-    /// The content of a file, where it was taken.
+    /// The content of a file, or nothing if it was not recorded.
     pub(super) blob: Option<Blob>,
 }
 
-/// Takes a snapshot in, chunk by chunk, and believes none of it.
+/// A receiver that builds a snapshot from chunks and trusts none of them.
 #[derive(Debug)]
 pub struct Intake {
     limits: SnapshotLimits,
@@ -173,7 +164,7 @@ pub struct Intake {
     named: usize,
 }
 
-/// The file whose content is coming in.
+/// The file whose content is arriving.
 #[derive(Debug)]
 struct OpenEntry {
     path: ProjectPath,
@@ -183,7 +174,7 @@ struct OpenEntry {
 }
 
 impl Intake {
-    /// For a snapshot without contents.
+    /// Creates a receiver for a snapshot without contents.
     pub fn of_manifest(limits: SnapshotLimits) -> Self {
         Self {
             limits,
@@ -196,17 +187,17 @@ impl Intake {
         }
     }
 
-    /// For a snapshot with contents, which go into `store`: an empty file that no agent can open, unlinked at best.
+    /// Creates a receiver for a snapshot with contents. They are written to `store`, an empty file that no agent can open.
     pub fn of_contents(store: File, limits: SnapshotLimits) -> Self {
         Self { store: Some(Arc::new(store)), ..Self::of_manifest(limits) }
     }
 
-    /// For the contents of these paths and no others.
+    /// Creates a receiver for the contents of exactly these paths.
     pub fn of_paths(store: File, limits: SnapshotLimits, only: Arc<BTreeSet<ProjectPath>>) -> Self {
         Self { only: Some(only), ..Self::of_contents(store, limits) }
     }
 
-    /// Takes the next chunk. After an error nothing of the snapshot can be used.
+    /// Adds the next chunk. After an error the snapshot is unusable.
     pub fn accept(&mut self, chunk: Chunk) -> Result<(), IntakeError> {
         match chunk {
             Chunk::Entries(entries) => entries.into_iter().try_for_each(|entry| self.entry(entry)),
@@ -215,7 +206,7 @@ impl Intake {
         }
     }
 
-    /// The snapshot, if it is complete.
+    /// Returns the snapshot. Fails if a content is incomplete or an entry is below a file or link.
     pub fn finish(mut self) -> Result<Snapshot, IntakeError> {
         self.closed()?;
         let mut obstacles = self.snapshot.obstacles();
@@ -248,7 +239,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns the number of content bytes that must follow an entry.
+    /// Returns the number of content bytes that must follow an entry, or nothing if it has no content.
     fn due(&self, kind: &SnapshotKind) -> Option<u64> {
         match kind {
             SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),
@@ -393,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// The twin: each directory of each path is looked up.
+        /// The slow reference: looks up each directory of each path.
         #[test]
         fn what_is_in_the_way_is_found(
             files in proptest::collection::btree_set("[ab]([ab/-]{0,6}[ab])?", 0..12),

@@ -1,4 +1,4 @@
-//! The files that differ between a look and the one before, as a front end shows them.
+//! The files that differ between two consecutive checkpoints, in the form for front ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,49 +12,49 @@ use super::look::SeenFile;
 use super::{Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// Maximum number of files of one look that are reported one by one.
+/// The most files of one checkpoint that are reported one by one.
 const MOST_TOLD: usize = 1000;
 
-/// Maximum bytes of text that are reported of one look.
+/// The most bytes of text that are reported for one checkpoint.
 const MOST_TEXT: usize = 1 << 20;
 
-/// The most bytes that are read for one look.
+/// The most bytes that are read for one checkpoint.
 const MOST_READ: u64 = 64 << 20;
 
-/// The most pairs of lines that are compared: as on the screen, of more those between an equal beginning and an equal end count.
+/// The most pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// A file that is not as the look before saw it.
+/// A file that changed since the checkpoint before.
 #[derive(Debug)]
 pub struct LookDifference {
     path: ProjectPath,
     old: Option<Kept>,
     new: Option<Kept>,
-    /// When its present state came to be, by the file system's clock; absent if it is gone.
+    /// The time of the file's last change by the file system's clock, or nothing if the file is gone.
     changed_ns: Option<i64>,
 }
 
-/// A change, with the time at which the file came to its present state.
+/// A change, with the time of the file's last change.
 pub type StampedChange = (SeenChange, Option<i64>);
 
-/// The changes that a look saw, for a front end.
+/// The changes that a checkpoint found, for a front end.
 #[derive(Debug, Default)]
 pub struct LookChanges {
-    /// When it was asked for, by the clock that stamps files.
+    /// The time at which the checkpoint was requested, by the clock that stamps files.
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
-    /// The number of those that are too many.
+    /// The number of changes that were left out because there are too many.
     pub more: u64,
-    /// True if the look before belongs to a turn whose end nobody saw.
+    /// True if the checkpoint before belongs to a turn that was cut off.
     pub after_cut: bool,
-    /// Of the queried paths, those that are unchanged since the last look.
+    /// The requested paths that are unchanged since the last checkpoint.
     pub unchanged: BTreeSet<ProjectPath>,
-    /// Of the queried paths, those that do not exist.
+    /// The requested paths that do not exist.
     pub gone: BTreeSet<ProjectPath>,
 }
 
 impl LookDifference {
-    /// The change of a file from one look to the next; none if it only has another stamp.
+    /// Returns the change of a file between two checkpoints, or nothing if only its stamp changed.
     pub(super) fn between(
         path: &ProjectPath,
         old: Option<&SeenFile>,
@@ -74,7 +74,7 @@ impl LookDifference {
         &self.path
     }
 
-    /// The digest of a content that moved: there before alone, or now alone.
+    /// Returns the digest of a content that appeared (`came`) or disappeared at this path.
     fn moved(&self, came: bool) -> Option<&str> {
         let kept = match (&self.old, &self.new) {
             (Some(kept), None) if !came => kept,
@@ -89,7 +89,7 @@ impl LookDifference {
 }
 
 impl Checkpoints {
-    /// Returns the reported form of these differences, and the number of those that are left out.
+    /// Returns the differences in reported form, and the number of those that were left out.
     pub fn told(
         &self,
         mut differences: Vec<LookDifference>,
@@ -168,13 +168,13 @@ impl Checkpoints {
     }
 }
 
-/// The bytes that may still be reported, and read.
+/// The bytes that may still be reported and read.
 struct ToldBudget {
     text: usize,
     read: u64,
 }
 
-/// Takes the old names of moved files out, and says of each new one which it was.
+/// Removes the old paths of moved files. Returns the old path for each new one.
 fn renames(differences: &mut Vec<LookDifference>) -> BTreeMap<ProjectPath, ProjectPath> {
     let mut gone: BTreeMap<String, Vec<ProjectPath>> = BTreeMap::new();
     for difference in differences.iter().rev() {
@@ -204,7 +204,7 @@ fn is_text(state: &FileState) -> bool {
     std::str::from_utf8(&state.bytes).is_ok_and(|text| !text.contains('\0'))
 }
 
-/// The lines that came, and those that went.
+/// Returns the number of added and of removed lines.
 pub fn counts(old: &str, new: &str) -> (u64, u64) {
     let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

@@ -1,4 +1,4 @@
-//! Looks at the project, and the states of its files.
+//! A look is one checkpoint: a snapshot of the project's files, stored as the difference from the one before.
 
 use ipc::id::EventId;
 use ipc::message::Stamp;
@@ -10,14 +10,14 @@ use crate::journal::changes::ProjectPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// No file was written since these messages of the user's.
+    /// Before the first write after these messages of the person.
     Messages(Vec<EventId>),
-    /// A call of a turn is over, and the turn continues.
+    /// Between two calls of a turn.
     Call,
     End,
-    /// Files are about to be taken back, or the user is shown which ones.
+    /// Before files are restored, or before the person is shown which files would be.
     BeforeRewind,
-    /// Files were taken back.
+    /// After files were restored.
     AfterRewind,
 }
 
@@ -25,10 +25,10 @@ pub enum At {
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     File {
-        /// Its permission bits.
+        /// The permission bits.
         mode: u32,
         size: u64,
-        /// Its content; absent if it is too large, or could not be read.
+        /// The content, or nothing if it is too large or could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<KeptContent>,
     },
@@ -36,38 +36,38 @@ pub enum Kept {
     Link(WirePath),
 }
 
-/// A content, in the file of all of them.
+/// A reference to a content in the file of all contents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeptContent {
     /// SHA-256 of the content, in hexadecimal.
     pub(super) digest: String,
-    /// The place of its first byte.
+    /// The offset of the first byte.
     pub(super) at: u64,
 }
 
-/// The state of a file, with the file system's evidence of later equality.
+/// The state of a file, with the file system's data that can prove it unchanged later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenFile {
     pub(super) kept: Kept,
     #[serde(with = "stamps")]
     pub(super) stamp: Stamp,
-    /// False if a later change may have left the same stamp.
+    /// False if a later change could leave the same stamp.
     pub(super) settled: bool,
-    /// When it came to be, if that is known.
+    /// The creation time of the file, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) born_ns: Option<i64>,
 }
 
-/// A look, as the difference from the one before.
+/// A checkpoint, stored as the difference from the one before.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub(super) at: At,
-    /// When it was asked for, by the clock that stamps files.
+    /// The time at which the checkpoint was requested, by the clock that stamps files.
     pub(super) asked_ns: i64,
     pub(super) changed: Vec<(ProjectPath, Option<SeenFile>)>,
 }
 
-/// A look as a line of its file.
+/// A checkpoint as one line of its file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CheckpointLine {
     pub(super) at: At,
@@ -80,12 +80,12 @@ impl Look {
         &self.at
     }
 
-    /// True if the message was said at this look, or after everything that was written before it.
+    /// True if this checkpoint has the files as they were at the message: it was made for that message or a later one.
     pub(super) fn serves(&self, message: EventId) -> bool {
         matches!(&self.at, At::Messages(ids) if ids.iter().any(|id| *id >= message))
     }
 
-    /// True of a look within a turn.
+    /// True if the checkpoint was made within a turn.
     pub(super) const fn is_within_turn(&self) -> bool {
         matches!(self.at, At::Messages(_) | At::Call)
     }
@@ -97,7 +97,7 @@ impl Look {
 }
 
 impl CheckpointLine {
-    /// Returns the look; `None` if a path cannot belong to a project.
+    /// Returns the checkpoint, or `None` if a path cannot belong to a project.
     pub(super) fn into_look(self) -> Option<Look> {
         let Self { at, asked_ns, changed } = self;
         let changed = changed.into_iter().map(|(path, seen)| Some((ProjectPath::try_from(path).ok()?, seen)));

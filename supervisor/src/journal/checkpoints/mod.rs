@@ -1,15 +1,17 @@
-//! The project as it was at the messages of the user's, so that its files can be taken back to there.
+//! Checkpoints: the project's files at the messages of the person, so that they can be restored later.
 //!
-//! A *look* is what a confined worker saw of the project: before the first call of a turn that may write, at the turn's end, and before and
-//! after each rewind. While somebody watches, there are looks between the calls of a turn as well, for what front ends show as changed. The first look keeps the contents of all files, each later one those that changed since. Everything lies in the state
-//! directory, where no agent can reach it:
+//! Each checkpoint is called a *look*: a snapshot of the project's files that a confined worker took. One is taken
+//! before the first call of a turn that may write, at the turn's end, and before and after each restoration of files.
+//! While a front end watches, more are taken between the calls of a turn, to show the changed files. The first one
+//! stores the contents of all files, and each later one those that changed. The files are in the state directory, which
+//! no agent can access:
 //!
 //! ```text
 //! checkpoints/SESSION/looks.jsonl   a line for each look: the paths that changed since the one before, and their states
 //! checkpoints/SESSION/contents      contents, one behind the other, each once
 //! ```
 //!
-//! Not covered is what the first look did not see: ignored files, git's own directory, contents beyond [`MOST_OF_A_FILE`].
+//! Ignored files, git's own directory and contents beyond [`MOST_OF_A_FILE`] are not in a checkpoint.
 
 mod differences;
 mod look;
@@ -26,8 +28,8 @@ pub use store::{Checkpoints, Wanted, copy, nanoseconds, remove, remove_old};
 /// The largest file whose content is kept: 2 MiB.
 pub const MOST_OF_A_FILE: u64 = 2 << 20;
 
-/// The most bytes of the looks of one session, without contents: 256 MiB.
+/// The most bytes of one session's checkpoints without contents: 256 MiB.
 pub const MOST_OF_LOOKS: u64 = 256 << 20;
 
-/// The most bytes of contents that are kept of one session: 512 MiB.
+/// The most bytes of contents that one session's checkpoints store: 512 MiB.
 pub const MOST_OF_A_SESSION: u64 = 512 << 20;

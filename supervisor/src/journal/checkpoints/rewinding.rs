@@ -1,4 +1,4 @@
-//! From two looks to what has to be done so that the files are again as they were.
+//! Plans for a rewind, which restores the project's files to the state of an earlier checkpoint.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,48 +13,48 @@ use super::store::States;
 use super::{At, Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// The most bytes of contents of one patch, old and new, unless one file has more.
+/// The most bytes of old and new contents in one patch. A single file may have more.
 const MOST_OF_A_PATCH: u64 = 24 << 20;
 
-/// The most directories that are granted one by one.
+/// The most directories for which write access is granted one by one.
 const MOST_GRANTED: usize = 32;
 
-/// The files that a rewind is about.
+/// The files that a rewind restores, and those that it leaves.
 #[derive(Debug, Default)]
 pub struct Rewinding {
-    /// Files that are again as they were, in order.
+    /// The files to restore, in order.
     pub restored: Vec<Restore>,
-    /// Files that differ and are left as they are, in order.
+    /// The files that differ from the checkpoint but are left, in order.
     pub left: Vec<(ProjectPath, Why)>,
 }
 
 impl Rewinding {
-    /// Leaves all other files out.
+    /// Drops all other files from the plan.
     pub fn keep_only(&mut self, is_wanted: impl Fn(&ProjectPath) -> bool) {
         self.restored.retain(|restore| is_wanted(&restore.path));
         self.left.retain(|(path, _)| is_wanted(path));
     }
 }
 
-/// A file that is again as it was.
+/// A file to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
     pub path: ProjectPath,
-    /// Its state now; absent if it is not there.
+    /// The state of the file now, or nothing if it does not exist.
     pub now: Option<Kept>,
     pub then: Option<Kept>,
 }
 
-/// The reason why a file is left as it is.
+/// The reason why a rewind leaves a file unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It differs from the end of the last turn, or changed between two turns: the work of another program.
+    /// Another program changed the file: it differs from the end of the last turn, or changed between two turns.
     Foreign,
-    /// Its content was not kept: it was too large, or unreadable.
+    /// The content was too large or unreadable, so it was not stored.
     NotKept,
-    /// It existed before, but was ignored then.
+    /// The file existed at the checkpoint but was ignored then.
     Ignored,
-    /// The host acts on it.
+    /// A program on the host runs or obeys the file.
     Protected,
 }
 
@@ -71,16 +71,16 @@ impl fmt::Display for Why {
     }
 }
 
-/// A patch with the directories that have to be writable for it.
+/// A patch, with the directories that must be writable for it.
 pub(super) type Granted = (Patch, Vec<WirePath>);
 
 impl Checkpoints {
-    /// The look that has the files as they were at a message; none if nothing was written since.
+    /// Returns the index of the checkpoint with the files as they were at a message, or nothing if no file was written since.
     pub fn look_of(&self, message: EventId) -> Option<usize> {
         self.looks.iter().position(|look| look.serves(message))
     }
 
-    /// The last look before files were taken back, if the last thing that happened to them is that.
+    /// Returns the index of the checkpoint before the last rewind, or nothing if files changed after that rewind.
     pub fn look_to_undo(&self) -> Option<usize> {
         let mut back =
             self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
@@ -88,21 +88,21 @@ impl Checkpoints {
         (look.at == At::AfterRewind).then(|| after.checked_sub(1))?
     }
 
-    /// The state of a file at the last look.
+    /// Returns the state of a file at the last checkpoint.
     pub fn state(&self, path: &ProjectPath) -> Option<&Kept> {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// The work that makes the files as they were at a look, from the states of the last one. `is_protected` says of a path, and whether
-    /// something would be written there, if the host acts on it.
+    /// Plans the restoration of a checkpoint's files from the state of the last one. `is_protected` is called with a
+    /// path and a flag that is true if the rewind would write there. It returns true if the host acts on that path.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
         let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
         let foreign = self.foreign_since(target);
         let inodes: BTreeSet<_> = then.values().map(|seen| seen.stamp.inode).collect();
         let rules_changed = self.rules_changed(&then);
-        // A file that was seen then, and has another name now, is a copy of what comes back. Where nobody knows when a file came to be, it may
-        // have been ignored as long as other files were than now.
+        // A file with the same inode as one in the checkpoint was only renamed. If the creation time is unknown and
+        // ignore rules changed, the file may have existed and been ignored.
         let was_there = |seen: &SeenFile| {
             let since = seen.born_ns.unwrap_or(if rules_changed { i64::MIN } else { seen.stamp.changed_ns });
             since < asked_ns && !inodes.contains(&seen.stamp.inode)
@@ -134,7 +134,7 @@ impl Checkpoints {
         rewinding
     }
 
-    /// True if a file with ignore rules has changed since then.
+    /// True if a file with ignore rules has changed since the given states.
     fn rules_changed(&self, then: &States) -> bool {
         let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
         let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());
@@ -144,7 +144,7 @@ impl Checkpoints {
             .any(|path| state(then, path) != state(&self.now, path))
     }
 
-    /// Returns the paths that a program other than the agents, or a rewind, changed after a look.
+    /// Returns the paths that changed after a checkpoint by something other than agents or rewinds.
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
         let later = self.looks.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {
@@ -157,7 +157,7 @@ impl Checkpoints {
         for look in self.looks.iter().skip(target + 1) {
             let is_foreign = foreign.iter().any(|other| std::ptr::eq(*other, look));
             for (path, seen) in &look.changed {
-                // A file that has another stamp and is the same otherwise was not changed.
+                // A file that only has another stamp was not changed.
                 let before = states.get(path).map(|seen| &seen.kept);
                 if is_foreign && before != seen.as_ref().map(|seen| &seen.kept) {
                     paths.insert(path);
@@ -171,9 +171,9 @@ impl Checkpoints {
         paths
     }
 
-    /// The patches that do it, in their order: what goes first, then what comes or changes.
+    /// Returns the patches that carry out a rewind, in order: first the deletions, then the additions and changes.
     pub fn patches(&self, project: &WirePath, rewinding: &Rewinding) -> io::Result<Vec<Granted>> {
-        // What changes its kind goes and comes again, and so does what its owner may not write.
+        // A file that changes its kind, or that its owner may not write, is deleted and created again.
         let goes = |restore: &&Restore| match (&restore.now, &restore.then) {
             (Some(_), None) => true,
             (Some(now), Some(then)) => is_link(now) != is_link(then) || !is_writable(now),
@@ -208,7 +208,7 @@ impl Checkpoints {
         Ok(patches)
     }
 
-    /// The directories that hold nothing any more when these paths are gone, and did not exist then; those that hold others first.
+    /// Returns the directories that become empty when these paths are gone and that did not exist at the checkpoint, the deepest first.
     fn emptied(&self, gone: &BTreeSet<&ProjectPath>, rewinding: &Rewinding) -> Vec<ProjectPath> {
         let stays = self.now.keys().filter(|path| !gone.contains(path));
         let comes = rewinding.restored.iter().filter(|restore| restore.then.is_some());
@@ -239,7 +239,7 @@ const fn is_writable(kept: &Kept) -> bool {
     matches!(kept, Kept::File { mode, .. } if *mode & 0o200 != 0) || is_link(kept)
 }
 
-/// Patches of a bounded size, each with the directories that it writes in: the nearest ones that hold something.
+/// Splits changes into patches of bounded size. Each has the existing directories that it must be able to write.
 fn granted(effects: Vec<(&ProjectPath, FileEffect)>, there: &States, project: &WirePath) -> Vec<Granted> {
     let directories: BTreeSet<_> = there.keys().flat_map(ProjectPath::ancestors).collect();
     let mut patches: Vec<(Patch, BTreeSet<WirePath>)> = Vec::new();

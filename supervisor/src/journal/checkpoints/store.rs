@@ -1,4 +1,4 @@
-//! The looks of a session, and the contents that they keep.
+//! The stored checkpoints of a session, with their contents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -16,40 +16,40 @@ use super::look::{CheckpointLine, KeptContent, SeenFile};
 use super::{At, Kept, Look, LookDifference, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
 use crate::journal::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimits, batches};
 
-/// The margin of a file system's clock, which may be off, or coarse: FAT counts in steps of two seconds.
+/// The tolerance for inexact clocks of file systems: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
-/// The states of the project's files and links.
+/// The states of the project's files and links by their paths.
 pub(super) type States = BTreeMap<ProjectPath, SeenFile>;
 
-/// The looks of one session.
+/// The checkpoints of one session.
 #[derive(Debug)]
 pub struct Checkpoints {
     lines: File,
     contents: File,
-    /// Bytes of `contents`.
+    /// The number of bytes in `contents`.
     pub(super) end: u64,
-    /// Bytes of `lines`.
+    /// The number of bytes in `lines`.
     pub(super) written: u64,
     by_digest: HashMap<String, u64>,
     pub(super) looks: Vec<Look>,
-    /// The states at the last look.
+    /// The states of all files at the last checkpoint.
     pub(super) now: States,
 }
 
-/// The contents that a look still needs.
+/// The contents that must be fetched for a checkpoint.
 #[derive(Debug)]
 pub struct Wanted {
     paths: Arc<BTreeSet<ProjectPath>>,
 }
 
 impl Wanted {
-    /// The paths of one `Fetch` call each.
+    /// Returns the paths of the contents, one group for each `Fetch` call.
     pub fn fetches(&self) -> Vec<Vec<ipc::path::WirePath>> {
         batches(self.paths.iter())
     }
 
-    /// Takes in what these calls bring, of all of them one after the other.
+    /// Returns a receiver for the results of the `Fetch` calls, one after another.
     pub fn intake(&self, store: File) -> Intake {
         let limits = SnapshotLimits { content: 2 * MOST_OF_A_SESSION, ..SnapshotLimits::default() };
         Intake::of_paths(store, limits, Arc::clone(&self.paths))
@@ -57,7 +57,7 @@ impl Wanted {
 }
 
 impl Checkpoints {
-    /// The looks of this session, in the state directory; none in a new one. Only the process that has the session's log opens them.
+    /// Opens the checkpoints of a session in the state directory. A new session has none. The caller must have the session's log open.
     pub fn open(state: &Path, session: &ConversationId) -> io::Result<Self> {
         let directory = of_session(state, session.as_str())?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -74,7 +74,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Reads the lines; truncates the file at the first invalid one.
+    /// Reads the stored lines. Truncates the file at the first invalid one.
     fn read(&mut self) -> io::Result<()> {
         let mut text = Vec::new();
         (&self.lines).read_to_end(&mut text)?;
@@ -112,7 +112,7 @@ impl Checkpoints {
         self.looks.is_empty()
     }
 
-    /// The contents that are to be fetched for a look with this manifest: those that are new, as far as there is room for them.
+    /// Returns the contents to fetch for a checkpoint with this manifest: those that are new, as long as there is space.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
         let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
@@ -130,25 +130,25 @@ impl Checkpoints {
             }
             SnapshotKind::Symlink(_) => true,
         });
-        // A path that the manifest lacks may only be ignored now. Beyond what became a link or a file there is none.
+        // A path that the manifest lacks may only be ignored now. Below a new link or file no path can exist.
         let mut obstacles = manifest.obstacles();
         let gone = self.now.keys().filter(|path| !manifest.has(path) && obstacles.of(path).is_none());
         let paths = new.map(|(path, ..)| path).chain(gone).cloned().collect();
         Wanted { paths: Arc::new(paths) }
     }
 
-    /// True if there is room for looks that no rewind needs.
+    /// True if there is space for checkpoints that only serve the display.
     pub const fn has_room(&self) -> bool {
         self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LOOKS / 2
     }
 
-    /// True if the last look belongs to a turn whose end nobody saw.
+    /// True if the last checkpoint belongs to a turn that was cut off.
     pub fn is_within_turn(&self) -> bool {
         self.looks.last().is_some_and(Look::is_within_turn)
     }
 
-    /// Keeps a look that was asked for at `asked`; `fetched` are the contents that it wanted. Gives what differs from the look before: of the
-    /// first one, nothing.
+    /// Stores a checkpoint that was requested at `asked`, with the contents `fetched` for it. Returns the differences
+    /// from the checkpoint before, none for the first one. Fails if the files cannot be written.
     pub fn take(
         &mut self,
         (at, asked): (At, SystemTime),
@@ -198,7 +198,7 @@ impl Checkpoints {
         Ok(differences)
     }
 
-    /// Records the end of a turn without writes: any later change is not the agents'.
+    /// Records the end of a turn that wrote nothing. Later changes then count as made by others.
     pub fn rest(&mut self) -> io::Result<()> {
         self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
     }
@@ -215,7 +215,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Keeps a content, once; none if the session has too many.
+    /// Stores a content unless it is already stored. Returns nothing if it is too large or the session's space is used up.
     fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);
@@ -235,7 +235,7 @@ impl Checkpoints {
         Ok(Some(KeptContent { digest, at }))
     }
 
-    /// The bytes of a content, which are those that were kept.
+    /// Reads a stored content and checks it against its digest.
     pub(super) fn bytes(&self, content: &KeptContent, size: u64) -> io::Result<Vec<u8>> {
         let size = usize::try_from(size.min(MOST_OF_A_FILE)).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
@@ -259,13 +259,12 @@ impl Checkpoints {
     }
 }
 
-/// The directory of all sessions' looks.
+/// Returns the directory with the checkpoints of all sessions.
 fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
 
-/// Returns the directory of one session's looks. Its name comes from a log, which somebody may have written
-/// by hand: a name that leads elsewhere is an error.
+/// Returns the directory of one session's checkpoints. Fails for a session name that is no plain file name, because a log may be forged.
 fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if session.is_empty() || !session.bytes().all(plain) {
@@ -277,8 +276,8 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     Ok(directory(state).join(session))
 }
 
-/// Removes the looks of sessions without a log, and then the oldest until at most `most` bytes are left; it
-/// never removes those of `keep` and of sessions that another process has open.
+/// Removes the checkpoints of sessions without a log, then the oldest until at most `most` bytes are left. Those of
+/// `keep` and of sessions that are open in another process stay.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
     let entries = match fs::read_dir(directory(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -310,27 +309,27 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
-/// True of a log that no process has open. The lock is given back by a call: a child that has been forked and has not executed yet
-/// has the file open, too.
+/// True if no process has the log open. The lock is released explicitly, because a forked child that has not executed
+/// yet has the file open too.
 fn is_free(log: &File) -> bool {
     log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }
 
-/// Gives a session the looks of another one that it is a copy of.
+/// Copies a session's checkpoints to a copy of that session.
 pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Result<()> {
     let (from, to) = (of_session(state, from.as_str())?, of_session(state, to.as_str())?);
     if !from.join("looks.jsonl").exists() {
         return Ok(());
     }
     DirBuilder::new().recursive(true).mode(0o700).create(&to)?;
-    // A line names contents that were written before it.
+    // The lines refer to contents that were written before them, so they are copied first.
     for name in ["looks.jsonl", "contents"] {
         fs::copy(from.join(name), to.join(name))?;
     }
     Ok(())
 }
 
-/// Removes the looks of a session whose log is gone; false if there were none.
+/// Removes the checkpoints of a session whose log is gone. Returns false if there were none.
 pub fn remove(state: &Path, session: &str) -> io::Result<bool> {
     match fs::remove_dir_all(of_session(state, session)?) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -345,7 +344,7 @@ fn without_content(kind: &SnapshotKind) -> Kept {
     }
 }
 
-/// True of a time that is surely before another one.
+/// True if a time is certainly before another one.
 const fn is_settled(time_ns: i64, asked_ns: i64) -> bool {
     time_ns < asked_ns.saturating_sub(CLOCK_MARGIN_NS)
 }
@@ -358,7 +357,6 @@ pub fn nanoseconds(time: SystemTime) -> i64 {
 fn digest(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // A String takes every write.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,4 +1,4 @@
-//! Looks, kept and read again.
+//! Tests of stored checkpoints.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use ipc::path::WirePath;
 use super::*;
 use crate::journal::changes::{Intake, ProjectPath, Snapshot, SnapshotLimits};
 
-/// A file of a project that exists in a test's imagination.
+/// A file or link of an imaginary project.
 #[derive(Clone)]
 enum Node<'a> {
     File(&'a [u8], u32),
@@ -48,7 +48,7 @@ fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snaps
     intake.finish().unwrap()
 }
 
-/// Looks at a project whose files were all changed just now.
+/// Makes a checkpoint of a project whose files were all changed just now.
 fn look(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
     let asked = SystemTime::now();
     let since = asked.duration_since(SystemTime::UNIX_EPOCH).unwrap();

@@ -1,4 +1,4 @@
-//! The plans that there are, by name or by project.
+//! Search for stored plans by name or by project.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -9,27 +9,25 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// Maximum bytes that are read of a plan's file: more than a plan may have, so that the error can report the
-/// size.
+/// The most bytes that are read of a plan's file. It is more than a plan may have, so that the error can state the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// Maximum bytes of a record; a longer one is not ours.
+/// The most bytes of a record. Longer files are no records.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
-    /// The name of its file, without the ending.
+    /// The name of the plan's file without its extension.
     pub id: String,
     pub path: PathBuf,
-    /// The bytes of the file.
     pub text: String,
     /// SHA-256 of them, in hexadecimal.
     pub digest: String,
-    /// Its record; none where that is gone, or cannot be read.
+    /// The plan's record, or nothing if it is missing or unreadable.
     pub record: Option<PlanRecord>,
 }
 
-/// No plan was found.
+/// The reason why no plan was found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
     #[error(
@@ -40,30 +38,26 @@ pub(crate) enum FindError {
     /// No plan has this name.
     #[error("no plan {0:?}\n  hint: bailiwick plan list --all lists them")]
     Unknown(String),
-    /// Several names begin so.
+    /// Two plans' names begin with the given text.
     #[error("{0:?} begins the names of several plans: {1}")]
     Ambiguous(String, String),
     #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
 }
 
 impl KeptPlan {
-    /// Returns the fate of the file's present bytes.
+    /// Returns the plan's fate. A plan that was edited after its record counts as proposed.
     pub(crate) fn fate(&self) -> PlanFate {
         let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
         of_these.map_or(PlanFate::Proposed, |record| record.fate)
     }
 
-    /// True if the bytes are others than those that the record is of.
+    /// True if the file was edited after its record was written.
     pub(crate) fn is_edited(&self) -> bool {
         self.record.as_ref().is_some_and(|record| record.digest != self.digest)
     }
 
-    /// The project that it was made for.
+    /// Returns the project for which the plan was made, or nothing without a record.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.record.as_ref().map(|record| record.project.as_path())
     }
@@ -74,14 +68,15 @@ impl KeptPlan {
 }
 
 impl Store {
-    /// Every plan, the newest first.
+    /// Returns every plan, the newest first.
     pub(crate) fn all(&self) -> Result<Vec<KeptPlan>, FindError> {
         let mut ids = self.ids()?;
         ids.reverse();
         ids.iter().map(|id| self.read(id)).collect()
     }
 
-    /// The plan with this name, or whose name alone begins so; without a name, the newest of the project.
+    /// Returns the plan with this name, or the only one whose name begins with it. Without a name, returns the
+    /// project's newest plan. Fails if no plan or more than one matches.
     pub(crate) fn find(&self, name: Option<&str>, project: &Path) -> Result<KeptPlan, FindError> {
         let Some(name) = name else {
             let is_of = |kept: &KeptPlan| kept.project() == Some(project);
@@ -127,13 +122,13 @@ impl Store {
     }
 }
 
-/// Returns the record next to a plan's file, if it is readable.
+/// Returns the record beside a plan's file, or nothing if it cannot be read.
 pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Names by their time; of one second the second plan has a `-2`.
+/// Returns a sort key for plan names: the time, then the number that plans of the same second have.
 fn order(id: &str) -> (&str, u64) {
     const SECOND: usize = "2026-11-25-101112".len();
     match id.split_at_checked(SECOND) {

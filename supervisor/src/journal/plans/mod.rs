@@ -1,8 +1,7 @@
-//! The plans that are kept: a directory of ours, private and hidden from every agent. Each plan has a file of its own, and beside it a record
-//! of its project and of its fate.
+//! Stored plans. They are in a private directory that is hidden from every agent. Each plan has a file, and beside it a
+//! record with its project and its fate.
 //!
-//! The plan's file is Markdown that people edit. The record says nothing of the plan's text but its digest: of other bytes nothing that it
-//! says holds.
+//! The plan's file is Markdown that people may edit. The record has the digest of the text and applies only while the digest fits.
 
 mod find;
 mod record;

@@ -1,4 +1,4 @@
-//! The record of a plan: its project, its session, and its fate.
+//! The record of a plan: its project, its session and its fate.
 
 use std::fmt;
 
@@ -8,27 +8,26 @@ use jiff::Timestamp;
 use protocol::plan::PlaceToCreate;
 use serde::{Deserialize, Serialize};
 
-/// The record of a plan, a file next to the plan's own.
+/// The record of a plan, stored in a file beside the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
     pub project: WirePath,
     pub session: ConversationId,
-    /// SHA-256 of the bytes that the fate is of, in hexadecimal.
+    /// The SHA-256, in hexadecimal, of the text to which the fate applies.
     pub digest: String,
-    /// The fate of these bytes.
     pub fate: PlanFate,
-    /// Time of the last change of the fate.
+    /// The time of the last change of the fate.
     pub since: Timestamp,
-    /// The number of the steps that its last execution completed or skipped.
+    /// The number of steps that the last execution completed or skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u32>,
-    /// The session that executed it last, from the start of the execution on: its log has the progress.
+    /// The session that executed the plan last. Its log has the progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ConversationId>,
-    /// The end of its last execution, where that is not the plan's own: `crashed: CAUSE`.
+    /// The reason why the last execution ended early, such as `crashed: CAUSE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The places that it asks for and that were to be created when it was shown last: an execution may write their directories.
+    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write in their parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
 }
@@ -36,13 +35,13 @@ pub(crate) struct PlanRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PlanFate {
-    /// No decision yet.
+    /// There is no decision yet.
     Proposed,
     Approved,
     Rejected,
-    /// It was executed to its end.
+    /// The plan was executed completely.
     Executed,
-    /// Its execution ended early.
+    /// The execution ended early, or still runs.
     Unfinished,
 }
 
@@ -65,14 +64,14 @@ impl fmt::Display for PlanFate {
 }
 
 impl PlanRecord {
-    /// The record of a new plan.
+    /// Returns the record of a new plan.
     pub(crate) fn new(project: WirePath, session: ConversationId, digest: String) -> Self {
         let (fate, since) = (PlanFate::Proposed, Timestamp::now());
         let (done, execution, ended, to_create) = (None, None, None, Vec::new());
         Self { project, session, digest, fate, since, done, execution, ended, to_create }
     }
 
-    /// Sets the places that the plan is to create.
+    /// Sets the directories that the plan is to create.
     #[must_use]
     pub(crate) fn creating(self, to_create: Vec<PlaceToCreate>) -> Self {
         Self { to_create, ..self }
@@ -84,7 +83,7 @@ impl PlanRecord {
         Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
     }
 
-    /// Permits execution. An execution that began before keeps its place.
+    /// Permits the execution. An execution that began earlier keeps its progress.
     #[must_use]
     pub(crate) fn approved(self) -> Self {
         match self.fate {
@@ -96,14 +95,14 @@ impl PlanRecord {
         }
     }
 
-    /// Starts the execution in this session, after so many steps.
+    /// Marks the execution as started in this session, after `finished` steps.
     #[must_use]
     pub(crate) fn begun(self, session: ConversationId, finished: u32) -> Self {
         let (fate, since) = (PlanFate::Unfinished, Timestamp::now());
         Self { fate, since, done: Some(finished), execution: Some(session), ended: None, ..self }
     }
 
-    /// Ends the execution early, for this cause.
+    /// Marks the execution as ended early for this cause.
     #[must_use]
     pub(crate) fn broke_off(self, cause: String) -> Self {
         Self { fate: PlanFate::Unfinished, since: Timestamp::now(), ended: Some(cause), ..self }

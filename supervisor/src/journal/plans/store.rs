@@ -1,4 +1,4 @@
-//! The files of plans and of their records, written whole or not at all.
+//! The files of plans and records. Each is written completely or not at all.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -32,8 +32,8 @@ impl Store {
         &self.place
     }
 
-    /// Writes a new plan into a file of its own, and gives its path. Its name is the second in which it was made, in UTC, with a number if
-    /// another plan has the name: never a model's choice.
+    /// Writes a new plan to a new file and returns its path. The name is the current second in UTC, with a number if it
+    /// is taken. A model never chooses the name.
     pub(crate) fn create(&self, text: &str) -> Result<PathBuf, StoreError> {
         let at = |path: &Path| {
             let path = path.to_owned();
@@ -54,7 +54,7 @@ impl Store {
         Err(at(&self.place)(ErrorKind::AlreadyExists.into()))
     }
 
-    /// Replaces the text of a plan's file, atomically.
+    /// Replaces the text of a plan's file atomically.
     pub(crate) fn replace(&self, path: &Path, text: &str) -> Result<(), StoreError> {
         self.put(path, text.as_bytes())
     }
@@ -69,7 +69,7 @@ impl Store {
 
     fn put(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         let written = || {
-            // It is made with mode 0600.
+            // The temporary file has mode 0600.
             let mut file = tempfile::NamedTempFile::new_in(&self.place)?;
             file.write_all(bytes)?;
             file.as_file().sync_all()?;
@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-/// A file where none is, through no link.
+/// Creates a file. Fails if the path exists, also as a symbolic link.
 fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;

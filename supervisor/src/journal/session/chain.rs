@@ -1,16 +1,16 @@
-//! The chain of digests: each line carries the SHA-256 of the line before it, and the beginning of its own.
+//! The digest chain of a log: each line has the SHA-256 of the line before it, and a part of its own.
 //!
-//! The chain tells that a line was changed by the line behind it, and the own digest tells it of the last one, too. Logs of earlier versions
-//! have none: where one line has it, every line behind it does.
+//! A changed line is detected by the line after it, and also by its own digest, which protects the last line. Logs of
+//! earlier versions have no own digests. If one line has it, every later line has it.
 
 use sha2::{Digest, Sha256};
 
-/// Predecessor digest in the first line.
+/// The digest that the first line has in the place of a line before it.
 pub(super) const GENESIS: Link = Link([0; 32]);
 
 const OWN: usize = 16;
 
-/// The digest of a line, without its line feed.
+/// The SHA-256 of a line without its line feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link([u8; 32]);
 
@@ -19,12 +19,12 @@ impl Link {
         Self(Sha256::digest(line).into())
     }
 
-    /// Finishes the digest of a line whose parts were hashed one after another.
+    /// Finishes the digest of a line that was hashed in parts.
     pub(super) fn hashed(line: Sha256) -> Self {
         Self(line.finalize().into())
     }
 
-    /// 64 lower-case hexadecimal digits.
+    /// Returns the digest as 64 lower-case hexadecimal digits.
     pub(super) fn hex(self) -> [u8; 64] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = [0; 64];
@@ -35,12 +35,13 @@ impl Link {
     }
 }
 
-/// The digests at the end of a line: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`. The line's own fields come first.
+/// The first part of a line's end: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`. The line's fields come before it.
 const PREV: &[u8] = b",\"prev\":\"";
 const SUM: &[u8] = b"\",\"sum\":\"";
 const END: &[u8] = b"\"}";
 
-/// Ends a line, an object that lacks its brace, after the line with this digest; gives its own digest for the next one.
+/// Completes a line, a JSON object without its closing brace, with the digests. `prev` is the digest of the line
+/// before. Returns the digest of this line.
 pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     for part in [PREV, &prev.hex()] {
         line.extend_from_slice(part);
@@ -55,7 +56,7 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// A line as it is behind another one than it was written behind: with digests that fit, its own too, if it has one.
+/// Returns a line with its digests recomputed for a new predecessor, and its new digest. Returns nothing if the line has no digest.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };
@@ -71,12 +72,12 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     Some((copy, own))
 }
 
-/// The digests of a line, by position: no string can imitate them, since the line ends with them.
+/// The digests in a line, found by their position at its end. No text in the line can imitate them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
-    /// Digest of the line before.
+    /// The digest of the line before.
     pub(super) prev: &'a [u8],
-    /// True if its own fits; absent if it has none.
+    /// True if the line's own digest fits, or nothing if it has none.
     pub(super) own: Option<bool>,
 }
 
@@ -84,7 +85,7 @@ pub(super) fn carried(line: &[u8]) -> Option<Carried<'_>> {
     digests(line).0
 }
 
-/// The digests that a line carries, and the line's own for the next one: its bytes are hashed once.
+/// Returns the digests in a line, and the digest of the line itself.
 pub(super) fn digests(line: &[u8]) -> (Option<Carried<'_>>, Link) {
     let signed = line.strip_suffix(END).and_then(|rest| digits(rest, OWN));
     if let Some((rest, own)) = signed
@@ -105,7 +106,7 @@ fn previous(rest: &[u8]) -> Option<&[u8]> {
     rest.ends_with(PREV).then_some(digest)
 }
 
-/// Splits off the last so many bytes, if they are digits.
+/// Splits off the last `count` bytes if they are hexadecimal digits.
 fn digits(text: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
     let (rest, digits) = text.split_at_checked(text.len().checked_sub(count)?)?;
     digits.iter().all(u8::is_ascii_hexdigit).then_some((rest, digits))

@@ -1,4 +1,4 @@
-//! Lines of a log that are copied: into an archive with a chain of its own, and from one into a new log.
+//! Copies of a log's lines: into an archive with a new digest chain, and from an archive into a new log.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError};
 
-/// A chain over lines that are copied.
+/// The digest chain over copied lines.
 #[derive(Debug)]
 pub(crate) struct Chain(Link);
 
@@ -24,20 +24,20 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// A line, without its end, as the next one of the chain; none if it carries no digest.
+    /// Returns a line with the digests for its place in the chain, or nothing if it has no digests.
     pub(crate) fn next(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let (copy, own) = rechained(line, self.0)?;
         self.0 = own;
         Some(copy)
     }
 
-    /// The digest of the last line, in hexadecimal.
+    /// Returns the digest of the last line in hexadecimal.
     pub(crate) fn last(&self) -> String {
         String::from_utf8_lossy(&self.0.hex()).into_owned()
     }
 }
 
-/// Gives the whole lines of a log, one after another, as they are; too long ones are left out.
+/// Calls `each` with every complete line of a log. Too long lines are left out.
 pub(crate) fn each_line<E: From<io::Error>>(
     from: impl Read,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
@@ -53,7 +53,7 @@ pub(crate) fn each_line<E: From<io::Error>>(
     Ok(())
 }
 
-/// Gives every event of a log in the order of its lines, whatever its chain says.
+/// Calls `each` with every event of a log in the order of lines. The digest chain is not checked.
 pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Result<(), LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let log = File::open(path).map_err(failed)?;
@@ -66,8 +66,8 @@ pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Re
 }
 
 impl SessionLog {
-    /// A new log with every event of another one, which another process may have open; the session that the other is of. Nothing is left of
-    /// it if that fails.
+    /// Creates a log with every event of another log, which a process may have open. Returns the new log and the id of
+    /// the copied session. Leaves nothing behind on failure.
     pub(crate) fn copy_of(
         path: &Path,
         (state, session): (&Path, &ConversationId),
@@ -76,7 +76,7 @@ impl SessionLog {
         let mut log = Self::create(state, session)?;
         let copied = log.copy_all(path, watch);
         if copied.is_err() {
-            // It was made a moment ago.
+            // The log was created just now.
             let _ = std::fs::remove_file(log.path());
         }
         copied.map(|origin| (log, origin))
@@ -104,7 +104,7 @@ impl SessionLog {
         }
     }
 
-    /// Appends an event of another log as it was, but for the session that it belongs to.
+    /// Appends an event of another log, changed only in its session's id.
     pub(crate) fn copy(&mut self, event: SessionEvent) -> Result<(), LogError> {
         let session = self.session().clone();
         self.write(SessionEvent { session, ..event }).map(drop)

@@ -1,23 +1,23 @@
-//! The part of a log that is on the disk for good.
+//! The part of a log that is safely on the disk.
 //!
-//! An error of `fdatasync(2)` is told once: the pages that could not be written may be dropped, and the next call succeeds without them. So
-//! after an error nothing is on the disk until the lines since the last success were written again.
+//! An error of `fdatasync(2)` is reported once: the kernel may drop the unwritten pages, and the next call succeeds
+//! without them. So after an error, all lines since the last success count as lost until they are written again.
 
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The state of a log's file, shared by the one that appends and the one that syncs.
+/// The state of a log's file, shared by its writer and the thread that syncs.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
     appended: AtomicU64,
     synced: AtomicU64,
-    /// True if the disk was full when the rest was brought there.
+    /// True if a sync failed because the disk was full.
     failed: AtomicBool,
-    /// Held while waiting for the disk: an error is reported to one caller.
+    /// Held during a sync, so that an error reaches one caller.
     syncing: Mutex<()>,
-    /// The number of calls that find the disk full.
+    /// The number of simulated failures that remain.
     #[cfg(test)]
     pretended: AtomicU64,
 }
@@ -31,12 +31,12 @@ impl Durable {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// The lines behind those on the disk are not in the file any more: they are written again.
+    /// Clears the failure after the unsynced lines were removed from the file.
     pub(super) fn begin_again(&self) {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Writes the appended bytes to the disk.
+    /// Waits until the appended bytes are on the disk. Fails if this or an earlier sync failed.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.failed.load(Ordering::Acquire) {
@@ -67,7 +67,7 @@ impl Durable {
         file.sync_data()
     }
 
-    /// The disk is full for so many calls.
+    /// Simulates a full disk for so many calls.
     #[cfg(test)]
     pub(super) fn pretend(&self, calls: u64) {
         self.pretended.store(calls, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The log's file: private, new, never a link, and appended to in whole lines.
+//! The file of a log: private, new, never reached through a symbolic link, and written in whole lines.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ use nix::sys::statvfs::fstatvfs;
 use super::LogError;
 use super::durable::Durable;
 
-/// Makes the directory of the logs, if it is missing, and makes sure that it is ours alone.
+/// Opens the directory of the logs and creates it if it is missing. Fails if others can access it.
 pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
     let failed = |source| LogError::Directory { path: path.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
@@ -30,12 +30,12 @@ pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
     Ok(directory)
 }
 
-/// A file of whole lines.
+/// A file to which whole lines are appended.
 #[derive(Debug)]
 pub(super) struct LineFile {
     file: File,
     path: PathBuf,
-    /// Number of bytes in whole lines.
+    /// The number of bytes in complete lines.
     whole: u64,
     /// True if the file may have bytes beyond `whole`.
     torn: bool,
@@ -43,7 +43,7 @@ pub(super) struct LineFile {
 }
 
 impl LineFile {
-    /// Makes a new file; one that exists, or a link, is an error.
+    /// Creates a new file. Fails if the path exists, also as a symbolic link.
     pub(super) fn create(directory: &File, path: PathBuf) -> Result<Self, LogError> {
         let name = path.file_name().unwrap_or_default();
         let flags = OFlag::O_WRONLY
@@ -56,7 +56,7 @@ impl LineFile {
         match openat(directory, name, flags, mode) {
             Ok(descriptor) => {
                 let file = File::from(descriptor);
-                // Nobody else knows the new name: this waits for nobody.
+                // The name is new, so this lock is free.
                 let _ = file.try_lock();
                 Ok(Self { file, path, whole: 0, torn: false, durable: Arc::default() })
             }
@@ -64,7 +64,7 @@ impl LineFile {
         }
     }
 
-    /// Opens a log that exists, for this process alone.
+    /// Opens an existing log and locks it. Fails if another process has it open.
     pub(super) fn reopen(directory: &File, path: PathBuf) -> Result<Self, LogError> {
         let name = path.file_name().unwrap_or_default();
         let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -79,25 +79,25 @@ impl LineFile {
             }
             Err(TryLockError::Error(source)) => return Err(unreadable(source)),
         }
-        // Whoever deleted it had the lock: what is written to it now is lost.
+        // A process that had the lock deleted the log. Writes would be lost.
         if file.metadata().map_err(unreadable)?.nlink() == 0 {
             return Err(unreadable(io::ErrorKind::NotFound.into()));
         }
         Ok(Self { file, path, whole: 0, torn: false, durable: Arc::default() })
     }
 
-    /// The file, to be read from its beginning.
+    /// Returns the file, positioned at its beginning.
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Cuts off what its writer did not finish, behind so many bytes of whole lines.
+    /// Truncates the file after `whole` bytes, which removes an incomplete last line.
     pub(super) fn cut(&mut self, whole: u64) -> io::Result<()> {
         self.append_behind(whole);
         self.file.set_len(whole)
     }
 
-    /// Appends behind so many bytes of whole lines.
+    /// Sets the position for new lines: after `whole` bytes.
     pub(super) fn append_behind(&mut self, whole: u64) {
         self.whole = whole;
         self.durable.appended(whole);
@@ -107,7 +107,7 @@ impl LineFile {
         self.whole
     }
 
-    /// The bytes of it that are on the disk.
+    /// Returns the record of the bytes that are on the disk.
     pub(super) const fn durable(&self) -> &Arc<Durable> {
         &self.durable
     }
@@ -116,19 +116,18 @@ impl LineFile {
         &self.path
     }
 
-    /// Appends a line with its line feed. On an error the file is as long as before: a half-written line is cut off,
-    /// now or before the next one.
+    /// Appends a line with its line feed. Fails without a change to the file: a half-written line is cut off, now or before the next one.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.mend()?;
         self.torn = true;
-        // One write(2) a line: the kernel takes all of it or the disk is full.
+        // One write(2) for each line, so that a failure affects one line only.
         let written = self.file.write_all(line);
         if written.is_ok() {
             self.torn = false;
             self.append_behind(self.whole + line.len() as u64);
             return Ok(());
         }
-        // If this fails too, the next append tries again before it writes.
+        // If this fails too, the next append tries again first.
         let _ = self.mend();
         written
     }
@@ -146,7 +145,7 @@ impl LineFile {
         self.file.try_clone()
     }
 
-    /// The bytes that are free on its file system, for this user.
+    /// Returns the free bytes on the log's file system for this user.
     pub(super) fn free_bytes(&self) -> Option<u64> {
         let stat = fstatvfs(&self.file).ok()?;
         Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
@@ -159,14 +158,13 @@ impl LineFile {
 }
 
 impl Drop for LineFile {
-    /// Gives the lock back by a call of its own: a child that was forked and has not executed its program yet has the file open, too,
-    /// and would hold it for as long.
+    /// Releases the lock explicitly. A forked child that has not executed its program yet has the file open and would keep the lock.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// True if a process has the log open to write to it.
+/// True if a process has the log open for writing.
 pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
     match File::open(log)?.try_lock_shared() {
         Ok(()) => Ok(false),
@@ -175,18 +173,17 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
     }
 }
 
-/// The most looks at the kernel's list of locks.
+/// The most reads of the kernel's list of locks.
 const LOOKS: usize = 64;
 
-/// Returns the process that holds a lock on the file with this number, as the kernel reports it. The kernel
-/// returns the list a page at a time and continues at a position: a list from which earlier locks were
-/// removed in between lacks another one (fs/locks.c, `locks_start`).
+/// Returns the process that has a lock on the file with this inode number. The list is read repeatedly, because the
+/// kernel returns it in pages and can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
     (0..LOOKS).find_map(|_| listed_holder(inode))
 }
 
 fn listed_holder(inode: u64) -> Option<u32> {
-    // With room from the start: else the first read asks for a few bytes alone.
+    // With too little capacity, the first read would ask for a few bytes only.
     let mut locks = String::with_capacity(64 << 10);
     File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
     let end = format!(":{inode}");
@@ -212,7 +209,7 @@ mod tests {
             file.try_lock().unwrap();
             file
         };
-        // More than a page of the list, on both sides of the one that is looked for.
+        // There is more than a page of locks, before and after the searched one.
         let _before: Vec<_> = (0..100).map(|number| lock(format!("before-{number}"))).collect();
         let held = lock("held".to_owned());
         let inode = held.metadata().unwrap().ino();

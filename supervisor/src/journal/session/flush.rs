@@ -1,4 +1,4 @@
-//! Waiting for the disk on a thread of its own, many at a time.
+//! The syncing of a log to the disk on a separate thread, for many requests at a time.
 
 use std::fs::File;
 use std::io;
@@ -10,15 +10,14 @@ use tokio::sync::oneshot;
 use super::LogError;
 use super::durable::Durable;
 
-/// Resolves when everything that had been appended is on the disk.
+/// A receiver that gets a value when everything appended so far is on the disk.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// Writes a log to the disk (`fdatasync(2)`) in parallel to its writer.
+/// A handle for syncing a log to the disk (`fdatasync(2)`) in parallel to its writer.
 ///
-/// Its thread starts with the first request: most sessions have none. The next call serves all requests that
-/// arrive while the disk is busy.
+/// The thread starts with the first request, because most sessions have none. One sync serves all requests that arrived before it.
 #[derive(Debug)]
 pub struct Flusher {
     file: Result<File, io::ErrorKind>,
@@ -32,11 +31,11 @@ impl Flusher {
         Self { file: file.map_err(|error| error.kind()), path, durable, wishes: None }
     }
 
-    /// Asks for everything that was appended so far.
+    /// Requests a sync of everything that was appended so far.
     pub fn flush(&mut self) -> Flushed {
         let (waiting, flushed) = oneshot::channel();
         match self.wishes() {
-            // A thread that is gone drops the wish, and whoever waits learns of it.
+            // If the thread has ended, it drops the request, and its receiver gets an error.
             Ok(wishes) => drop(wishes.send(waiting)),
             Err(error) => drop(waiting.send(Err(error))),
         }
@@ -70,7 +69,7 @@ fn serve(file: &File, path: &Path, durable: &Durable, wishes: &mpsc::Receiver<Wi
                     .raw_os_error()
                     .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
             });
-            // Whoever waited may have gone.
+            // The receiver may be gone.
             let _ = waiting.send(told);
         }
     }

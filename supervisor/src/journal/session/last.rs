@@ -1,4 +1,4 @@
-//! The logs that there are, and the last one of a project, by the first event of each.
+//! Search for logs: all of them, by name, or the last one of a project. The project is read from each log's first event.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -7,17 +7,17 @@ use std::time::SystemTime;
 
 use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
-/// Maximum bytes of a first event; a longer line is not ours.
+/// The most bytes of a first event. Logs of ours have no longer one.
 const LONGEST: u64 = 1 << 20;
 
-/// Maximum bytes of the mark of an import; a longer last line is no mark.
+/// The most bytes of the event that marks an import.
 const LONGEST_MARK: u64 = 4 << 10;
 
-/// The beginning of a message to any agent. No text of a log has it: its quotes would be escaped.
+/// The beginning of every message in a log. No text inside an event can contain it, because its quotes would be escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
-/// Returns the latest log of a session in `project`, a canonical path. Imported sessions that were not
-/// continued here, and empty ones, do not count: they are continued by name.
+/// Returns the latest log of a session in `project`, a canonical path. Empty sessions, and imported ones that were not
+/// continued, do not count.
 pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<PathBuf>> {
     let is_one = |log: &PathBuf| {
         is_of(log, project).unwrap_or(false)
@@ -27,7 +27,8 @@ pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<Path
     Ok(logs(sessions)?.into_iter().rev().find(is_one))
 }
 
-/// The log of a session by its name or the beginning of it; without a name, the last of the project.
+/// Finds the log of a session by its name or the beginning of it. Without a name, returns the last one of the project.
+/// Fails if no log or more than one matches.
 pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
     let listed = logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
     let Some(name) = name else {
@@ -47,7 +48,7 @@ pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Resul
     }
 }
 
-/// The error where a project has no last session.
+/// Returns the error message for a project without a last session.
 fn none_of(project: &Path, logs: &[PathBuf]) -> String {
     let is_imported =
         |log: &&PathBuf| is_of(log, project).unwrap_or(false) && is_just_imported(log).unwrap_or(false);
@@ -67,8 +68,7 @@ fn stem(log: &Path) -> &str {
     log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-/// Returns every log, the latest last. Names are UUIDs of version 7: those of one moment sort by their
-/// beginning.
+/// Returns every log, the latest last. Logs with the same time are sorted by their names, which begin with a time (UUID version 7).
 pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     let entries = match fs::read_dir(sessions) {
@@ -79,7 +79,7 @@ pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
-            // One that has just been removed is the oldest.
+            // A log that was removed meanwhile counts as the oldest.
             let changed = entry.metadata().and_then(|metadata| metadata.modified());
             logs.push((changed.unwrap_or(SystemTime::UNIX_EPOCH), path));
         }
@@ -88,7 +88,7 @@ pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The beginning of a session, by the first event of its log; none where that is not whole.
+/// Returns the first event of a log's session, or nothing if it is incomplete.
 pub(crate) fn begun(log: &Path) -> Option<SessionStarted> {
     match first(log).ok()?.kind {
         EventKind::SessionStarted(started) => Some(started),
@@ -114,7 +114,7 @@ pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
-/// True if something was said. Only a session in which nothing was has so short a log without a message.
+/// True if the session has a message. A log of at least [`LONGEST`] bytes counts as one with messages and is not searched.
 fn has_message(log: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;

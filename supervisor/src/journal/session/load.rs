@@ -1,4 +1,4 @@
-//! Reading a log back.
+//! Reading of whole logs.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,25 +12,24 @@ use super::{Fault, LogError, Tree};
 #[derive(Debug)]
 pub struct Loaded {
     pub tree: Tree,
-    /// Faults of the log, in the order in which they were found; empty for a whole log.
+    /// The faults of the log in the order in which they were found. An intact log has none.
     pub faults: Vec<Fault>,
 }
 
 impl Loaded {
-    /// True if the chain holds and every line is there. A torn last line alone is the mark of a killed
-    /// writer, and no breach: it was never counted. A line of a later version counts as written.
+    /// True if the digest chain fits and every line is there. A torn last line is accepted, because a killed writer
+    /// leaves it. Lines of a later version are accepted too.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }
 }
 
-/// Reads a log. Only a file that cannot be read is an error; what is wrong inside it is a [`Fault`].
+/// Reads a log. Fails only if the file cannot be read. Damage inside the file is returned as a list of [`Fault`].
 pub fn load(path: &Path) -> Result<Loaded, LogError> {
     load_as(path, &mut |_, _| (), |event| event)
 }
 
-/// Reads a log and keeps the wanted part of each event. `watch` receives the bytes so far and those of the
-/// file.
+/// Reads a log and keeps of each event what `keep` returns. `watch` receives the number of read bytes and the file's size.
 pub(crate) fn load_as(
     path: &Path,
     watch: &mut dyn FnMut(u64, u64),
@@ -42,14 +41,14 @@ pub(crate) fn load_as(
     load_from(log, &mut |read| watch(read, whole), keep).map_err(failed)
 }
 
-/// Rebuilds the tree from the lines of a log, in whatever order they are.
+/// Builds the tree of events from the lines of a log in any order.
 pub fn rebuild(bytes: &[u8]) -> Loaded {
-    // Memory is always read.
+    // Reading from memory cannot fail.
     load_from(bytes, &mut |_| (), |event| event)
         .unwrap_or_else(|_| Loaded { tree: Tree::default(), faults: Vec::new() })
 }
 
-/// The same, from any reader.
+/// Builds the tree of events from any reader.
 pub(crate) fn load_from(
     log: impl Read,
     watch: &mut dyn FnMut(u64),
@@ -61,7 +60,7 @@ pub(crate) fn load_from(
         Scanned::Unknown(event) => tree.pass_over(event.id, event.parent),
     })?
     .faults;
-    // Ids are given in the order of appending: sorted by them, parents come before their children again.
+    // Ids are given in the order of appending, so after sorting every parent comes before its children.
     events.sort_by_key(|event| event.id);
     for event in events {
         if let Err(fault) = tree.insert(event) {

@@ -1,4 +1,4 @@
-//! Writing the log.
+//! The writer of a session log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -18,7 +18,7 @@ use super::needed::{self, Needed, Read, Sizes};
 use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 
-/// The most bytes of lines that are kept for the case that the disk cannot take them in.
+/// The most bytes of lines that are kept in memory until they are on the disk.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
 /// The log of one session, open for appending.
@@ -27,7 +27,7 @@ pub struct SessionLog {
     file: LineFile,
     session: ConversationId,
     last: EventId,
-    /// The last event of each agent: the parent of its next one.
+    /// The last event of each agent, which becomes the parent of the agent's next event.
     heads: BTreeMap<AgentId, EventId>,
     prev: Link,
     line: Vec<u8>,
@@ -35,30 +35,30 @@ pub struct SessionLog {
     held: HeldLock,
 }
 
-/// A log that is continued.
+/// The log of a session that continues.
 #[derive(Debug)]
 pub struct Reopened {
     pub log: SessionLog,
     pub needed: Needed,
-    /// True if a line that its writer did not finish was cut off.
+    /// True if an incomplete last line was cut off.
     pub torn: bool,
 }
 
-/// Lines that wait for space on the disk.
+/// The lines in memory that are not safely on the disk.
 #[derive(Debug, Default)]
 struct HeldLock {
-    /// True if there may be some: a full disk is no error of an append then.
+    /// True if lines are kept in memory when the disk is full. Otherwise an append fails then.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
-    /// Lines in the file that may not be on the disk yet, each with the byte that it begins at.
+    /// The lines that may not be on the disk yet, each with its offset in the file.
     unsynced: VecDeque<(u64, EventId, Vec<u8>)>,
-    /// The number of attempts at an event that find the disk full.
+    /// The number of simulated failures for an event.
     #[cfg(test)]
     pretended: BTreeMap<EventId, u32>,
 }
 
 impl HeldLock {
-    /// Keeps a line that was written until it is on the disk, if it is not too much.
+    /// Keeps a written line until it is on the disk, as far as the memory limit allows.
     fn written(&mut self, begins: u64, (id, line): (EventId, &[u8]), synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
             self.unsynced.pop_front();
@@ -71,7 +71,7 @@ impl HeldLock {
 }
 
 impl SessionLog {
-    /// Makes the log of a new session: `STATE/sessions/ID.jsonl`, mode 0600 in a directory of mode 0700.
+    /// Creates the log of a new session: `STATE/sessions/ID.jsonl`, mode 0600 in a directory of mode 0700.
     pub fn create(state: &Path, session: &ConversationId) -> Result<Self, LogError> {
         let name = plain(session)?;
         let directory_path = state.join("sessions");
@@ -88,8 +88,7 @@ impl SessionLog {
         })
     }
 
-    /// Opens the log of a continued session, for this process alone. `watch` receives the bytes so far and
-    /// the total.
+    /// Opens and locks the log of a session that continues. `watch` receives the number of read bytes and the total.
     pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
         Self::reopen_within(path, Sizes::default(), watch)
     }
@@ -112,7 +111,7 @@ impl SessionLog {
         let (Some(first), Some(last)) = (needed.events.first(), last) else {
             return Err(broken(Fault::Torn { line: 1 }));
         };
-        // What lies in files of its own is found by this name.
+        // The names of other files of the session are made from its id.
         plain(&first.session)?;
         if torn {
             file.cut(whole).map_err(unreadable)?;
@@ -142,7 +141,7 @@ impl SessionLog {
         Self { redactor: Redactor::new(secret), ..self }
     }
 
-    /// Masks that secret in text outside the log.
+    /// Returns the masking of secrets for text outside of the log.
     pub(crate) fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
@@ -151,8 +150,7 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event, now, and returns it as logged. When this returns, the kernel has the bytes: the end
-    /// of this process does not lose them.
+    /// Appends an event and returns it as logged. The kernel has the bytes afterwards, so the end of this process does not lose them.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -163,7 +161,7 @@ impl SessionLog {
         self.write(event)
     }
 
-    /// Writes an event behind the last one.
+    /// Writes an event after the last one.
     pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
         let id = event.id;
         let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
@@ -189,25 +187,25 @@ impl SessionLog {
         Ok(event)
     }
 
-    /// Keeps lines in memory while the disk is full: the caller checks [`SessionLog::is_full`] before any act
-    /// that the events report.
+    /// Makes the log keep lines in memory while the disk is full. The caller must check [`SessionLog::is_full`] before
+    /// it carries out what the events report.
     #[must_use]
     pub fn holding_lines(mut self) -> Self {
         self.held.wanted = true;
         self
     }
 
-    /// True while there are events that are in no file.
+    /// True if there are events that are not in the file yet.
     pub fn is_full(&self) -> bool {
         !self.held.lines.is_empty()
     }
 
-    /// The last event that is in the file.
+    /// Returns the last event that is in the file.
     pub fn last_safe(&self) -> EventId {
         self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
     }
 
-    /// Writes the events that are in no file yet. An error leaves those that still are.
+    /// Writes the events that are only in memory. On failure the rest stays in memory.
     pub fn write_held(&mut self) -> Result<(), LogError> {
         while let Some((id, line)) = self.held.lines.pop_front() {
             if let Err(source) = self.put(id, &line) {
@@ -232,8 +230,8 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Takes the lines out of the file again that a full disk could not take in: they are written once more when there is space. False if
-    /// that is not what failed, or if they are not held.
+    /// Removes the lines from the file that a full disk could not store, so that they can be written again later.
+    /// Returns false if the error has another cause or the lines are not in memory.
     pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
         let durable = self.file.durable();
         let synced = durable.synced();
@@ -267,7 +265,7 @@ impl SessionLog {
         self
     }
 
-    /// The bytes that are free where the log is, for this user.
+    /// Returns the free bytes on the log's file system for this user.
     pub fn free_bytes(&self) -> Option<u64> {
         self.file.free_bytes()
     }
@@ -276,7 +274,7 @@ impl SessionLog {
         LogError::Append { id, last, path: self.file.path().to_owned(), source }
     }
 
-    /// Writes the log to the disk in parallel to its writer.
+    /// Starts a thread that syncs the log while it is written.
     pub fn flusher(&self) -> Flusher {
         Flusher::new(self.file.handle(), self.file.path().to_owned(), Arc::clone(self.file.durable()))
     }
@@ -288,7 +286,7 @@ impl SessionLog {
 
     fn event(&self, agent: &AgentId, observed_by: ObservedBy, kind: EventKind) -> SessionEvent {
         let parent_agent = agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent));
-        // A sub-agent's first event follows from what its parent did last.
+        // The parent of a sub-agent's first event is the last event of its parent agent.
         let head = self.heads.get(agent).or_else(|| self.heads.get(parent_agent.as_ref()?));
         SessionEvent {
             id: self.last.next(),
@@ -302,8 +300,7 @@ impl SessionLog {
         }
     }
 
-    /// The event's own JSON object with two more fields, the last: the digest of the line before, and its own. Gives the line's digest for the
-    /// next one.
+    /// Encodes an event as a line: its JSON object with the digest of the line before and its own. Returns the event and the line's digest.
     fn encode(&mut self, mut event: SessionEvent) -> Result<(SessionEvent, Link), serde_json::Error> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &event)?;
@@ -317,12 +314,12 @@ impl SessionLog {
     }
 }
 
-/// True if there is no space for it.
+/// True if the error is a lack of disk space.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The name of a session, which is a part of the names of files.
+/// Returns the name of a session. Fails unless it is safe as a part of file names.
 fn plain(session: &ConversationId) -> Result<&str, LogError> {
     let name = session.as_str();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

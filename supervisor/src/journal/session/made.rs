@@ -1,4 +1,4 @@
-//! Logs that tests make, event by event.
+//! Test logs that are built event by event.
 
 use ipc::id::AgentId;
 use protocol::event::{EventKind, ObservedBy};
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Loaded, SessionLog, load};
 
-/// A log in the making, in a directory of its own.
+/// A log under construction in its own temporary directory.
 pub(crate) struct Log {
     _state: TempDir,
     pub(crate) log: SessionLog,
@@ -31,7 +31,7 @@ impl Log {
         self.with(agent, "user_message", json!({"text": text}))
     }
 
-    /// The log, read back.
+    /// Reads the log back.
     pub(crate) fn loaded(&self) -> Loaded {
         load(self.log.path()).unwrap()
     }

@@ -1,7 +1,7 @@
-//! The session: an append-only tree of events, the single source of truth.
+//! The session log: an append-only tree of events that is the only source of a session's state.
 //!
-//! [`SessionLog`] writes it, one JSON object a line, each carrying the SHA-256 of the line before it; [`load`] reads it
-//! back, checks the chain and names what is wrong; [`Tree`] answers questions about it. Only the log file's own modules
+//! [`SessionLog`] writes the log, with one JSON object on each line and a digest chain over the lines. [`load`] reads
+//! it, checks the chain and names the faults. [`Tree`] finds events by id and parent. Only the modules of the log file
 //! touch the file system.
 
 mod chain;

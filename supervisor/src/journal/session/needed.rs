@@ -1,9 +1,9 @@
-//! The events that a session needs to go on: all of a log, and of a large one a part.
+//! The events that a session needs to continue: all of a small log, and a part of a large one.
 //!
-//! The conversation that is sent goes back to the last summary, and what a person is shown again goes back as far as there is room. Before
-//! that an event is kept only for what it still means: the beginning of a call that has no end, the numbers that were given, the messages that
-//! a rewind can name. Which part that is follows from events that come later, so the log is read once from its beginning, which verifies it,
-//! and the lines that are needed whole are then read again at their places.
+//! Two things are kept in full: the conversation from the last summary on, and earlier messages as far as there is
+//! space to show them. Before that, an event is kept only if later code needs it: the beginning of an unfinished call,
+//! the highest numbers, and the messages that a rewind can name. Later events decide which these are. So the log is
+//! read and verified once, and the needed lines are then read again by their offsets.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,12 +21,12 @@ use super::scan::{LinePlace, Scan, Scanned, scan};
 use super::sieve::{Sieve, thin};
 use super::{Fault, LogError, Tree};
 
-/// The sizes from which on a log is large.
+/// The sizes from which a log counts as large.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// A log of so many bytes is kept as a whole.
+    /// The bytes up to which a log is kept as a whole.
     pub whole: u64,
-    /// The bytes of the conversation's lines that are kept for a person to see, beyond those that are sent.
+    /// The bytes of earlier lines of the conversation that are kept only for display.
     pub shown: u64,
 }
 
@@ -36,16 +36,16 @@ impl Default for Sizes {
     }
 }
 
-/// The events of a log that a session needs to go on.
+/// The events of a log that a session needs to continue.
 #[derive(Debug, Default)]
 pub struct Needed {
-    /// These, in the order of their ids.
+    /// The events in the order of their ids.
     pub events: Vec<SessionEvent>,
     /// Every agent of the log.
     pub agents: BTreeSet<AgentId>,
-    /// Events of the first agent that are kept as logged; absent if all events are there.
+    /// The events of the first agent that are kept unchanged, or nothing if all are.
     pub whole: Option<BTreeSet<EventId>>,
-    /// The account of each agent, without its sub-agents, also for what was taken back.
+    /// The spending of each agent without its sub-agents. Rewound turns count too.
     pub spent: BTreeMap<AgentId, Account>,
 }
 
@@ -61,26 +61,26 @@ impl Needed {
         self.events.push(event);
     }
 
-    /// True of an event of the first agent that is as the log has it.
+    /// True if the event is one of the first agent and was kept unchanged.
     pub(crate) fn is_whole(&self, event: &SessionEvent) -> bool {
         event.agent == AgentId::root() && self.whole.as_ref().is_none_or(|whole| whole.contains(&event.id))
     }
 }
 
-/// A log that was read to its end.
+/// The result of reading a log to its end.
 #[derive(Debug)]
 pub(super) struct Read {
     pub needed: Needed,
     pub faults: Vec<Fault>,
     pub prev: Link,
-    /// The bytes of its whole lines.
+    /// The bytes of the complete lines.
     pub whole: u64,
     pub torn: bool,
     pub last: Option<EventId>,
     pub heads: Vec<(AgentId, EventId)>,
 }
 
-/// Reads a log for a session that continues, or, with a rewind, for one that is taken back by it.
+/// Reads a log for a session that continues, or for a rewind of it.
 pub(super) fn read(
     log: &File,
     sizes: Sizes,
@@ -92,7 +92,7 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, (sizes, ahead), watch) }
 }
 
-/// Reads a log that another process may have open, or this one: what it needs to go on, or to be taken back by a rewind.
+/// Reads the needed events of a log that may be open, for a continuation, or for the rewind `ahead`.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,
@@ -176,7 +176,7 @@ fn read_part(
             place.insert(line.read(log)?);
         }
     }
-    // What is kept of a beginning would have no end where a rewind took that back.
+    // The end of a kept beginning is kept too, even if a rewind removed it from the conversation.
     let ends: Vec<_> = kept.values().filter_map(|event| lines.end(event)).collect();
     for line in ends {
         if let Entry::Vacant(place) = kept.entry(line.id) {
@@ -188,7 +188,7 @@ fn read_part(
     Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
 }
 
-/// Adds what an agent spent with an event.
+/// Adds the spending of an event to its agent's total.
 fn note_spent(spent: &mut BTreeMap<AgentId, Account>, event: &SessionEvent) {
     if let Some(account) = event.kind.spent() {
         *spent.entry(event.agent.clone()).or_default() += account;
@@ -209,20 +209,20 @@ impl Read {
     }
 }
 
-/// A line, as far as it matters which of them count.
+/// The data of a line that decides if it is needed.
 struct NeededLine {
     id: EventId,
     at: LinePlace,
     rewind: Option<RewindTarget>,
     is_about_the_model: bool,
-    /// True of the first agent's.
+    /// True if the event belongs to the first agent's conversation.
     is_said: bool,
-    /// True of a summary, from which the conversation continues.
+    /// True for a summary, from which the conversation continues.
     begins: bool,
 }
 
 impl NeededLine {
-    /// The rewind that is about to be carried out.
+    /// Returns an entry for the rewind that is about to happen.
     const fn ahead(target: RewindTarget) -> Self {
         let at = LinePlace { offset: 0, length: 0 };
         Self {
@@ -235,7 +235,7 @@ impl NeededLine {
         }
     }
 
-    /// The event, which was verified a moment ago.
+    /// Reads the event, which was verified before.
     fn read(&self, log: &File) -> io::Result<SessionEvent> {
         let mut text = vec![0; self.at.length];
         log.read_exact_at(&mut text, self.at.offset)?;
@@ -261,11 +261,11 @@ impl Counted for NeededLine {
 struct NeededLines {
     session: Option<String>,
     list: Vec<NeededLine>,
-    /// The places in the list of the ends of what the first agent began.
+    /// The list indexes of the ends of the first agent's calls and sub-agents.
     ends: HashMap<Begun, usize>,
 }
 
-/// Something that has a beginning and an end.
+/// A call, sub-agent or worker, which has a beginning and an end in the log.
 #[derive(PartialEq, Eq, Hash)]
 enum Begun {
     Call(CallId),
@@ -274,7 +274,7 @@ enum Begun {
 }
 
 impl Begun {
-    /// Returns the beginning that an event marks.
+    /// Returns what begins with this event, or nothing.
     fn by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -285,7 +285,7 @@ impl Begun {
         }
     }
 
-    /// Returns the end that an event marks.
+    /// Returns what ends with this event, or nothing.
     fn ended_by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -298,7 +298,7 @@ impl Begun {
 }
 
 impl NeededLines {
-    /// Adds an event, whose parent has to be there already.
+    /// Adds an event. Fails if its parent is missing or its session is another.
     fn add(&mut self, event: &SessionEvent, at: LinePlace) -> Result<(), Fault> {
         let session = self.session.get_or_insert_with(|| event.session.to_string());
         if *session != event.session.as_str() {
@@ -327,14 +327,14 @@ impl NeededLines {
         Ok(())
     }
 
-    /// The end of what began with this event.
+    /// Returns the end of what began with this event.
     fn end(&self, event: &SessionEvent) -> Option<&NeededLine> {
         let end = self.list.get(*self.ends.get(&Begun::by(event)?)?)?;
-        // Numbers of workers begin anew with each run.
+        // Numbers of workers start anew with each process.
         (end.id > event.id).then_some(end)
     }
 
-    /// The conversation from its last summary on, and before that as much as is shown.
+    /// Returns the conversation from its last summary on, and earlier lines of at most `shown` bytes.
     fn window(&self, shown: u64) -> Vec<&NeededLine> {
         let standing = standing(&self.list);
         let begins = standing.iter().rposition(|line| line.begins).unwrap_or(0);
@@ -348,7 +348,7 @@ impl NeededLines {
         standing.into_iter().skip(from).filter(|line| line.is_said).collect()
     }
 
-    /// The lines that a rewind names.
+    /// Returns the lines that rewinds name.
     fn targets(&self) -> impl Iterator<Item = &NeededLine> {
         let targets = self.list.iter().filter_map(|line| line.rewind?.to);
         let place = |id: EventId| self.list.binary_search_by_key(&id, |line| line.id).ok();

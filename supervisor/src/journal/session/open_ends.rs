@@ -1,4 +1,4 @@
-//! Calls and sub-agents that a log has the beginning of and no end. A session that goes on closes them first.
+//! Calls and sub-agents with a beginning and no end in the log. A continued session closes them first.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,17 +11,17 @@ use protocol::event::{
     ToolCallStatus, ToolKind,
 };
 
-/// The beginning of the result of a call that was cut off by the end of its process.
+/// The beginning of the result of a call that was cut off when its process ended.
 pub(super) const CUT_OFF: &str = "interrupted: the session ended before this call did";
 
-/// The state of a file after the end of a process cut off a change of it, as a worker found it.
+/// The state in which a worker found a file after a change of it was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutOff {
-    /// The file is as the change leaves it.
+    /// The change was completed.
     CarriedOut,
-    /// The file is as the change found it.
+    /// The change was not made.
     NotCarriedOut,
-    /// Neither of them.
+    /// The file is in another state.
     Otherwise,
 }
 
@@ -37,7 +37,7 @@ impl CutOff {
     }
 }
 
-/// The events that close what is open, each with its agent: the innermost first.
+/// Returns the events that close all open calls and sub-agents, each with its agent, the innermost first.
 pub(crate) fn closing(
     events: &[SessionEvent],
     found: &BTreeMap<(AgentId, CallId), CutOff>,
@@ -58,7 +58,7 @@ pub(crate) fn closing(
         }
     }
     let calls = calls.into_iter().map(|((agent, call), tool_use)| {
-        // A call that started a sub-agent ends behind it.
+        // A call that started a sub-agent ends after it.
         let spawned =
             agents.values().any(|(parent, spawned, _)| **parent == *agent && spawned.call == Some(call));
         (
@@ -75,8 +75,8 @@ pub(crate) fn closing(
     all.into_iter().map(|(_, event)| event).collect()
 }
 
-/// Returns files that unfinished writes of this session may have left: of calls that ended with their
-/// process, and of one-shots without a recorded end.
+/// Returns the files that unfinished writes may have left: by calls that were cut off, and by one-shot workers without
+/// a recorded end. Returns nothing if there are none.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
     let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();
@@ -126,7 +126,7 @@ fn cut_off(call: CallId, tool_use: &ToolUseId, found: Option<CutOff>) -> EventKi
     }
 }
 
-/// The account of a sub-agent as far as the log has it.
+/// Returns the result of a sub-agent as far as the log has it.
 fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) -> SubAgentResult {
     let own = || events.iter().filter(|event| event.agent == spawned.agent);
     let (mut usage, mut steps) = (TokenUsage::default(), 0);

@@ -1,4 +1,4 @@
-//! A part of a log that is being written.
+//! Reading of a part of a log, which may still be written.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,23 +14,23 @@ use super::scan::checked;
 #[derive(Debug)]
 pub struct LogPage {
     pub events: Vec<SessionEvent>,
-    /// The last of them, if the log has more.
+    /// The id of the last returned event, if the log has more.
     pub next: Option<EventId>,
 }
 
-/// The number of an event, for those that are passed over.
+/// The id of an event that is skipped.
 #[derive(Deserialize)]
 struct Numbered {
     id: EventId,
 }
 
-/// Reads the events behind one, at most so many, until they have so many bytes. The chain is not checked, and a line that is too long is
-/// passed over.
+/// Reads at most `most` events after the event `after`, and stops after `bytes` bytes. The digest chain is not checked,
+/// and too long lines are skipped.
 pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> Result<LogPage, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let mut parts = Parts::new(File::open(path).map_err(failed)?);
     let (mut page, mut read) = (LogPage { events: Vec::new(), next: None }, 0);
-    // What has no end is not written yet.
+    // An incomplete line is still being written.
     while let Some(part) = parts.next().map_err(failed)? {
         let LogPart::Lines(lines) = part else { continue };
         for line in lines.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST_LINE) {

@@ -1,4 +1,4 @@
-//! A log in parts of whole lines: however long it is, one part of it is in memory.
+//! A reader that returns a log in parts of complete lines, so that only one part is in memory.
 
 use std::io::{self, Read};
 
@@ -6,26 +6,26 @@ use sha2::{Digest, Sha256};
 
 use super::chain::Link;
 
-/// The longest line that is written, and read: a reply has at most 64 MiB, and so has the arguments of a call; the rest is room.
+/// The most bytes of a line. A reply and the arguments of a call have at most 64 MiB each, and the rest is reserve.
 pub const LONGEST_LINE: usize = 80 << 20;
 
-/// The bytes that are read at once.
+/// The number of bytes that are read at once.
 const PART: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(super) enum LogPart<'a> {
-    /// Whole lines, each with its end.
+    /// Complete lines with their line feeds.
     Lines(&'a [u8]),
-    /// A line that is too long, with its length and its digest. It was not kept.
+    /// A line that was dropped because it is too long, with its length and digest.
     Long { bytes: u64, link: Link },
-    /// Bytes without an end: the writer ends every line in the same write(2).
+    /// Bytes without a line feed at the end of the log. The writer was stopped in the middle of a write.
     Torn,
 }
 
 pub(super) struct Parts<R> {
     from: R,
     held: Vec<u8>,
-    /// The bytes of `held` that were given out.
+    /// The number of bytes of `held` that were already returned.
     given: usize,
 }
 
@@ -34,12 +34,12 @@ impl<R: Read> Parts<R> {
         Self { from, held: Vec::new(), given: 0 }
     }
 
-    /// The next part, none at the end.
+    /// Returns the next part, or nothing at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<LogPart<'_>>> {
         self.held.drain(..self.given);
         self.given = 0;
         self.held.shrink_to(2 * PART);
-        // The last line of a part before has no end yet.
+        // The last line of the part before was not complete.
         let mut looked = self.held.len();
         loop {
             if !self.read()? {
@@ -58,13 +58,13 @@ impl<R: Read> Parts<R> {
         }
     }
 
-    /// Reads more; false at the end.
+    /// Reads more bytes. Returns false at the end.
     fn read(&mut self) -> io::Result<bool> {
         self.held.reserve(PART);
         Ok(self.from.by_ref().take(PART as u64).read_to_end(&mut self.held)? > 0)
     }
 
-    /// Passes over a line.
+    /// Skips a line that is too long.
     fn long(&mut self) -> io::Result<LogPart<'_>> {
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         loop {

@@ -1,4 +1,4 @@
-//! A log that is deleted: never one that a process has open.
+//! The deletion of a log. A log that a process has open is never deleted.
 
 use std::fs::TryLockError;
 use std::io;
@@ -12,16 +12,15 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::LogError;
 use super::file::open_directory;
 
-/// The outcome for a log that was to be deleted.
+/// The outcome of a log's deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// It is deleted; in a rehearsal, it could be.
+    /// The log is deleted, or could be in a dry run.
     Removed,
     Held,
 }
 
-/// Deletes a log. The lock is held while its name is removed, so that no process continues a log without a
-/// name; `is_rehearsal` only checks.
+/// Deletes a log. The lock is held while the name is removed, so no process continues a deleted log. With `is_rehearsal` it only checks.
 pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError> {
     let directory = open_directory(log.parent().unwrap_or(Path::new(".")))?;
     let name = log.file_name().unwrap_or_default();
@@ -43,7 +42,7 @@ pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError
     if !is_rehearsal {
         unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map_err(|errno| failed(errno.into()))?;
     }
-    // A child that has been forked and has not executed yet has the file open, too.
+    // A forked child that has not executed yet has the file open too.
     file.unlock().map_err(failed)?;
     Ok(Removal::Removed)
 }

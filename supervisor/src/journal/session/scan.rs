@@ -1,4 +1,4 @@
-//! Reading a log from its beginning to its end, each line verified, and none of them held.
+//! The verification of a log: reads each line once and keeps none of them.
 
 use std::io::{self, Read};
 use std::iter;
@@ -11,16 +11,16 @@ use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 
-/// The bytes from which on a thread is worth its start.
+/// The fewest bytes for which a further thread is started.
 const FEW: usize = 256 << 10;
 
-/// More threads than this wait for memory.
+/// The most threads. More would wait for memory.
 const MOST_THREADS: usize = 8;
 
-/// The most faults that are kept: a file that is no log has one a line.
+/// The most faults that are kept. A file that is no log has one for each line.
 const MOST_FAULTS: usize = 10_000;
 
-/// The place of a line in its file.
+/// The position of a line in its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePlace {
     pub offset: u64,
@@ -29,26 +29,26 @@ pub(super) struct LinePlace {
 
 pub(super) enum Scanned {
     Event(Box<SessionEvent>),
-    /// One of a later version.
+    /// An event of a later version.
     Unknown(UnknownEvent),
 }
 
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// Everything that is wrong with its lines, in their order.
+    /// The faults of the lines, in order.
     pub faults: Vec<Fault>,
     pub prev: Link,
-    /// The bytes of its whole lines.
+    /// The number of bytes in complete lines.
     pub whole: u64,
-    /// True if bytes follow that are no whole line.
+    /// True if an incomplete line follows.
     pub torn: bool,
-    /// True if some line has its own digest.
+    /// True if any line has its own digest.
     has_own: bool,
     lines: usize,
     unlisted: usize,
 }
 
-/// Reads a log. `read` gets the number of bytes so far, and `each` every event in the order of the lines.
+/// Reads a log. Calls `read` with the number of bytes so far, and `each` with every event in the order of lines.
 pub(super) fn scan(
     from: impl Read,
     read: &mut dyn FnMut(u64),
@@ -73,7 +73,7 @@ pub(super) fn scan(
         read(scan.whole);
     }
     if scan.torn {
-        // Never left out: it is the mark of a killed writer.
+        // This fault is always listed, because it shows that the writer was killed.
         scan.faults.push(Fault::Torn { line: scan.lines + 1 });
     }
     if scan.unlisted > 0 {
@@ -128,7 +128,7 @@ impl Scan {
     }
 }
 
-/// A line by itself, without regard to the lines before it.
+/// The result for one line, without regard to the lines before it.
 struct ScannedLine<'a> {
     carried: Option<Carried<'a>>,
     link: Link,
@@ -136,9 +136,9 @@ struct ScannedLine<'a> {
     event: Result<SessionEvent, Unread>,
 }
 
-/// Reason that a line gives no event.
+/// The reason why a line gives no event.
 enum Unread {
-    /// Its type is of a later version.
+    /// The event's type is of a later version.
     Unknown(UnknownEvent),
     Broken(String),
 }
@@ -157,7 +157,7 @@ impl<'a> ScannedLine<'a> {
     }
 }
 
-/// Checks the pictures of an event: an edited log may hold other bytes than ours.
+/// Checks the pictures of an event, because an edited log may have arbitrary bytes. Returns the event.
 pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
         images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
@@ -165,7 +165,7 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     Ok(event)
 }
 
-/// Reads each line, on as many threads as there are processors where there is much to read: no line and no digest of one depends on
+/// Reads each line, in several threads if there is much to read. The lines do not depend on each other.
 /// another line.
 fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
@@ -176,7 +176,7 @@ fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
         let spawn = |lines| Builder::new().spawn_scoped(scope, move || read(lines));
         let others: Vec<_> = shares.map(|lines| (lines, spawn(lines).ok())).collect();
         let own = read(own);
-        // A thread that there is none for leaves its share to this one.
+        // If a thread cannot be started, this thread reads its share.
         let others = others.into_iter().map(|(lines, thread)| {
             thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| read(lines))
         });

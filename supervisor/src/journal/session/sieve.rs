@@ -1,4 +1,4 @@
-//! The part of a large log that matters behind the conversation that is sent: of each event no more than it still means.
+//! A filter for the older part of a large log: of each event it keeps only the data that later code still needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,23 +8,23 @@ use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;
 
-/// The characters of a message that a rewind names it by.
+/// The most characters of a message by which a rewind names it.
 const NAME: usize = 200;
 
 #[derive(Default)]
 pub(super) struct Sieve {
     kept: BTreeMap<EventId, SessionEvent>,
     heads: BTreeMap<AgentId, EventId>,
-    /// Calls that have no end yet.
+    /// Calls without an end so far.
     calls: BTreeMap<(AgentId, CallId), EventId>,
-    /// One-shots that have no end yet.
+    /// One-shot workers without an end so far.
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
-    /// Sub-agents that have no end yet.
+    /// Sub-agents without an end so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
     executors: BTreeSet<AgentId>,
-    /// The events with the highest numbers of the first agent.
+    /// The first agent's events with the highest numbers.
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
-    /// True if no call was made since the last message or rewind: the next call proves that one was.
+    /// True if there was no call since the last message or rewind.
     waits_for_call: bool,
     first_calls: BTreeSet<EventId>,
     has_reply: bool,
@@ -32,9 +32,9 @@ pub(super) struct Sieve {
 
 struct OpenSubAgent {
     spawned: EventId,
-    /// Its events that an account is made of.
+    /// The sub-agent's events from which its usage totals are computed.
     own: Vec<EventId>,
-    /// Its last event, if that is no other one.
+    /// The sub-agent's last event, unless it was kept anyway.
     last: Option<SessionEvent>,
 }
 
@@ -60,7 +60,7 @@ impl Sieve {
                 self.waits_for_call = true;
                 self.keep(thin(event));
             }
-            // What was said before is said no more.
+            // A cleared conversation no longer has its earlier messages.
             EventKind::ContextCompacted(compacted)
                 if is_first && compacted.cause == CompactionCause::Clear =>
             {
@@ -99,7 +99,7 @@ impl Sieve {
         }
     }
 
-    /// The last event of each agent, and the events that are kept.
+    /// Returns the last event of each agent that did not end, and the kept events.
     pub(super) fn finish(mut self) -> (BTreeMap<AgentId, EventId>, BTreeMap<EventId, SessionEvent>) {
         let last = self.agents.into_values().filter_map(|open| open.last);
         let highest = self.highest.into_values().map(|(_, event)| event);
@@ -113,14 +113,14 @@ impl Sieve {
         self.kept.insert(event.id, event);
     }
 
-    /// Passes over an event, unless it is the last one of an agent that has no end.
+    /// Drops an event, unless it is the last one of an agent that has not ended.
     fn pass(&mut self, event: SessionEvent) {
         if let Some(open) = self.agents.get_mut(&event.agent) {
             open.last = Some(thin(event));
         }
     }
 
-    /// Keeps what an account of its agent is made of, while that has no end.
+    /// Keeps an event that counts for the usage totals of an agent that has not ended.
     fn account(&mut self, event: SessionEvent) {
         if let Some(open) = self.agents.get_mut(&event.agent) {
             open.own.push(event.id);
@@ -140,7 +140,7 @@ impl Sieve {
         let Some(id) = self.calls.remove(&(event.agent.clone(), call)) else { return self.pass(event) };
         let Some(started) = self.kept.remove(&id) else { return self.pass(event) };
         let is_edit = matches!(started.kind, EventKind::ToolCallStarted { kind: ToolKind::Edit, .. });
-        // Files that such a change may have left are looked for each time.
+        // A cut-off edit may have left temporary files, which are looked for at each continuation.
         let leaves = is_edit
             && matches!(&event.kind, EventKind::ToolCallFinished { content, .. } if content.starts_with(CUT_OFF));
         if leaves || self.first_calls.contains(&id) {
@@ -161,7 +161,7 @@ impl Sieve {
         if is_executor { self.keep(thin(event)) } else { self.pass(event) }
     }
 
-    /// Records the numbers of the first agent: a continued session counts on from the highest.
+    /// Records the highest numbers of the first agent. A continued session counts on from there.
     fn number(&mut self, event: &SessionEvent) {
         if event.agent != AgentId::root() {
             return;
@@ -179,7 +179,7 @@ impl Sieve {
     }
 }
 
-/// An event without what takes room in it.
+/// Returns the event without its large fields.
 pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::UserMessage { text, images } => {
@@ -197,7 +197,7 @@ pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
             }
             (*diffs, *images) = (Vec::new(), Vec::new());
         }
-        // One that is still open is kept as it is.
+        // The event of an open one-shot worker is kept unchanged.
         EventKind::WorkerStarted(started) => started.one_shot = None,
         EventKind::SubAgentResult(result) => {
             result.text.clear();

@@ -1,4 +1,4 @@
-//! The conversation as a tree of events.
+//! The conversation of a session as a tree of events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,27 +7,27 @@ use protocol::event::{Account, EventKind, SessionEvent};
 
 use super::Fault;
 
-/// The events of one session, by id and by parent.
+/// The events of one session, which can be found by id and by parent.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// In the order of their ids.
+    /// The events in the order of their ids.
     events: Vec<SessionEvent>,
     edges: BTreeSet<(Option<EventId>, EventId)>,
-    /// Events that are left out, each with the one that it follows from: what follows from them follows from that one.
+    /// The left-out events with their parents. Children of a left-out event count as children of that parent.
     passed: BTreeMap<EventId, Option<EventId>>,
 }
 
-/// Actions of one agent after one message of the user.
+/// The events of one agent from one message of the person to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub agent: AgentId,
-    /// Its events, in order; the first is the user's message.
+    /// The ids of the events in order. The first is the person's message.
     pub events: Vec<EventId>,
     pub account: Account,
 }
 
 impl Tree {
-    /// Adds an event. Its parent has to be there already.
+    /// Adds an event. Fails if its parent is missing, or if it contradicts the events before it.
     pub fn insert(&mut self, event: SessionEvent) -> Result<(), Fault> {
         if let Some(first) = self.events.first()
             && first.session != event.session
@@ -48,22 +48,22 @@ impl Tree {
         Ok(())
     }
 
-    /// Leaves an event out.
+    /// Leaves an event out. Its children become children of its parent.
     pub fn pass_over(&mut self, id: EventId, parent: Option<EventId>) {
-        // What a log says of a parent that comes later is not true.
+        // A parent with a higher id would be a false entry.
         self.passed.insert(id, parent.filter(|parent| *parent < id));
     }
 
-    /// The nearest event that is not left out.
+    /// Returns the nearest event, upwards from this one, that was not left out.
     fn kept(&self, mut id: Option<EventId>) -> Option<EventId> {
-        // Parents have smaller ids: this ends.
+        // Parents have smaller ids, so this loop ends.
         while let Some(above) = id.and_then(|id| self.passed.get(&id)) {
             id = *above;
         }
         id
     }
 
-    /// Finds the event's index, or the index to insert it at. Logs are read in order: the end comes first.
+    /// Returns the event's index, or the index to insert it at as an error. The end is checked first, because logs are read in order.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
             Some(last) if last.id < id => Err(self.events.len()),
@@ -75,12 +75,12 @@ impl Tree {
         self.place(id).ok().and_then(|place| self.events.get(place))
     }
 
-    /// All events in the order of their ids.
+    /// Returns all events in the order of their ids.
     pub fn events(&self) -> impl Iterator<Item = &SessionEvent> {
         self.events.iter()
     }
 
-    /// The events, in the order of their ids.
+    /// Returns all events in the order of their ids.
     pub(super) fn into_events(self) -> Vec<SessionEvent> {
         self.events
     }
@@ -93,17 +93,17 @@ impl Tree {
         self.events.is_empty()
     }
 
-    /// The events that follow from `parent`; those that follow from none where it is absent.
+    /// Returns the events whose parent is `parent`, or those without a parent.
     pub fn children(&self, parent: Option<EventId>) -> impl Iterator<Item = &SessionEvent> {
         let edges = self.edges.range((parent, EventId(0))..=(parent, EventId(u64::MAX)));
         edges.filter_map(|(_, id)| self.get(*id))
     }
 
-    /// The event and all that it follows from, the first one first.
+    /// Returns the path from the first event to this one.
     pub fn path_to(&self, id: EventId) -> Vec<&SessionEvent> {
         let mut path = Vec::new();
         let mut next = self.get(id);
-        // Parents have smaller ids: this ends.
+        // Parents have smaller ids, so this loop ends.
         while let Some(event) = next {
             path.push(event);
             next = self.kept(event.parent).and_then(|parent| self.get(parent));
@@ -112,13 +112,13 @@ impl Tree {
         path
     }
 
-    /// The agents, in the order of their first events.
+    /// Returns the agents in the order of their first events.
     pub fn agents(&self) -> Vec<&AgentId> {
         let mut seen = HashSet::new();
         self.events.iter().map(|event| &event.agent).filter(|agent| seen.insert(*agent)).collect()
     }
 
-    /// The turns of an agent. What was logged before the user's first message belongs to none.
+    /// Returns the turns of an agent. Events before the person's first message belong to no turn.
     pub fn turns(&self, agent: &AgentId) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
         for event in self.events.iter().filter(|event| event.agent == *agent) {

@@ -1,8 +1,8 @@
-//! An exported session: one line that says what it is, and the lines of its log.
+//! An archive: an exported session in one file, with a head line and the lines of the session's log.
 //!
-//! Secrets are taken out by [`redaction`](model::redaction), which breaks the chain of a line that had one: the lines of an archive have a chain of
-//! their own, and its head carries their number and the last digest. That shows what was damaged on the way, and proves nothing of where the
-//! session came from: whoever changes an archive can make another chain.
+//! Secrets are removed by [`redaction`](model::redaction), which would break the digest chain of the changed lines. So
+//! an archive has a new chain. Its head has the number of lines and the last digest. The chain shows accidental damage,
+//! but does not prove where the session came from, because anybody can make a new one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,32 +19,32 @@ use crate::journal::session::{Chain, Fault, LogError, SessionLog, each_line, loa
 
 const VERSION: u32 = 1;
 
-/// The largest archive that is read.
+/// The largest archive in bytes that is read.
 pub(crate) const LARGEST: u64 = 4 << 30;
 
 pub(super) const LONGEST_HEAD: usize = 64 << 10;
 
-/// The highest number of an event: a continued session counts on from it.
+/// The highest allowed number of an event. A continued session counts on from it.
 const HIGHEST: u64 = 1 << 53;
 
-/// The longest name of an agent.
+/// The longest allowed name of an agent.
 const LONGEST_AGENT: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
     bailiwick_export: u32,
-    /// The version of Bailiwick that wrote it.
+    /// The version of Bailiwick that wrote the archive.
     version: String,
-    /// The session, by the name that it had.
+    /// The session's name at the export.
     pub session: String,
-    /// The time, in milliseconds since the epoch.
+    /// The time of the export in milliseconds since the epoch.
     exported_ms: u64,
-    /// The redaction; absent where the lines equal the log's, byte for byte.
+    /// The redaction, or nothing if the lines are byte for byte those of the log.
     pub redacted: Option<Redacted>,
-    /// The number of lines behind this one.
+    /// The number of lines after the head.
     pub events: usize,
-    /// The digest of the last of them.
+    /// The digest of the last line.
     last: String,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct Head {
 pub(crate) struct Redacted {
     patterns: String,
     pub found: BTreeMap<String, u64>,
-    /// True if lines changed, so that their chain differs from the log's.
+    /// True if lines changed, so that their digest chain differs from the log's.
     pub rechained: bool,
 }
 
-/// Reason that no archive was made, or no session of an archive.
+/// The reason why an archive could not be written or imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error(
@@ -86,14 +86,15 @@ pub(crate) enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// Writes the archive of a log; its head. The log is read three times, and never held: it is verified, its secrets are counted, it is written.
+/// Writes the archive of a log and returns its head. The log is read three times instead of being held in memory: to
+/// verify it, to count its secrets, and to write the archive.
 pub(crate) fn export<R: Read + Seek>(
     log: &mut R,
     redacts: bool,
     out: &mut impl Write,
 ) -> Result<Head, ArchiveError> {
     let (session, whole) = verified(log)?;
-    // What is appended meanwhile is not a part of it.
+    // Lines that are appended meanwhile are not exported.
     let mut lines = |each: &mut dyn FnMut(&[u8]) -> io::Result<()>| {
         log.rewind()?;
         rechained(log.by_ref().take(whole), redacts, each)
@@ -113,7 +114,7 @@ pub(crate) fn export<R: Read + Seek>(
     Ok(head)
 }
 
-/// The session of a log that is as it was written, and the bytes of its whole lines: what the writer did not finish was never counted.
+/// Returns the session of an intact log, and the bytes of its complete lines. Fails if the log has faults.
 fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError> {
     log.rewind()?;
     let mut whole = 0;
@@ -126,11 +127,11 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
     Ok((session, whole))
 }
 
-/// The lines of a log, chained again for an archive.
+/// Statistics of a log's lines after they were chained anew for an archive.
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,
-    /// The digest of the last one.
+    /// The digest of the last line.
     last: String,
 }
 
@@ -164,7 +165,7 @@ fn rechained(
     Ok(Rechained { redaction, events, last: chain.last() })
 }
 
-/// An event of which nothing is needed but that it is one.
+/// Returns an event without its large content.
 fn bare(event: SessionEvent) -> SessionEvent {
     match event.kind {
         EventKind::SessionStarted(_) => event,
@@ -172,18 +173,18 @@ fn bare(event: SessionEvent) -> SessionEvent {
     }
 }
 
-/// A session out of an archive, whole and checked. It is read again when it is imported.
+/// A checked session in an archive. The lines are read again at the import.
 #[derive(Debug)]
 pub(crate) struct Archived<R> {
     archive: R,
     head: Head,
-    /// Length of the head in bytes.
+    /// The length of the head in bytes.
     begins: u64,
     project: Option<WirePath>,
 }
 
 impl<R: Read + Seek> Archived<R> {
-    /// Reads an archive. Whatever is not as [`export`] writes it is an error.
+    /// Reads and checks an archive. Fails on everything that [`export`] would not write.
     pub(crate) fn read(mut archive: R) -> Result<Self, ArchiveError> {
         if archive.seek(SeekFrom::End(0))? > LARGEST {
             return Err(ArchiveError::Large);
@@ -234,7 +235,7 @@ impl<R: Read + Seek> Archived<R> {
         self.project.as_ref()
     }
 
-    /// Writes it as a new session, whose name nobody else chose, in another project if one is given. Nothing is left of it if that fails.
+    /// Writes the session under a new unique name, in another project if one is given. Leaves nothing behind on failure.
     pub(crate) fn import(
         self,
         state: &Path,
@@ -270,7 +271,7 @@ impl<R: Read + Seek> Archived<R> {
         Ok(log.sync()?)
     }
 
-    /// The mark of a session that came from elsewhere.
+    /// Returns the notice that marks a session as imported.
     fn notice(&self) -> EventKind {
         let Head { version, session, redacted, .. } = &self.head;
         let redacted = match redacted {
@@ -298,7 +299,7 @@ fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
     serde_json::from_slice(line).map_err(not)
 }
 
-/// Checks everything that a log of ours has, and a stranger's may not have.
+/// Checks the properties of our logs that a forged archive may lack. Returns the fault as text.
 fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -326,7 +327,7 @@ fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     Ok(())
 }
 
-/// True for numbers with dots between them.
+/// True if the name consists of numbers separated by dots.
 fn is_agent(name: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     name.len() <= LONGEST_AGENT && name.split('.').all(is_number)
@@ -374,7 +375,7 @@ mod tests {
         event(id, agent, "user_message", json!({"text": text}))
     }
 
-    /// The lines of a log with a valid chain and any content.
+    /// Returns a log with a valid chain and arbitrary events.
     fn log(events: &[Value]) -> Vec<u8> {
         let (mut chain, mut log) = (Chain::default(), Vec::new());
         for event in events {
@@ -387,7 +388,7 @@ mod tests {
         log
     }
 
-    /// An archive of a stranger, with a chain that holds and a head that fits it but for what is changed.
+    /// Returns a forged archive with a valid chain and a matching head, which `change` then modifies.
     fn forged(events: &[Value], change: impl Fn(&mut Value)) -> Vec<u8> {
         let log = log(events);
         let mut chain = Chain::default();

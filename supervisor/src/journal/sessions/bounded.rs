@@ -1,4 +1,4 @@
-//! The lines of a log, one after another, with a bound on each.
+//! A reader for the lines of a log that limits the length of each line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -9,17 +9,17 @@ use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 
-/// A type precedes the content of an event, after texts without a quote.
+/// The text before an event's type. It comes before the content, and no quote can be in the fields before it.
 const TYPE: &[u8] = b"\"type\":\"";
 
-/// The whole lines of a log.
+/// The complete lines of a log.
 pub(super) struct BoundedLines {
     log: BufReader<File>,
     line: Vec<u8>,
 }
 
 impl BoundedLines {
-    /// Opens a log, and follows no link to it. A pipe of that name is not waited for.
+    /// Opens a log. Does not follow a symbolic link, and does not wait for a pipe.
     pub(super) fn open(log: &Path) -> io::Result<Self> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = File::options().read(true).custom_flags(flags).open(log)?;
@@ -29,7 +29,7 @@ impl BoundedLines {
         Ok(Self { log: BufReader::with_capacity(1 << 16, file), line: Vec::new() })
     }
 
-    /// The next line without its end; none where the log ends, or its last line has no end.
+    /// Returns the next line without its line end, or nothing at the end of the log or if the last line is incomplete.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             self.line.clear();
@@ -40,7 +40,7 @@ impl BoundedLines {
         }
     }
 
-    /// Reads a line; false for one that is too long, none at the end.
+    /// Reads a line. Returns false if it is too long, and nothing at the end of the log.
     fn read(&mut self) -> io::Result<Option<bool>> {
         let mut is_short = true;
         loop {
@@ -63,7 +63,7 @@ impl BoundedLines {
     }
 }
 
-/// The event of a line, if its type is one of these; a line of another type is not read.
+/// Returns the event of a line if its type is one of these. Other lines are not parsed.
 pub(super) fn event(line: &[u8], types: &[&str]) -> Option<SessionEvent> {
     let at = memchr::memmem::find(line, TYPE)? + TYPE.len();
     let rest = line.get(at..)?;

@@ -1,4 +1,4 @@
-//! A session that is deleted, with everything that belongs to it.
+//! The deletion of a session with everything that belongs to it.
 
 use std::fs;
 use std::io;
@@ -7,11 +7,11 @@ use std::path::Path;
 use crate::journal::checkpoints;
 use crate::journal::session::{LogError, Removal, remove};
 
-/// The outcome for a session that was to be deleted.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deletion {
     Done(Deleted),
-    /// A process has it open: it is as it was.
+    /// A process has the session open, so it was not deleted.
     Held,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Deleted {
     pub had_checkpoints: bool,
 }
 
-/// Reason that a part of a session remains.
+/// The reason why a part of a session could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeleteError {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub(crate) enum DeleteError {
     Rest(#[from] io::Error),
 }
 
-/// Deletes the log of a session, its checkpoints, and a socket that a process left which was killed.
+/// Deletes the log of a session, its checkpoints, and the socket of a killed process.
 pub(crate) fn delete(state: &Path, log: &Path) -> Result<Deletion, DeleteError> {
     let bytes = log.metadata().map_or(0, |log| log.len());
     if remove(log, false)? == Removal::Held {

@@ -1,6 +1,6 @@
-//! The index: one record for each log, with the state of the file that it was made of.
+//! The index of sessions: one record for each log, with the file's state at the time it was read.
 //!
-//! It is for lists alone. What goes on, is shown or deleted is found by its own log. An index that cannot be read in full is made again.
+//! The index serves listings only. Other operations use the logs. An index that cannot be read completely is built anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Summary;
 
-/// The name of the index in the state directory.
+/// The file name of the index in the state directory.
 const NAME: &str = "sessions-index.jsonl";
 
-/// The first line. Another one is of another version.
+/// The first line of the index. It differs in other versions.
 const HEAD: &str = "{\"sessions_index\":2}";
 
 const LARGEST: u64 = 256 << 20;
 
-/// The records of the logs of a directory.
+/// The records of all logs in a state directory.
 #[derive(Debug)]
 pub struct Index {
     state: PathBuf,
@@ -41,18 +41,18 @@ pub struct ListedSession {
 struct IndexRecord {
     name: String,
     stamp: Stamp,
-    /// Absent where the file is no log of a session.
+    /// The summary of the log, or nothing if the file is no log of a session.
     summary: Option<Summary>,
 }
 
-/// The state of a file: another one, and it is read again.
+/// The state of a file. If it differs, the file is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,
     bytes: u64,
-    /// Seconds and nanoseconds.
+    /// The modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// Time of its last change of any kind, which no program can set.
+    /// The time of the last change of any kind, which programs cannot set.
     changed: (i64, i64),
 }
 
@@ -68,13 +68,13 @@ impl Stamp {
 }
 
 impl Index {
-    /// Reads the index of a state directory; an empty one if it is missing or unusable.
+    /// Reads the index of a state directory. Returns an empty one if it is missing or unusable.
     pub fn open(state: &Path) -> Self {
         let records = read(&state.join(NAME)).unwrap_or_default();
         Self { state: state.to_owned(), records }
     }
 
-    /// Every session, the one that was written to last at the end. Only logs that changed since the last time are read.
+    /// Returns every session, the most recently written last. Only logs that changed since the last call are read.
     pub fn sessions(&mut self) -> io::Result<Vec<ListedSession>> {
         let directory = self.state.join("sessions");
         let (mut listed, mut records, mut is_new) = (Vec::new(), HashMap::new(), false);
@@ -82,7 +82,7 @@ impl Index {
             let (stamp, log) = (Stamp::of(&file), directory.join(&name));
             let known = self.records.remove(&name).filter(|record| record.stamp == stamp);
             is_new |= known.is_none();
-            // One that cannot be read now is tried again.
+            // A log that cannot be read is tried again the next time.
             let known = known.map_or_else(|| Summary::of(&log).ok(), |record| Some(record.summary));
             let Some(summary) = known else { continue };
             if let Some(summary) = summary.clone() {
@@ -94,14 +94,14 @@ impl Index {
         is_new |= !self.records.is_empty();
         self.records = records;
         if is_new {
-            // A list without an index is a slower list.
+            // Without an index the next listing is only slower.
             let _ = self.write();
         }
         listed.sort_by(|one, other| (one.changed, &one.log).cmp(&(other.changed, &other.log)));
         Ok(listed)
     }
 
-    /// Replaces the index by a new file, which only its owner can read.
+    /// Replaces the index by a new file that only its owner can read.
     fn write(&self) -> io::Result<()> {
         let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(&self.state)?);
         writeln!(file, "{HEAD}")?;
@@ -115,7 +115,7 @@ impl Index {
     }
 }
 
-/// The logs of a directory, by the names of their files.
+/// Returns the logs of a directory by their file names.
 pub(super) fn logs(directory: &Path) -> io::Result<Vec<(String, Metadata)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -125,7 +125,7 @@ pub(super) fn logs(directory: &Path) -> io::Result<Vec<(String, Metadata)>> {
     for entry in entries {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // One that has just been removed is none.
+        // The file may have been removed in between.
         let file = entry.metadata().ok().filter(|file| file.is_file() && is_log(&name));
         logs.extend(file.map(|file| (name, file)));
     }
@@ -136,7 +136,7 @@ fn is_log(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
 }
 
-/// The records of an index; none where a line of it is not as we write it.
+/// Reads the records of an index. Returns nothing if any line is invalid.
 fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// A state directory with one session.
+    /// Creates a state directory with one session.
     fn state() -> (TempDir, SessionLog) {
         let state = TempDir::new().unwrap();
         let mut log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
@@ -221,7 +221,7 @@ mod tests {
         let (state, mut log) = state();
         reply(&mut log, Some(0.5));
         assert_eq!(listed(&state)[0].summary.message, "fix it");
-        // The same file with other bytes and the same stamps would be read as it was: the index is changed instead.
+        // Changes the index instead of the log, because a log with the same stamps is not read again.
         let index = state.path().join(NAME);
         assert_eq!(fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o600);
         let text = fs::read_to_string(&index).unwrap().replace("fix it", "from the index");

@@ -1,11 +1,11 @@
-//! The sessions that there are: listed by an index, searched, exported, imported, and deleted when they are old.
+//! The stored sessions: listing by an index, search, export, import, and deletion.
 //!
-//! * [`Index`]: a record of each log, so that a listing reads only those that changed. [`Summary`] is what a record says of one.
+//! * [`Index`]: a record of each log, so that a listing reads only logs that changed. A [`Summary`] has the values of one record.
 //! * [`archive`]: a session as one file.
-//! * [`no_log`]: an export where a log is expected.
-//! * [`prune`]: what is deleted when it is old. [`delete`]: one session, which somebody named.
-//! * [`search`]: the line of a log that has a text.
-//! * [`bounded`]: the lines of a log, none of which takes more memory than a line of ours may.
+//! * [`no_log`]: the error if a file is an export and not a log.
+//! * [`prune`]: deletion of old sessions. [`delete`]: deletion of one named session.
+//! * [`search`]: the first line of a log that contains a text.
+//! * [`bounded`]: the lines of a log, each of limited length.
 
 mod archive;
 mod bounded;

@@ -1,4 +1,4 @@
-//! An export where a log is expected: its lines have a chain of their own, and a log's reader would call them changed.
+//! Detection of exports where a log is expected. An export has another digest chain, so a reader of logs would call it changed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::archive::LONGEST_HEAD;
 
-/// The error of a file that is an export and no log.
+/// The error for a file that is an export and not a log.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot read {file} as a log: it is an export\n  hint: bailiwick import {file} makes a session of it",
@@ -17,7 +17,7 @@ use super::archive::LONGEST_HEAD;
 )]
 pub(crate) struct IsExport(PathBuf);
 
-/// Checks that a file is no export, of any version. A file that cannot be looked at is left to its reader, and so is a pipe, which can be read once.
+/// Checks that a file is no export of any version. Unreadable files and pipes pass, and their reader reports the fault.
 pub(crate) fn check_no_export(file: &Path) -> Result<(), IsExport> {
     if has_head(file) { Err(IsExport(file.to_owned())) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Sessions that are deleted: those that nobody wrote to for long, and the oldest ones where all of them are too large.
+//! Deletion of old sessions: those that were not written to for long, and the oldest if all together are too large.
 
 use std::fs;
 use std::io;
@@ -14,22 +14,22 @@ const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// Those that were written within so many days; all, if absent.
+    /// The number of days within which kept sessions were written, or nothing to keep all.
     pub days: Option<u64>,
-    /// The newest ones, of so many MiB in all; all, if absent.
+    /// The MiB of the newest sessions that are kept, or nothing to keep all.
     pub mib: Option<u64>,
 }
 
-/// The sessions that were deleted, or would be.
+/// The sessions that were deleted, or would be in a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
-    /// The logs that are gone, the oldest first.
+    /// The deleted logs, the oldest first.
     pub deleted: Vec<Gone>,
     pub held: Vec<PathBuf>,
     pub failed: Vec<LogError>,
 }
 
-/// A log that is gone.
+/// A deleted log.
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub log: PathBuf,
@@ -43,7 +43,7 @@ impl Keep {
 }
 
 impl Pruned {
-    /// Returns the deleted sessions in a line; `None` without any.
+    /// Returns a sentence about the deleted sessions, or `None` if there are none.
     pub(crate) fn line(&self) -> Option<String> {
         let bytes: u64 = self.deleted.iter().map(|gone| gone.bytes).sum();
         let unit = if self.deleted.len() == 1 { "session" } else { "sessions" };
@@ -57,8 +57,8 @@ impl Pruned {
     }
 }
 
-/// Deletes whole sessions, of one project where it is named by a canonical path, the oldest first, and never one that a process has
-/// open; a rehearsal deletes nothing.
+/// Deletes the sessions that `Keep` does not keep, the oldest first, only those of one project if its canonical path is
+/// given. Sessions that a process has open stay. A dry run deletes nothing.
 pub(crate) fn prune(
     sessions: &Path,
     project: Option<&Path>,
@@ -81,7 +81,7 @@ pub(crate) fn prune(
     let oldest = keep.days.map(|days| Duration::from_secs(days.saturating_mul(DAY)));
     let most = keep.mib.map(|mib| mib.saturating_mul(1 << 20));
     for (changed, name, bytes) in logs {
-        // A time that is still to come is no age.
+        // A time in the future counts as age zero.
         let age = now.duration_since(changed).unwrap_or_default();
         let is_old = oldest.is_some_and(|oldest| age > oldest);
         if !is_old && most.is_none_or(|most| total <= most) {
@@ -93,7 +93,7 @@ pub(crate) fn prune(
                 total -= bytes;
                 if let (Some(state), false) = (sessions.parent(), is_rehearsal) {
                     let session = log.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-                    // What cannot be removed now is removed with the next look at a project.
+                    // Remains are removed at the next clean-up.
                     let _ = checkpoints::remove(state, session);
                 }
                 pruned.deleted.push(Gone { log, bytes });
@@ -105,7 +105,7 @@ pub(crate) fn prune(
     Ok(pruned)
 }
 
-/// True of the log of a session that began in this project.
+/// True if the log's session began in this project.
 fn is_of(log: &Path, project: &Path) -> bool {
     begun(log).is_some_and(|started| started.project.as_path() == project)
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// A directory with logs of these sizes in MiB, each a day older than the next; the last one was written to now.
+    /// Creates a directory with logs of these sizes in MiB. Each is a day older than the next, and the last was written now.
     fn sessions(sizes: &[u64], now: SystemTime) -> (TempDir, PathBuf) {
         let state = TempDir::new().unwrap();
         let sessions = state.path().join("sessions");

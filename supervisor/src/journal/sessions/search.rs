@@ -1,4 +1,4 @@
-//! A text in the messages, replies and commands of a log.
+//! Text search in the messages, replies and commands of a log.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::bounded::{BoundedLines, event};
 /// The types of the events that are searched.
 const TYPES: &[&str] = &["user_message", "assistant_message", "tool_call_started", "sub_agent_spawned"];
 
-/// The deepest value of the model's JSON that is looked into.
+/// The greatest depth in a call's JSON arguments that is searched.
 const DEEPEST: usize = 32;
 
-/// A text that is looked for. Capital letters count where it has some.
+/// The text to search for. The case matters only if the text has capital letters.
 #[derive(Debug)]
 pub(crate) struct Needle {
     text: String,
@@ -25,7 +25,7 @@ impl Needle {
         Self { text: text.to_owned(), is_exact: text.chars().any(char::is_uppercase) }
     }
 
-    /// The first line of a log that has the text.
+    /// Returns the first line of a message, reply or command in the log that contains the text.
     pub(crate) fn line_in(&self, log: &Path) -> Option<String> {
         let mut lines = BoundedLines::open(log).ok()?;
         while let Some(line) = lines.next().ok()? {
@@ -46,7 +46,7 @@ impl Needle {
             }
             EventKind::AssistantMessage(message) => message.content.iter().find_map(|block| {
                 let block: Value = serde_json::from_str(block.get()).ok()?;
-                // Thinking and calls are not what was said; calls have events of their own.
+                // Thinking is not searched, and calls have their own events.
                 let text =
                     block.get("text").filter(|_| block.get("type").is_some_and(|kind| kind == "text"))?;
                 self.find(text.as_str()?)

@@ -1,4 +1,4 @@
-//! A log in a few values, for a list.
+//! The summary of a log for listings.
 
 use std::io;
 use std::path::Path;
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::{BoundedLines, event};
 
-/// The most characters of a first message that are kept.
+/// The most characters of the first message that are kept.
 const LONGEST_MESSAGE: usize = 300;
 
-/// The types of the events that a summary is made of.
+/// The types of events from which a summary is computed.
 const TYPES: &[&str] =
     &["session_started", "user_message", "assistant_message", "context_compacted", "notice"];
 
-/// A session in a few values: the word of its log, whose chain is not checked.
+/// The main values of a session, from its log, whose digest chain is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub project: WirePath,
     pub model: String,
     pub activity: Activity,
-    /// The time of its first event, in milliseconds.
+    /// The time of the first event in milliseconds since the epoch.
     pub began_ms: u64,
-    /// The user's first message, cut.
+    /// The person's first message, shortened.
     pub message: String,
-    /// Its tokens, without those of the session that it copies.
+    /// The tokens of the session, without those of the session that it was copied from.
     pub usage: TokenUsage,
-    /// The price of them, where it is known.
+    /// The price of the tokens, if it is completely known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The part of that price which is known.
+    /// The known part of the price.
     #[serde(default)]
     pub known_usd: Usd,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -40,7 +40,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads a log; none where it is no session's.
+    /// Reads a log. Returns nothing if it is no log of a session.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let mut lines = BoundedLines::open(log)?;
         let mut summary = None;
@@ -86,7 +86,7 @@ impl Summary {
                 self.spend(Account::of(compacted.usage, compacted.cost_usd));
             }
             EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
-            // The session that it is a copy of has spent what was spent so far.
+            // The original session counts the tokens so far.
             EventKind::Notice { code: NoticeCode::Copied, .. } => {
                 (self.usage, self.cost_usd, self.known_usd) = (TokenUsage::default(), None, Usd::ZERO);
             }

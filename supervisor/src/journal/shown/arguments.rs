@@ -1,10 +1,9 @@
-//! The arguments of a call, a line each, as the model wrote them.
+//! The arguments of a call, one on each line, as the model wrote them.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Returns the arguments of a call; nothing if its title has them all. A text of several lines comes below
-/// its name.
+/// Returns the arguments of a call, or nothing if the title already has them all. A text of several lines goes below its name.
 pub(super) fn arguments(title: &str, input: &RawValue) -> String {
     let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(input.get()) else {
         return input.get().to_owned();

@@ -1,4 +1,4 @@
-//! The subject of an approval, as its card had it.
+//! The subject of an approval request, in the form of the approval card.
 
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
@@ -9,7 +9,7 @@ use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
-/// The parts of a request: what was asked, the access beyond the standing rights, and the agent's reason.
+/// Returns the parts of a request: the action, the access beyond the rights that need no approval, and the agent's reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = grant(request).filter(|grant| !grant.is_empty()) {
@@ -48,7 +48,7 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
     }
 }
 
-/// The access of an execution and the commands that it runs, all of it: nobody is asked again.
+/// Returns the complete access and commands of a plan's execution, because the person approves them only once.
 fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<ShownPart> {
     let lines = account(params, project);
     let lines: Vec<_> = lines.iter().map(SafeText::as_str).collect();
@@ -64,7 +64,7 @@ fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Sho
     parts
 }
 
-/// The words of an argument vector; those with other characters than a shell leaves alone are quoted.
+/// Returns the words of a command. Words with characters that a shell would interpret are quoted.
 fn command(words: &[String], full: bool) -> ShownPart {
     let is_plain = |word: &str| {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c))
@@ -85,7 +85,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     changes.0.iter().map(part).collect()
 }
 
-/// Returns all rights, without a private temp directory, in words.
+/// Returns all rights in words, without the private temp directory.
 fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, .. } = rights.clone();
     let all = Grant { write, net, reach };

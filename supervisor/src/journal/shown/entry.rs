@@ -1,55 +1,55 @@
-//! Entries: a log as it is shown, before it has a form.
+//! Entries: the events of a log in a form for people, before they become text, Markdown or HTML.
 
 use jiff::Timestamp;
 
-/// The most lines of a text that is cut.
+/// The most lines that remain of a shortened text.
 const MOST_LINES: usize = 24;
 
-/// The most characters of a text that is cut.
+/// The most characters that remain of a shortened text.
 const MOST_CHARS: usize = 4000;
 
 const LONGEST_TITLE: usize = 300;
 
-/// The deepest indentation: an id in a log may name any level.
+/// The deepest indentation. A forged agent id could name any depth.
 const DEEPEST: usize = 9;
 
 #[derive(Debug)]
 pub(crate) struct ShownText {
     pub(super) session: String,
-    /// Facts about it, each with its name.
+    /// Facts about the session with their names.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// The faults of its log, as sentences. They come first.
+    /// The faults of the log as sentences, shown first.
     pub(super) warnings: Vec<String>,
     pub(super) entries: Vec<ShownEntry>,
-    /// Its account, a line for each part.
+    /// The lines of the session's usage totals.
     pub(super) totals: Vec<String>,
 }
 
-/// One event. Its texts come from models, files and commands: each form escapes them.
+/// One event of the log. Its texts come from models, files and commands, so each output form must escape them.
 #[derive(Debug)]
 pub(super) struct ShownEntry {
-    /// The level of its agent, by which it is indented.
+    /// The depth of the agent in the tree of agents, which sets the indentation.
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,
-    /// One line that describes the entry. Each form escapes it, and keeps it to one line.
+    /// A one-line description of the entry. Each output form escapes it and keeps it on one line.
     pub title: String,
     pub parts: Vec<ShownPart>,
 }
 
-/// The kind of an entry, by which it is marked and coloured.
+/// The kind of an entry, which decides its mark and colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryKind {
     Message,
     Reply,
-    /// A call that begins.
+    /// The beginning of a call.
     Call,
     Success,
-    /// A call that failed, or was denied.
+    /// The end of a call that failed or was denied.
     Failure,
-    /// A denial, or something that was restored.
+    /// A denial, or a restored file.
     Denial,
-    /// A request for an approval, or its answer.
+    /// An approval request or its answer.
     Approval,
     Agent,
     Plan,
@@ -59,11 +59,11 @@ pub(super) enum EntryKind {
 #[derive(Debug)]
 pub(super) struct ShownPart {
     pub text: String,
-    /// A name for it, unless the entry's title describes it.
+    /// The name of the text, or nothing if the entry's title is enough.
     pub label: Option<String>,
-    /// True if it shows only on demand.
+    /// True if the text is hidden until the reader opens it.
     pub folded: bool,
-    /// The part that was cut off, in words.
+    /// A note about the part that was cut off.
     pub left_out: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl EntryKind {
         }
     }
 
-    /// The class of its element.
+    /// Returns the CSS class of the entry's HTML element.
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Message => "message",
@@ -128,12 +128,12 @@ impl ShownEntry {
 }
 
 impl ShownPart {
-    /// A text that is never folded.
+    /// Returns a text that is never cut or folded.
     pub(super) fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), label: None, folded: false, left_out: None }
     }
 
-    /// A text that is cut, unless everything is wanted.
+    /// Returns a text that is shortened unless `full` is true.
     pub(super) fn cut(text: &str, full: bool) -> Self {
         let whole = text.trim_end();
         if full {
@@ -151,7 +151,7 @@ impl ShownPart {
         Self { label: Some(label.into()), ..self }
     }
 
-    /// Hides a text until it is asked for.
+    /// Marks a text as folded: hidden until the reader opens it.
     pub(super) fn folded(self) -> Self {
         Self { folded: true, ..self }
     }
@@ -161,7 +161,7 @@ impl ShownPart {
     }
 }
 
-/// The rest of a text, in words.
+/// Returns a note about the rest of a text that was cut off.
 fn left_out(rest: &str) -> Option<String> {
     let rest = rest.trim_start_matches('\n');
     let count = rest.lines().count();
@@ -176,7 +176,7 @@ fn lines(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// A moment in a form of `strftime`; empty for one that no calendar has.
+/// Formats a time by a `strftime` format. Returns an empty text if the time is out of range.
 pub(super) fn moment(time_ms: u64, form: &str) -> String {
     let time = i64::try_from(time_ms).ok().and_then(|time| Timestamp::from_millisecond(time).ok());
     time.map(|time| time.strftime(form).to_string()).unwrap_or_default()

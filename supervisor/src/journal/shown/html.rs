@@ -1,4 +1,4 @@
-//! HTML in the making: markup of ours, and text of others that is escaped.
+//! Construction of HTML from constant markup and escaped text.
 
 use std::fmt::Write;
 
@@ -8,24 +8,23 @@ const LONGEST_TEXT: usize = 2000;
 
 const MOST_ROWS: usize = 200;
 
-/// HTML in the making. Markup is `'static`: no text that was read at run time can be taken for it.
+/// HTML under construction. Markup must be `'static`, so no text from run time can be used as markup.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
 impl Html {
-    /// Adds markup of ours.
+    /// Adds constant markup.
     pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
     pub(crate) fn number(&mut self, number: usize) -> &mut Self {
-        // A String takes every write.
         let _ = write!(self.0, "{number}");
         self
     }
 
-    /// Adds any other text: cut, with what does not show made visible, and escaped.
+    /// Adds a text, shortened and escaped, with invisible characters made visible.
     pub(crate) fn text(&mut self, untrusted: &str) -> &mut Self {
         let mut rest = untrusted.chars();
         let cut: String = rest.by_ref().take(LONGEST_TEXT).collect();
@@ -37,7 +36,7 @@ impl Html {
         self
     }
 
-    /// Adds all of a text: with what does not show made visible, and escaped.
+    /// Adds a whole text, escaped, with invisible characters made visible.
     pub(crate) fn whole(&mut self, untrusted: &str) -> &mut Self {
         self.0.push_str(&escaped(untrusted));
         self
@@ -60,7 +59,7 @@ impl Html {
         self.raw("</ul>\n").more(rows.count(), "rows")
     }
 
-    /// Says how many of a kind were left out, if any were.
+    /// Adds a note about the number of left-out things, unless it is zero.
     pub(crate) fn more(&mut self, left_out: usize, kind: &'static str) -> &mut Self {
         if left_out == 0 {
             return self;
@@ -73,7 +72,7 @@ impl Html {
     }
 }
 
-/// The only way of a text into a page. Quotes are escaped too, so that a text is safe in an attribute.
+/// Escapes a text. All texts reach a page through this function. Quotes are escaped too, so the text is safe in an attribute.
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::exact(untrusted);
     let mut escaped = String::with_capacity(safe.len());
@@ -90,7 +89,7 @@ fn escaped(untrusted: &str) -> String {
     escaped
 }
 
-/// Text that a page which loads nothing and runs nothing does not have.
+/// Texts that cannot occur in a page that loads and runs nothing.
 #[cfg(test)]
 pub(crate) const LOADS: [&str; 10] =
     ["<script", "src=", "url(", "@import", "http://", "https://", "javascript:", "<link", "<iframe", "<form"];

@@ -1,15 +1,15 @@
-//! The events as they stand in a log, one a line.
+//! The events of a log as their original lines.
 
 use ipc::id::AgentId;
 use serde::Deserialize;
 
-/// The member of an event by which it is chosen.
+/// The part of an event that decides if it is chosen.
 #[derive(Deserialize)]
 struct Of {
     agent: AgentId,
 }
 
-/// True if a line is an event; one of this agent, if one is named.
+/// True if a line is an event, and if `agent` is given, one of that agent.
 pub(crate) fn is_event(line: &[u8], agent: Option<&AgentId>) -> bool {
     serde_json::from_slice::<Of>(line).is_ok_and(|of| agent.is_none_or(|agent| of.agent == *agent))
 }

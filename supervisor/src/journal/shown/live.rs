@@ -1,4 +1,4 @@
-//! A session as it happens: each event as text, when it comes.
+//! The events of a running session as text.
 
 use protocol::event::{EventKind, SessionEvent};
 
@@ -18,16 +18,16 @@ impl Default for ShownLive {
 }
 
 impl ShownLive {
-    /// The event as text, with lines broken at a width; nothing of one that nobody needs to follow. Of what a person is asked, nothing is cut.
+    /// Returns the event as text with lines broken at a width, or nothing if the event is not shown. Approval requests are not shortened.
     pub(crate) fn text(&mut self, event: &SessionEvent, columns: Option<usize>) -> Option<String> {
         let is_told = match &event.kind {
-            // The user has just written it.
+            // The person has just written this message.
             EventKind::UserMessage { .. } => !event.agent.is_top_level(),
             EventKind::ContextAdded { .. } => false,
             _ => true,
         };
         if matches!(event.kind, EventKind::SessionStarted(_)) {
-            // Both have to know the project.
+            // Both readers must know the project.
             self.whole.entry(event);
         }
         let reading = match &event.kind {

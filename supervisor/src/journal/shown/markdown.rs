@@ -1,7 +1,7 @@
-//! The form for a document: a heading for each entry, and its texts between fences.
+//! The Markdown form of a session: a heading for each entry, and its texts in fenced blocks.
 //!
-//! A reply is Markdown itself, and stands between fences all the same: what it has of headings would pass for ours, and a picture in
-//! it would be fetched by whoever looks at the document.
+//! A reply is Markdown itself, but is put in a fenced block too. Otherwise its headings would look like ours, and a
+//! viewer would fetch its pictures.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(crate) fn markdown(shown: &ShownText) -> String {
 }
 
 fn write(out: &mut String, entry: &ShownEntry) {
-    // A sub-agent's entries are quoted, once for each level: a fence inside a quotation ends with it at the latest.
+    // A sub-agent's entries are quoted once for each level. A fence inside a quotation cannot go beyond it.
     let quote = "> ".repeat(entry.level);
     add(out, &quote, &format!("### {} {} {}", entry.kind.mark(), entry.time(), escaped(&entry.title)));
     for part in &entry.parts {
@@ -58,17 +58,16 @@ fn write_part(out: &mut String, quote: &str, part: &ShownPart) {
     }
 }
 
-/// The length of the longest run of backticks in a text.
+/// Returns the length of the longest run of backticks in a text.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
 }
 
 fn add(out: &mut String, before: &str, text: &str) {
-    // A String takes every write.
     let _ = writeln!(out, "{before}{text}");
 }
 
-/// Text of others in one line, of which no character has a meaning in Markdown (`CommonMark` 0.31, 2.4).
+/// Returns a text in one line with all characters escaped that have a meaning in Markdown (`CommonMark` 0.31, 2.4).
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::line(untrusted);
     let mut escaped = String::with_capacity(safe.len());

@@ -1,11 +1,11 @@
-//! A session as people read it: its log as entries, and the entries as text, as Markdown or as one page of HTML.
+//! A session in a form for people: the log becomes entries, and the entries become text, Markdown or a page of HTML.
 //!
-//! * [`entry::ShownText`]: a log, read into entries by [`reading`]. An entry has texts of models, files and commands, and no form yet.
-//! * [`text`], [`markdown`], [`page`]: the forms. Each makes every text harmless in its own way: escaped characters and a rule before each
-//!   line, a fence that no text closes, escaped markup.
+//! * [`entry::ShownText`]: a log as entries, which [`reading`] makes. An entry has unescaped texts of models, files and commands.
+//! * [`text`], [`markdown`], [`page`]: the output forms. Each makes texts harmless in its own way: by escaped
+//!   characters and a rule before each line, by a fence that no text can close, or by escaped markup.
 //! * [`live`]: entries as text, while the session goes on.
-//! * [`lines`]: the events as they stand in the log.
-//! * [`html`]: markup of ours and escaped text of others, for this page and for that of `audit`.
+//! * [`lines`]: the original lines of the log.
+//! * [`html`]: constant markup and escaped text, for this page and that of `audit`.
 
 mod arguments;
 mod asked;

@@ -1,9 +1,9 @@
-//! The form for a browser: one page that runs nothing and loads nothing.
+//! The HTML form of a session: one page that runs and loads nothing.
 
 use super::entry::{ShownEntry, ShownPart, ShownText};
 use super::html::Html;
 
-/// The style sheet, which a page holds.
+/// The style sheet, which is embedded in the page.
 const STYLE: &str = include_str!("style.css");
 
 pub(crate) fn page(shown: &ShownText) -> String {

@@ -1,4 +1,4 @@
-//! Entries out of a log's events.
+//! The conversion of a log's events to entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,23 +22,23 @@ use super::words::{about, decided_by, decision};
 use crate::journal::session::{Fault, Loaded, LogError, Tree, each_event};
 use crate::process::messages::{PlainDenial, one_line};
 
-/// A moment, for a person.
+/// The format of a time.
 const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// The most faults of a log that are listed.
 const MOST_FAULTS: usize = 20;
 
-/// The part of a log that is read, and how.
+/// A reader that converts the events of a log, all or those of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct Reading<'a> {
     pub agent: Option<&'a AgentId>,
-    /// True if nothing is cut or folded.
+    /// True if nothing is shortened or folded.
     pub full: bool,
-    /// The project of the session, once its beginning was read.
+    /// The project of the session, known after its first event.
     project: Option<WirePath>,
-    /// The level of that agent.
+    /// The depth of the chosen agent in the tree of agents.
     base: usize,
-    /// The calls so far, as they are named.
+    /// The names of the calls so far.
     calls: BTreeMap<(AgentId, CallId), String>,
 }
 
@@ -54,11 +54,11 @@ impl<'a> Reading<'a> {
         self.shown(loaded, entries)
     }
 
-    /// Reads a log whose events are read again, one after another: `loaded` has them [`without_texts`].
+    /// Reads a log in a second pass, one event after another. `loaded` is the result of the first pass, [`without_texts`].
     pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<ShownText, LogError> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {
-            // Of two with one number the first counts.
+            // If two events have the same number, the first counts.
             if loaded.tree.get(event.id).is_some_and(|first| first.time_ms == event.time_ms)
                 && let Some(entry) = self.entry(event)
             {
@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// An entry of an event, if it has one.
+    /// Returns the entry of an event, or nothing if the event is not shown.
     pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<ShownEntry> {
         if let EventKind::SessionStarted(started) = &event.kind {
             self.project = Some(started.project.clone());
@@ -262,10 +262,10 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Makes an entry of an event: a kind and a title.
+/// A function that makes an entry from a kind and a title.
 type Titled<'a> = dyn Fn(EntryKind, String) -> ShownEntry + 'a;
 
-/// An event with no more than the account of a session is made of.
+/// Returns the event with only the fields that the session's totals need.
 pub(crate) fn without_texts(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::SessionStarted(_) => {}
@@ -276,14 +276,14 @@ pub(crate) fn without_texts(mut event: SessionEvent) -> SessionEvent {
     event
 }
 
-/// The agents of a log, each before those below it.
+/// Returns the agents of a log, each before its sub-agents.
 pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {
     let mut agents: Vec<_> = tree.agents().into_iter().cloned().collect();
     agents.sort_by(|one, other| one.in_tree().cmp(&other.in_tree()));
     agents
 }
 
-/// True if an event is one of this agent, or its beginning or end, which its parent logs.
+/// True if an event belongs to this agent, or is the agent's start or end in the parent's log.
 fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
     let named = match &event.kind {
         EventKind::SubAgentSpawned(SubAgentSpawned { agent, .. })
@@ -293,7 +293,7 @@ fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
     event.agent == *agent || named == Some(agent)
 }
 
-/// The prompt and the tools, as the model reads them.
+/// Returns the entry for the system prompt and the tools.
 fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> ShownEntry {
     let title = match prompt.same_as {
         Some(id) => format!("the system prompt and the tools of event {id}"),
@@ -326,7 +326,7 @@ fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> ShownEntry {
 fn started(spawned: &SubAgentSpawned, titled: &Titled<'_>, full: bool) -> ShownEntry {
     let first = spawned.task.lines().next().unwrap_or_default();
     let entry = titled(EntryKind::Agent, format!("{spawned} · {}", spawned.model));
-    // The line has it already.
+    // The title already has the whole task.
     if first == spawned.task.trim_end() {
         entry
     } else {
@@ -408,7 +408,7 @@ fn took(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", Duration::from_millis(ms).as_secs_f64()) }
 }
 
-/// A result without its end, which repeats the denials that have entries of their own.
+/// Returns a result without its last part, which repeats denials that have their own entries.
 fn without(content: &str, explanation: Option<u64>) -> &str {
     let length = usize::try_from(explanation.unwrap_or_default()).unwrap_or_default();
     content.len().checked_sub(length).and_then(|end| content.get(..end)).unwrap_or(content)
@@ -446,7 +446,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     if loaded.tree.is_empty() {
         warnings.push("this log has no event that can be read".to_owned());
     }
-    // A torn end is named last, as the end of the list, and is never left out.
+    // A torn last line is named last and is never left out.
     let (torn, others): (Vec<_>, Vec<_>) =
         loaded.faults.iter().partition(|fault| matches!(fault, Fault::Torn { .. }));
     let listed = others.iter().take(MOST_FAULTS).chain(&torn);
@@ -457,7 +457,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     warnings
 }
 
-/// A block of a reply that is shown. Calls have events of their own.
+/// A block of a reply that is shown. Calls have their own events.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ShownBlock {

@@ -1,17 +1,17 @@
-//! The form for a terminal and a pipe: a mark and a title for each entry, and its texts behind a rule.
+//! The text form of a session: a mark and a title for each entry, and its texts behind a rule.
 
 use tui::text::{Columns, SafeText, Wrap, wrap};
 
 use super::entry::{ShownEntry, ShownPart, ShownText};
 
-/// The rule before each line of a text: no text of others can imitate a title of ours.
+/// The rule before each line of an untrusted text, so that it cannot imitate a title.
 const RULE: &str = "│ ";
 
-/// The fewest columns that are left for a text.
+/// The fewest columns for a text.
 const NARROWEST: usize = 20;
 
-/// Returns a session as text. Everything that controls a terminal, or is invisible, is escaped. For a
-/// terminal lines are broken at its width, so that the rest of a long one has its rule too.
+/// Returns a session as text. Invisible characters and terminal controls are escaped. With `columns`, lines are broken
+/// at that width, so that each part has its rule.
 pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: false };
     sheet.line("", &format!("session {}", line(&shown.session)));
@@ -32,21 +32,21 @@ pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// Returns one entry as text, while the session is running, without folded parts.
+/// Returns one entry of a running session as text, without folded parts.
 pub(super) fn entry_text(entry: &ShownEntry, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     sheet.entry(entry);
     sheet.text
 }
 
-/// Lines of ours, broken at blanks; the rest of a long one is indented.
+/// Breaks our own lines at blanks. Continuation lines are indented.
 pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: true };
     text.lines().for_each(|line| sheet.line("", line));
     sheet.text
 }
 
-/// An unfinished text.
+/// A text under construction.
 struct Sheet {
     text: String,
     columns: Option<usize>,
@@ -87,13 +87,13 @@ impl Sheet {
         }
     }
 
-    /// A line of ours; the rest of a long one is indented beyond any mark.
+    /// Adds a line of our own. Continuation lines are indented beyond any mark.
     fn line(&mut self, before: &str, text: &str) {
         let rest = " ".repeat(before.chars().count() + 4);
         self.rows(before, &rest, text);
     }
 
-    /// Appends a line in rows, each with its prefix.
+    /// Adds a line in rows, each with its prefix.
     fn rows(&mut self, first: &str, rest: &str, text: &str) {
         let Some(columns) = self.columns else { return self.row(first, text) };
         let room = |before: &str| columns.saturating_sub(before.chars().count()).max(NARROWEST);
@@ -102,7 +102,7 @@ impl Sheet {
         wrap(text, 0, widths, Wrap::Words, &mut rows);
         for row in rows {
             let before = if row.first { first } else { rest };
-            // Spaces at the end hang over the width.
+            // Spaces at the end may exceed the width.
             self.row(before, text.get(row.start..row.end).unwrap_or_default().trim_end());
         }
     }
@@ -114,7 +114,7 @@ impl Sheet {
     }
 }
 
-/// Text of others in one line.
+/// Returns untrusted text in one line.
 fn line(untrusted: &str) -> String {
     SafeText::line(untrusted).as_str().to_owned()
 }

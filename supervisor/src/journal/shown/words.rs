@@ -1,4 +1,4 @@
-//! Words for approvals, the same wherever a log is read.
+//! The words for approvals in every view of a log.
 
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::DecidedBy;

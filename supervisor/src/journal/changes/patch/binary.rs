@@ -1,4 +1,4 @@
-//! `GIT binary patch`: both contents as literals, deflated and in git's base 85 (gitformat: diff.c, base85.c).
+//! The `GIT binary patch` format: both contents as literals, compressed and in git's base 85 (see diff.c and base85.c of git).
 
 use std::io::{self, Read, Write};
 
@@ -10,10 +10,10 @@ use super::super::blob::Blob;
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// Number of bytes of a line: its first letter, `A` to `z`, counts them from 1 to 52.
+/// The most bytes in a line. The first letter of the line, `A` to `z`, is their number from 1 to 52.
 const LINE: usize = 52;
 
-/// Writes the new content and, so that the patch can be reversed, the old one.
+/// Writes the new content, then the old one, so that the patch can be reversed.
 pub(super) fn write(old: Option<&Blob>, new: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"GIT binary patch\n")?;
     literal(new, out)?;
@@ -29,7 +29,7 @@ fn literal(blob: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {
     deflate.finish()?.finish()
 }
 
-/// Cuts what is written into lines of base 85.
+/// A writer that splits its input into lines of base 85.
 struct PatchLines<'a> {
     out: &'a mut dyn Write,
     line: Vec<u8>,
@@ -40,7 +40,7 @@ impl<'a> PatchLines<'a> {
         Self { out, line: Vec::with_capacity(LINE) }
     }
 
-    /// Writes the last line, and the empty one that ends a literal.
+    /// Writes the last line and the empty line that ends a literal.
     fn finish(mut self) -> io::Result<()> {
         self.end_line()?;
         self.out.write_all(b"\n")
@@ -77,12 +77,12 @@ impl Write for PatchLines<'_> {
     }
 }
 
-/// 1 to 26 are `A` to `Z`, 27 to 52 `a` to `z`.
+/// Returns the letter for the number of bytes in a line: `A` to `Z` for 1 to 26, `a` to `z` for 27 to 52.
 fn length_letter(len: usize) -> u8 {
     (b'A'..=b'Z').chain(b'a'..=b'z').nth(len - 1).unwrap_or(b'z')
 }
 
-/// Five digits for four bytes, the most significant first.
+/// Returns four bytes as five digits of base 85, the most significant first.
 fn digits(word: u32) -> [u8; 5] {
     let mut text = [0; 5];
     let mut left = word;

@@ -1,8 +1,7 @@
-//! The change set as a patch that `git apply` takes.
+//! The change set as a patch for `git apply`.
 //!
-//! The form is git's own (git-diff(1), "Generating patch text with -p"), with full blob ids and binary literals, so that
-//! the patch needs nothing but the files that it changes. A path whose kind changed is deleted and made again, as git
-//! does it.
+//! The format is git's (git-diff(1), "Generating patch text with -p"), with full blob ids and binary literals. So the
+//! patch needs only the files that it changes. A path whose kind changed is deleted and created again, as in git.
 
 mod binary;
 mod quote;
@@ -16,18 +15,19 @@ use super::set::{ChangeSet, Content, Delta, FileDifference, State};
 use gate::hunks::write_hunks;
 use quote::QuotedName;
 
-/// Files beyond this size are compared as a whole: 64 MiB. Git's own limit (`core.bigFileThreshold`) is 512 MiB.
+/// The largest file that is compared by lines: 64 MiB. Larger ones are replaced as a whole. Git's own limit
+/// (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// Limit on the comparison of lines, all together. After it, the text between a file's equal beginning and
-/// end counts as replaced: still the right patch, only a longer one.
+/// The time limit for all comparisons by lines together. After it, all lines between the equal beginning and end of a
+/// file count as replaced. The patch stays correct but is longer.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Limit on the comparison of the lines of one file.
+/// The time limit for the comparison of one file's lines.
 const TIME_PER_FILE: Duration = Duration::from_secs(2);
 
-/// Writes the patch, of a project that lies at `base` in its repository: empty, or with a slash at its end. What it cannot hold is left
-/// out, and named by [`ChangeSet::notes`].
+/// Writes the patch. `base` is the project's path in its repository: empty, or with a slash at its end. Changes that a
+/// patch cannot contain are left out and named by [`ChangeSet::notes`].
 pub fn write(set: &ChangeSet, base: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let deadline = Instant::now() + TIME;
     let mut patch = Patch { out, base, deadline };
@@ -43,11 +43,11 @@ struct Patch<'a> {
     deadline: Instant,
 }
 
-/// One side of a file's change, in memory unless it is large.
+/// The old or new state of a changed file. The content is in memory unless it is large.
 struct Side<'a> {
     state: &'a State,
     id: BlobId,
-    /// The content, unless there is more of it than is compared by lines.
+    /// The content, or nothing if it is too large to be compared by lines.
     bytes: Option<Vec<u8>>,
 }
 
@@ -106,7 +106,7 @@ impl Patch<'_> {
     }
 
     fn text(&mut self, path: &ProjectPath, old: (bool, &[u8]), new: (bool, &[u8])) -> io::Result<()> {
-        // An empty file is made or removed by its header alone.
+        // For an empty file the header alone is enough.
         if old.1.is_empty() && new.1.is_empty() {
             return Ok(());
         }
@@ -163,9 +163,9 @@ impl<'a> Side<'a> {
         self.state.git_mode()
     }
 
-    /// The content, if it is text; that of a side that does not exist is empty.
+    /// Returns the content if it is text. The content of a side that does not exist is empty.
     ///
-    /// Git looks for a NUL byte in the first 8,000 bytes only; one further on is no better to have in a patch.
+    /// Any NUL byte makes a content binary. Git looks for one in the first 8,000 bytes only.
     fn lines<'b>(side: Option<&'b Side<'a>>) -> Option<&'b [u8]> {
         let Some(side) = side else { return Some(b"") };
         side.bytes.as_deref().filter(|bytes| !bytes.contains(&0))

@@ -1,17 +1,17 @@
-//! How a patch writes the names of files: as git does with `core.quotePath` on (quote.c).
+//! File names in a patch, quoted as git does with `core.quotePath` on (quote.c).
 
 use super::super::path::ProjectPath;
 
 pub(super) struct QuotedName(Vec<u8>);
 
 impl QuotedName {
-    /// The name after `a/` or `b/`, or after nothing, as renames write it; from the top of the repository, in which the project lies
-    /// at `base`.
+    /// Builds the name from a prefix (`a/`, `b/`, or empty for renames), the project's path `base` in its repository,
+    /// and the file's path in the project.
     pub(super) fn after(prefix: &str, base: &[u8], path: &ProjectPath) -> Self {
         Self([prefix.as_bytes(), base, path.as_bytes()].concat())
     }
 
-    /// The name, in C's quotes if it has bytes that need them.
+    /// Returns the name, in C-style quotes if it has bytes that need them.
     pub(super) fn text(&self) -> Vec<u8> {
         if !self.0.iter().any(|byte| needs_quotes(*byte)) {
             return self.0.clone();
@@ -22,7 +22,8 @@ impl QuotedName {
         quoted
     }
 
-    /// The name at the end of a `---` or `+++` line: a tab ends one with a space, lest patch(1) end it there.
+    /// Returns the name for the end of a `---` or `+++` line. A name with a space is followed by a tab, because
+    /// patch(1) would end it at the space.
     pub(super) fn end(&self) -> Vec<u8> {
         let mut text = self.text();
         if text.contains(&b' ') {

@@ -1,4 +1,4 @@
-//! Reading damaged logs: everything that is whole comes back, and what is wrong has a name.
+//! Tests with damaged logs: every undamaged event is read, and every fault is named.
 
 use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
@@ -43,7 +43,7 @@ fn a_long_log_that_several_threads_read_is_judged_as_a_whole() {
     let loaded = rebuild(&log);
     assert_eq!((loaded.faults.as_slice(), ids(&loaded)), (&[][..], (1..=last).collect()));
     let mut lines = lines(&log);
-    // Wherever the shares of the threads meet, what is missing there is missed.
+    // Missing lines are found also where the shares of two threads meet.
     let gone: Vec<usize> = (0..19).map(|part| (part + 1) * 1000).collect();
     for line in gone.iter().rev() {
         lines.remove(*line);
@@ -68,7 +68,7 @@ fn first_line_carries_zeros_and_the_next_its_digest() {
     assert!(first.ends_with(&format!(r#""{}"}}"#, &own[..16])), "{first}");
 }
 
-/// A line as an earlier version wrote it.
+/// Returns a line as an earlier version wrote it.
 fn without_own(line: &str, before: Option<&str>) -> String {
     let prev = before.map_or_else(
         || "0".repeat(64),
@@ -88,7 +88,7 @@ fn a_log_of_an_earlier_version_goes_on_and_a_digest_that_is_lost_later_is_missed
     assert_eq!(rebuild(format!("{}\n{lost}\n", lines[0]).as_bytes()).faults, [Fault::Changed { line: 2 }]);
 }
 
-/// The line of a fault.
+/// Returns the line number of a fault.
 const fn line_of(fault: &Fault) -> Option<usize> {
     match fault {
         Fault::Torn { line }
@@ -105,7 +105,7 @@ const fn line_of(fault: &Fault) -> Option<usize> {
     }
 }
 
-/// Flips a bit, and fails unless its line is named.
+/// Flips a bit of a log. Fails unless the fault's line is named.
 fn flipped(log: &mut [u8], byte: usize, bit: u8) {
     let line = log[..byte].split(|byte| *byte == b'\n').count();
     log[byte] ^= 1 << bit;
@@ -305,7 +305,7 @@ proptest! {
         damaged.extend(&bytes);
         damaged.extend(&log[(at + bytes.len()).min(log.len())..]);
         let loaded = rebuild(&damaged);
-        // All but the very last line is under the chain.
+        // Every line but the last is protected by the chain.
         let last = log[..log.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
         let changed = log.get(..last) != damaged.get(..last);
         prop_assert!(!changed || !loaded.faults.is_empty());

@@ -1,4 +1,4 @@
-//! The file: private, new, never a link, never half a line.
+//! Tests of the log file: private, new, never through a link, never with half a line.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -82,14 +82,14 @@ fn ids_and_parents_follow_each_agent() {
     assert_eq!(parents, [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3)]);
 }
 
-/// `RLIMIT_FSIZE` simulates a full disk: write(2) takes what fits, then fails. The limit belongs to the
-/// process, so this test runs itself again in a child.
+/// `RLIMIT_FSIZE` simulates a full disk: write(2) writes what fits, then fails. The limit is per process, so this test
+/// runs again in a child process.
 #[test]
 fn full_disk_is_an_error_and_leaves_whole_lines() {
     if std::env::var_os("BAILIWICK_TEST_CHILD").is_some() {
         return fill_the_disk();
     }
-    // SIGXFSZ would end the process, and EFBIG is what the test is about: a signal that is ignored stays so across execve(2).
+    // SIGXFSZ would end the process. An ignored signal stays ignored across execve(2), and the write fails with EFBIG.
     let status = std::process::Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
@@ -136,7 +136,7 @@ fn every_append_is_in_the_file_at_once() {
     scratch.log.sync().unwrap();
 }
 
-/// A key that is a number, in the place of a number: its mask is no JSON.
+/// An event that cannot be encoded: it has a numeric key that the redaction turns into invalid JSON.
 #[test]
 fn an_event_that_cannot_be_encoded_is_not_written_and_does_not_count() {
     const KEY: &str = "123456789012";
@@ -167,7 +167,7 @@ fn a_log_of_a_session_whose_name_leads_elsewhere_does_not_go_on() {
     let mut scratch = Scratch::new();
     scratch.append("1", said("a"));
     let text = String::from_utf8(scratch.bytes()).unwrap().replace(r#""s-1""#, r#""../../s-1""#);
-    // Its chain holds: whoever wrote it took care.
+    // The chain of this line is valid, as in a careful forgery.
     let mut line = text.rsplit_once(r#","prev""#).unwrap().0.as_bytes().to_vec();
     close(&mut line, GENESIS);
     line.push(b'\n');

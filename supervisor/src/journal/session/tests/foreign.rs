@@ -1,11 +1,11 @@
-//! Logs that this version did not write: of older schemas, of a later version, with agents that nobody knows.
+//! Tests with logs of other versions: older schemas, later versions, unknown agents.
 
 use ipc::id::{AgentId, EventId};
 use protocol::event::{EventKind, PlaceChange, Recorded};
 
 use crate::journal::session::{Fault, Loaded, rebuild};
 
-/// A line of a session; the chain is another test's.
+/// Returns a line of a log, without its chain.
 fn line(version: u32, id: u64, agent: &str, kind: &str, data: &str) -> String {
     let parent = if id > 1 { format!(r#""parent":{},"#, id - 1) } else { String::new() };
     format!(

@@ -1,4 +1,4 @@
-//! Every kind of event survives its line.
+//! Tests that every kind of event can be written and read back.
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
@@ -54,12 +54,12 @@ fn rights() -> RightsSummary {
     RightsSummary { write, hidden: 2, ..RightsSummary::default() }
 }
 
-/// One event of each kind, and of each shape that matters.
+/// Returns one event of each kind and of each important variant.
 fn samples() -> Vec<EventKind> {
     [conversation(), calls(), approvals(), workers(), sub_agents(), plans(), ends()].concat()
 }
 
-/// A path and a text that are hard on a line of JSON.
+/// A path and text that need escapes in JSON.
 const ODD: &[u8] = b"a\xff\n\"b";
 
 pub(super) fn odd() -> WirePath {
@@ -380,7 +380,7 @@ fn ends() -> Vec<EventKind> {
     ]
 }
 
-/// Breaks when a kind is added, so that it is added to the samples.
+/// Returns the name of an event's kind. The match fails to compile when a kind is added, so that it is added to the samples.
 fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::SessionStarted(_) => "session_started",

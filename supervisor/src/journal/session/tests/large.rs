@@ -1,4 +1,4 @@
-//! Lines that are too long, files that are no logs, and a disk that is full when the log is brought there.
+//! Tests with too long lines, files that are no logs, and a disk that is full when the log is synchronized.
 
 use std::fs;
 use std::io::{self, Read};
@@ -73,12 +73,12 @@ fn an_event_that_would_be_too_long_a_line_is_not_written() {
 #[test]
 fn a_file_that_is_no_log_has_a_bounded_number_of_faults() {
     let loaded = rebuild("x\n".repeat(20_000).as_bytes());
-    // Each line is no event, and carries no digest.
+    // No line is an event or has a digest.
     assert_eq!(loaded.faults.len(), 10_001);
     assert_eq!(loaded.faults.last(), Some(&Fault::More { count: 30_000 }));
 }
 
-/// The error of a full disk, when the log is brought there.
+/// Returns the error of a synchronization on a full disk.
 fn unsynced(log: &SessionLog) -> LogError {
     let error = log.sync().unwrap_err();
     assert!(matches!(&error, LogError::Sync { source, .. } if source.kind() == io::ErrorKind::StorageFull));
@@ -97,11 +97,11 @@ fn lines_that_a_full_disk_could_not_take_in_are_written_once_more() {
     add(&mut log);
     add(&mut log);
     let error = unsynced(&log);
-    // The kernel tells it once: another attempt without the lines would succeed.
+    // The kernel reports the error once, so another attempt without the lines would succeed.
     let again = unsynced(&log);
     assert!(log.take_back(&error).unwrap() && log.is_full() && log.last_safe() == EventId(1));
     assert_eq!(fs::read(log.path()).unwrap(), synced);
-    // What comes meanwhile comes behind them.
+    // Events that are added meanwhile come after the held lines.
     add(&mut log);
     log.write_held().unwrap();
     log.sync().unwrap();

@@ -1,4 +1,4 @@
-//! The log on a real file system, and the tree of what is in it.
+//! Tests of the log on a real file system, and of the tree of its events.
 
 mod chain;
 mod copy;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::SessionLog;
 
-/// A log in a directory of its own.
+/// A log in its own temporary directory.
 struct Scratch {
     state: TempDir,
     log: SessionLog,

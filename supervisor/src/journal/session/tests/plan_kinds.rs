@@ -1,4 +1,4 @@
-//! Events of plans, each with everything that it may have.
+//! Sample events of plans, with all optional fields.
 
 use ipc::id::CallId;
 use ipc::rights::{Network, Reach};

@@ -1,4 +1,4 @@
-//! Questions that the tree answers.
+//! Tests of the tree of events.
 
 use ipc::id::{AgentId, EventId};
 use protocol::event::{Account, AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
@@ -31,7 +31,7 @@ fn reply(output: u64) -> EventKind {
     })
 }
 
-/// Two turns of the root agent, and a sub-agent that the second one spawned.
+/// Returns a tree with two turns of the root agent, and a sub-agent that the second turn started.
 fn tree() -> Tree {
     let notice = EventKind::Notice { code: "c".into(), message: "m".to_owned() };
     let events = [

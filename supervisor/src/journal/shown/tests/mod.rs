@@ -1,4 +1,4 @@
-//! Logs that mean to be more than text, in every form.
+//! Tests of every output form with hostile logs.
 
 mod forms;
 mod hostile;
@@ -58,7 +58,7 @@ impl Log {
     }
 }
 
-/// A request for the execution of a plan with these steps, which may write in one place.
+/// Returns a request to execute a plan with these steps, which may write in one directory.
 fn plan_request(place: &str, text: &str, steps: Value) -> Value {
     let rights = Rights { write: vec![place.into()], ..Rights::default() };
     json!({"id": 3, "request": {"method": "planApproval", "params": {
@@ -68,9 +68,9 @@ fn plan_request(place: &str, text: &str, steps: Value) -> Value {
     }}})
 }
 
-/// A log with a text in every place that can hold a text of others.
+/// Returns a log with the text in every field that can hold untrusted text.
 fn everywhere(text: &str) -> Log {
-    // No path has a NUL.
+    // Paths cannot contain NUL.
     let name = text.replace('\0', "");
     let path = format!("/p/{name}");
     let denied = json!({
