@@ -1,6 +1,6 @@
-//! Attacks that take more than a shell: `bailiwick debug attempt`, run by a confined command of the demo.
+//! `bailiwick debug attempt`: attacks that need more than a shell. A confined command of the demo runs them.
 //!
-//! Each is harmless where it succeeds, and says so by [`GOT_THROUGH`]. The terminal of the demo belongs to nobody.
+//! Every attack is harmless if it succeeds, and then prints [`GOT_THROUGH`]. The demo's terminal is used by nobody else.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use nix::mount::MsFlags;
 
 use boundary::system;
 
-/// The line of an attack that succeeded.
+/// The line that a successful attack prints.
 pub const GOT_THROUGH: &str = "GOT THROUGH";
 
 /// An attack.
@@ -47,7 +47,7 @@ pub enum Attempt {
 }
 
 impl Attempt {
-    /// Makes the attempt and prints its outcome.
+    /// Makes the attempt and prints its outcome. Returns true if the attack succeeded.
     pub fn make(&self, out: &mut impl Write) -> io::Result<bool> {
         match self.outcome() {
             Ok(()) => writeln!(out, "{GOT_THROUGH}").map(|()| true),
@@ -55,7 +55,7 @@ impl Attempt {
         }
     }
 
-    /// The system call, as its manual page is called.
+    /// Returns the name of the system call with its manual section.
     const fn call(&self) -> &'static str {
         match self {
             Self::Trace { .. } => "ptrace(2)",
@@ -101,7 +101,7 @@ fn module() -> io::Result<()> {
     system::load_empty_module().or_else(|error| only_missing(error, libc::ENOEXEC))
 }
 
-/// An error that comes only after the kernel permitted the call counts as a success.
+/// Treats an error as success if it comes only after the kernel has permitted the call.
 fn only_missing(error: io::Error, errno: i32) -> io::Result<()> {
     if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }
 }

@@ -1,4 +1,4 @@
-//! `tracing`, by flag and variable: to a file or to standard error, never onto the terminal of a TUI.
+//! Diagnostics by `tracing`, set up by environment variables. They go to a file or to standard error, never to the terminal of a UI.
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
@@ -7,13 +7,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// The level and the targets, as `EnvFilter` reads them: `debug`, `supervisor::monitor=trace` …
+/// The variable with the level and targets in the format of `EnvFilter`: `debug`, `supervisor::monitor=trace` …
 const LEVEL: &str = "BAILIWICK_LOG";
 
-/// The file that diagnostics are appended to; standard error if unset.
+/// The variable with the file for diagnostics. Without it they go to standard error.
 const FILE: &str = "BAILIWICK_LOG_FILE";
 
-/// An error where diagnostics would be written onto the terminal, for who draws on it.
+/// Fails if diagnostics would go to the terminal on which the caller draws.
 pub(crate) fn off_the_terminal() -> anyhow::Result<()> {
     let is_on = std::env::var_os(LEVEL).is_some_and(|level| !level.is_empty());
     if is_on && std::env::var_os(FILE).is_none() && std::io::stderr().is_terminal() {
@@ -24,7 +24,7 @@ pub(crate) fn off_the_terminal() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Switches diagnostics on where [`LEVEL`] asks for them.
+/// Turns diagnostics on if [`LEVEL`] is set.
 pub(crate) fn start() -> anyhow::Result<()> {
     let Some(level) = std::env::var(LEVEL).ok().filter(|level| !level.is_empty()) else { return Ok(()) };
     let filter = EnvFilter::try_new(&level).map_err(|error| anyhow::anyhow!("{LEVEL}={level}: {error}"))?;

@@ -1,4 +1,4 @@
-//! Where Bailiwick keeps its own files: XDG base directories, or everything below `BAILIWICK_HOME`.
+//! The directories of Bailiwick: XDG base directories, or everything below `BAILIWICK_HOME`.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -6,36 +6,36 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The three directories; all of them are hidden from workers, but for what `cache` holds for their own project.
+/// Bailiwick's three directories. They are hidden from workers, except for the caches of a worker's own project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
     /// Settings and the key file.
     pub config: PathBuf,
     /// Session logs and locks.
     pub state: PathBuf,
-    /// Directory for content that can be made again: the caches of each project are its agents' own.
+    /// Content that can be made again. The caches of each project belong to its agents.
     pub cache: PathBuf,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoriesError {
-    /// Neither variable names a directory.
+    /// Neither BAILIWICK_HOME nor HOME is an absolute path.
     #[error(
         "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
     )]
     NoHome,
-    /// A relative path would be another place in each directory.
+    /// BAILIWICK_HOME is relative, and would mean another directory in each working directory.
     #[error(
         "BAILIWICK_HOME is {0:?}, which is no absolute path\n  hint: set it to a directory of your own, from the root on"
     )]
     RelativeHome(PathBuf),
-    /// A directory cannot be made.
+    /// A directory cannot be created.
     #[error("cannot make {path}: {source}; set BAILIWICK_HOME to a directory that you can write")]
     Make { path: PathBuf, source: io::Error },
 }
 
 impl Directories {
-    /// Works the directories out from environment variables.
+    /// Determines the directories from environment variables.
     pub fn from_environment(get: impl Fn(&str) -> Option<OsString>) -> Result<Self, DirectoriesError> {
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(home) =
@@ -66,7 +66,7 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name))
     }
 
-    /// The variable of the environment that chose a place of ours; none of one that lies where it does by default.
+    /// Returns the environment variable that chose the location of `place`, or nothing for a default location.
     pub fn chosen_by(&self, place: &Path, get: impl Fn(&str) -> Option<OsString>) -> Option<&'static str> {
         let is_set = |name: &&str| get(name).is_some_and(|value| Path::new(&value).is_absolute());
         let own = [
@@ -79,37 +79,37 @@ impl Directories {
         ["BAILIWICK_HOME", name].into_iter().find(is_set)
     }
 
-    /// All three, which are hidden from agents.
+    /// Returns all three directories, which are hidden from agents.
     pub fn own(&self) -> [PathBuf; 3] {
         [&self.config, &self.state, &self.cache].map(PathBuf::clone)
     }
 
-    /// Directory of session logs.
+    /// Returns the directory of session logs.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
 
-    /// The plans that are kept.
+    /// Returns the directory of stored plans.
     pub fn plans(&self) -> PathBuf {
         self.state.join("plans")
     }
 
-    /// Directory of the locks of private temp directories.
+    /// Returns the directory of the locks for private temp directories.
     pub fn locks(&self) -> PathBuf {
         self.state.join("temps")
     }
 
-    /// Directory of the sockets of running sessions.
+    /// Returns the directory of the sockets of running sessions.
     pub fn live(&self) -> PathBuf {
         self.state.join("live")
     }
 
-    /// The place for what the tripwire moves out of git directories.
+    /// Returns the directory for files that were moved out of git directories because the host would act on them.
     pub fn aside(&self) -> PathBuf {
         self.state.join("moved-aside")
     }
 
-    /// The baselines of what is watched, while sessions may change it.
+    /// Returns the directory for the original states of the protected files while a session may change them.
     pub fn baselines(&self) -> PathBuf {
         self.state.join("baselines")
     }
@@ -118,7 +118,7 @@ impl Directories {
         self.config.join(format!("{provider}.key"))
     }
 
-    /// Makes what has to exist before a session, with mode 0700.
+    /// Creates the directories that a session needs, with mode 0700.
     pub fn make(&self) -> Result<(), DirectoriesError> {
         for path in [&self.config, &self.sessions(), &self.locks(), &self.live()] {
             make_private(path).map_err(|source| DirectoriesError::Make { path: path.clone(), source })?;

@@ -1,9 +1,10 @@
-//! The person's editor on a plan or a message: it gets a copy whose ends are guarded, since editors obey lines that stand there.
+//! The person's editor for a plan or a message. It gets a copy between two guard comments, because editors obey certain
+//! lines at the ends of a file.
 //!
-//! Vim obeys modelines in the first and the last five lines of a file; Emacs a `-*-` line in the first two and a `Local Variables:`
-//! list behind the last form feed or in the last 3000 characters. A plan is the work of a model: the copy begins and ends with a
-//! comment of ours, longer than that, and the lower one begins with a form feed. A message is the person's own, but may hold what was
-//! pasted: its copy has the comments only where it names something that editors obey.
+//! Vim obeys modelines in the first and last five lines. Emacs obeys a `-*-` line in the first two lines, and a `Local
+//! Variables:` list after the last form feed or in the last 3000 characters. A model wrote the plan, so its copy begins
+//! and ends with a longer comment of ours, and the second comment begins with a form feed. A message is the person's
+//! own but may contain pasted text. Its copy has the comments only if it contains a word that editors obey.
 
 use std::fmt;
 use std::fs;
@@ -11,23 +12,23 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-/// The lines before the text.
+/// The comment before the text.
 const TOP: &str = "<!-- The text begins below this comment, which is no part of it. Leave both comments as they are.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// The lines behind it.
+/// The comment after the text.
 const BOTTOM: &str =
     "\n\u{c}\n<!-- The text ends above this comment, which is no part of it.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// Words of the lines that editors obey.
+/// Words in the lines that editors obey.
 const OBEYED: &[&str] = &["vi:", "vim", "ex:", "-*-", "local variables:"];
 
-/// The editor where the environment names none.
+/// The default editor.
 const USUAL: &str = "vi";
 
-/// The kind of text that is edited.
+/// The kind of the edited text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edits {
-    /// The plan that waits for its approval.
+    /// A plan that waits for approval.
     Plan,
     /// The message at the prompt.
     Message,
@@ -49,7 +50,8 @@ impl Edits {
     }
 }
 
-/// Runs the editor on a copy of a text; none if it left the text as it was.
+/// Runs the editor on a copy of a text. Returns the new text, or nothing if it is unchanged. Fails if the editor fails
+/// or changed the guard comments.
 pub(crate) fn edit(edits: Edits, text: &str) -> Result<Option<String>, String> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
     let editor = editor.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| USUAL.to_owned());
@@ -58,7 +60,7 @@ pub(crate) fn edit(edits: Edits, text: &str) -> Result<Option<String>, String> {
 
 fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, String> {
     let failed = |what: &str, error: io::Error| format!("cannot edit the {edits}: {what}: {error}");
-    // A directory for temporary files may be read by everybody, and without a mode what is made there, too.
+    // The temp directory may be readable by everybody, so the new directory gets a private mode.
     let mut private = tempfile::Builder::new();
     private.permissions(fs::Permissions::from_mode(0o700));
     let place = private.prefix(&format!("bailiwick-{edits}-")).tempdir();
@@ -67,7 +69,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     let guards = edits.guards(before);
     let written = if guards { guarded(before) } else { before.to_owned() };
     fs::write(&copy, written).map_err(|error| failed("no copy", error))?;
-    // The shell reads what the variable says, as git and others have it; the path is a word of its own.
+    // The variable is interpreted by the shell, as in git. The path is a separate word.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(&copy);
     let status = command.stdin(Stdio::inherit()).status().map_err(|error| failed("/bin/sh", error))?;
@@ -76,7 +78,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     }
     let text = fs::read_to_string(&copy).map_err(|error| failed("the edited copy", error))?;
     let Some(text) = (if guards { unguarded(&text) } else { Some(&*text) }) else {
-        // The person's work is not thrown away.
+        // The person's work is kept.
         let kept = place.keep().join(format!("{edits}.md"));
         return Err(format!(
             "the comments at the ends of the copy were changed: the {edits} is as it was, and your text is in {}",
@@ -90,7 +92,7 @@ fn guarded(markdown: &str) -> String {
     format!("{TOP}{markdown}{BOTTOM}")
 }
 
-/// The text between the guards. An editor may have left out the last line end.
+/// Returns the text between the guard comments, or nothing if they were changed. The last line end may be missing.
 fn unguarded(text: &str) -> Option<&str> {
     let text = text.strip_prefix(TOP)?;
     text.strip_suffix(BOTTOM).or_else(|| text.strip_suffix(BOTTOM.trim_end()))
@@ -104,12 +106,12 @@ mod tests {
 
     use super::*;
 
-    /// The directory that an error names, where the person's text is kept.
+    /// Returns the directory in an error message, where the person's text is kept.
     fn kept(error: &str) -> PathBuf {
         Path::new(error.rsplit_once(' ').unwrap().1).parent().unwrap().to_owned()
     }
 
-    /// The lines that an editor may obey.
+    /// Returns the lines that an editor may obey.
     fn obeyed(text: &str) -> String {
         let lines: Vec<_> = text.split('\n').collect();
         let first = lines.iter().take(5);

@@ -1,19 +1,19 @@
-//! The person's pager: `$PAGER`, or `less -R`. It gets a text on its standard input, and no file.
+//! The person's pager: `$PAGER`, or `less -R`. It gets the text on standard input.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// The pager where the environment names none.
+/// The default pager.
 const USUAL: &str = "less -R";
 
-/// Options of `less` where the environment has none: leave a text that fits the screen on it, and let colours through.
+/// The options of `less` if the environment has none: keep a short text on the screen, and show colours.
 const LESS: &str = "FRX";
 
-/// The status of a shell that found no such program (`sh(1p)`).
+/// The exit status of a shell that did not find the program (`sh(1p)`).
 const NOT_FOUND: i32 = 127;
 
-/// Shows a text, which has to be harmless to a terminal, in the pager that the environment names. Where that is `cat`, or cannot be started, the
-/// text goes to standard output. A signal to the terminal's job is the pager's: the caller handles its own.
+/// Shows a text, which must be free of terminal controls, in the person's pager. If the pager is `cat` or cannot be
+/// started, the text goes to standard output. Terminal signals go to the pager too, and the caller handles its own.
 pub(crate) fn show(text: &str) -> io::Result<()> {
     let named = std::env::var("PAGER").ok();
     let pager = named.as_deref().map_or(USUAL, str::trim);
@@ -23,9 +23,9 @@ pub(crate) fn show(text: &str) -> io::Result<()> {
     if run(pager, text, Stdio::inherit())? { Ok(()) } else { print(text.as_bytes()) }
 }
 
-/// Runs the pager; false if it is missing.
+/// Runs the pager. Returns false if the program is missing.
 fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
-    // The shell reads what the variable says, as git and man have it.
+    // The variable is interpreted by the shell, as in git and man.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(pager).stdin(Stdio::piped()).stdout(output);
     if std::env::var_os("LESS").is_none() {
@@ -33,13 +33,13 @@ fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     }
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // Whoever quits a pager has read enough.
+        // A pager that quits early closes the pipe.
         let _ = input.write_all(text.as_bytes());
     }
     Ok(child.wait()?.code() != Some(NOT_FOUND))
 }
 
-/// Writes to standard output; a reader that has read enough is no error.
+/// Writes to standard output. A closed reader is no error.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

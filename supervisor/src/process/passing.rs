@@ -1,21 +1,21 @@
-//! Standard error as a person reads it: lines that stay, and one line at a terminal that the next line replaces.
+//! Messages on standard error: lines that stay, and a status line that the next line replaces.
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::process::tty;
 
-/// Back to the first column, and nothing after it (ECMA-48, CR and EL).
+/// Moves to the first column and erases the line (ECMA-48, CR and EL).
 const ERASE: &str = "\r\u{1b}[K";
 
 pub(crate) struct PassedLines<W> {
     out: W,
-    /// The columns of a passing line; absent where no line can be replaced.
+    /// The columns for a status line, or nothing if lines cannot be replaced.
     columns: Option<usize>,
     is_passing: bool,
 }
 
 impl PassedLines<io::Stderr> {
-    /// The standard error of this process.
+    /// Returns the output for standard error of this process.
     pub(crate) fn of_process() -> Self {
         let out = io::stderr();
         let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
@@ -30,24 +30,24 @@ impl<W: Write> PassedLines<W> {
         self.columns.is_some()
     }
 
-    /// Writes a line that stays. Without standard error the line is lost, and standard output continues.
+    /// Writes a line that stays. If standard error is closed, the line is lost.
     pub(crate) fn line(&mut self, text: &str) {
         self.clear();
         let _ = writeln!(self.out, "{text}");
     }
 
-    /// A line that the next one replaces, where the terminal can do that.
+    /// Writes a status line that the next line replaces, if the terminal supports it.
     pub(crate) fn passing(&mut self, text: &str) {
         let Some(columns) = self.columns else { return self.line(text) };
         self.clear();
-        // A line that wraps could not be erased; the last column wraps on some terminals.
+        // A wrapped line could not be erased, and some terminals wrap in the last column.
         let shown: String = text.chars().take(columns.saturating_sub(1)).collect();
         let _ = write!(self.out, "{shown}");
         let _ = self.out.flush();
         self.is_passing = true;
     }
 
-    /// Erases the passing line, before something else is printed.
+    /// Erases the status line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_passing) {
             let _ = write!(self.out, "{ERASE}");

@@ -1,4 +1,4 @@
-//! Directories of our own for a while, which nobody else enters.
+//! Private temporary directories.
 
 use std::fs::Permissions;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use tempfile::{Builder, TempDir};
 
-/// The places that serve where `TMPDIR` names none that can be used.
+/// The directories that are tried if `TMPDIR` cannot be used.
 const ELSEWHERE: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Makes one in the system's temp directory, or elsewhere if that cannot be used. It is removed with the value.
+/// Creates a private directory in the system's temp directory, or elsewhere if that fails. It is removed when the value is dropped.
 pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
     private_in(&std::env::temp_dir(), prefix).or_else(|error| {
         let made = ELSEWHERE.iter().find_map(|place| private_in(Path::new(place), prefix).ok());
@@ -18,7 +18,7 @@ pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
     })
 }
 
-/// Makes one in a directory. Without a mode it would have the umask's.
+/// Creates a private directory in `place` with mode 0700, independent of the umask.
 pub(crate) fn private_in(place: &Path, prefix: &str) -> io::Result<TempDir> {
     Builder::new().permissions(Permissions::from_mode(0o700)).prefix(prefix).tempdir_in(place)
 }

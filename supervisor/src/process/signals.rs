@@ -1,7 +1,7 @@
-//! The signals that end us, or that we answer to; from the making of these on, none has its default effect.
+//! The signals that end the process or that it handles. Their default actions are off once one of these types exists.
 //!
-//! A hang-up that was ignored at the start stays ignored, as under nohup(1): whoever started us wants us to outlive the terminal. The
-//! terminal UI is the exception, since it is nothing without one.
+//! A SIGHUP that was ignored at the start stays ignored, as under nohup(1), so that the process can outlive its
+//! terminal. The terminal UI handles it anyway, because it cannot work without a terminal.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,10 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use boundary::system::is_ignored;
 
-/// Has the kernel end this process by SIGTERM when its parent ends; an error if the parent has ended already.
+/// Makes the kernel send SIGTERM to this process when its parent ends. Fails if the parent has ended already.
 pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     set_pdeathsig(signal::Signal::SIGTERM)?;
-    // A parent that ended before the call sends no signal any more (PR_SET_PDEATHSIG(2const)).
+    // A parent that ended before the call causes no signal (PR_SET_PDEATHSIG(2const)).
     if getppid() == Pid::from_raw(parent) {
         Ok(())
     } else {
@@ -26,8 +26,8 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     }
 }
 
-/// Signals that end a process which does not handle them, and that somebody sends to it: signal(7), the action *Term*, and *Core* as
-/// far as a person or a limit causes it. Not the faults of the process itself, and not SIGKILL.
+/// The signals that end a process by default and are sent from outside (signal(7)): those with the action *Term*, and
+/// those with *Core* that a person or a limit causes. Faults of the process itself and SIGKILL are not included.
 const ENDING: &[i32] = &[
     libc::SIGTERM,
     libc::SIGQUIT,
@@ -42,28 +42,27 @@ const ENDING: &[i32] = &[
     libc::SIGXCPU,
 ];
 
-/// Signals that would end the process, and that report a failed write here: the error of the write reports it
-/// too.
+/// Signals about failed writes. They would end the process and are ignored, because the write fails with an error too.
 const WITHOUT_EFFECT: &[i32] = &[libc::SIGPIPE, libc::SIGXFSZ];
 
-/// The signals of [`ENDING`], and those for real-time use.
+/// Returns the signals of [`ENDING`] and the real-time signals.
 fn ending() -> impl Iterator<Item = i32> {
     ENDING.iter().copied().chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
 }
 
-/// SIGHUP, unless it is ignored.
+/// Returns SIGHUP, unless it is ignored.
 fn hangup() -> impl Iterator<Item = i32> {
     (!is_ignored(signal::Signal::SIGHUP)).then_some(libc::SIGHUP).into_iter()
 }
 
-/// Several signals with one meaning.
+/// A group of signals with the same meaning.
 #[derive(Debug)]
 struct AnyOf(Vec<(i32, Signal)>);
 
 impl AnyOf {
     fn new(numbers: impl Iterator<Item = i32>) -> io::Result<Self> {
         for number in WITHOUT_EFFECT {
-            // A handler that nobody asks takes the default action away.
+            // A handler disables the default action, even if nobody waits for it.
             drop(signal(SignalKind::from_raw(*number))?);
         }
         numbers
@@ -72,7 +71,7 @@ impl AnyOf {
             .map(Self)
     }
 
-    /// Waits for one; its number. Cancel safe.
+    /// Waits for a signal and returns its number. Cancel safe.
     async fn next(&mut self) -> i32 {
         poll_fn(|context| {
             let come = |(number, signal): &mut (i32, Signal)| {
@@ -84,7 +83,7 @@ impl AnyOf {
     }
 }
 
-/// The signals by which a user acts on a session without a terminal UI. What comes before somebody waits for it is kept.
+/// The signals with which a person controls a session without a terminal UI. Early signals are kept until somebody waits for them.
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,
@@ -93,13 +92,13 @@ pub(crate) struct UserSignals {
 }
 
 impl UserSignals {
-    /// Handles them from now on. Must be called within the runtime.
+    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Self { interrupt, hangup: AnyOf::new(hangup())?, ending: AnyOf::new(ending())? })
     }
 
-    /// Waits for one; SIGINT interrupts, and every other one ends the session. Cancel safe.
+    /// Waits for a signal. SIGINT interrupts the turn, and every other signal ends the session. Cancel safe.
     pub(crate) async fn next(&mut self) -> UserActionKind {
         tokio::select! {
             _ = self.interrupt.recv() => UserActionKind::Agent(AgentAction::Interrupt),
@@ -109,24 +108,24 @@ impl UserSignals {
     }
 }
 
-/// Every signal that ends us.
+/// All signals that end the process.
 #[derive(Debug)]
 pub(crate) struct Endings(AnyOf);
 
 impl Endings {
-    /// Handles them from now on. Must be called within the runtime.
+    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
     }
 
-    /// The signals for a program on a terminal: a hang-up ends it even if it was ignored.
+    /// Starts to handle the signals for a program that needs a terminal. SIGHUP ends it even if it was ignored.
     pub(crate) fn on_a_terminal() -> io::Result<Self> {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
 
-    /// The number of one that has come by now.
+    /// Returns the number of a signal that has already arrived, or nothing.
     pub(crate) async fn so_far(&mut self) -> Option<i32> {
-        // The runtime looks for them when there is nothing else to do.
+        // The runtime checks for signals when there is nothing else to do.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;
@@ -135,7 +134,7 @@ impl Endings {
         }
     }
 
-    /// Waits for one; its number. Cancel safe.
+    /// Waits for a signal and returns its number. Cancel safe.
     pub(crate) async fn next(&mut self) -> i32 {
         self.0.next().await
     }
@@ -148,18 +147,18 @@ pub(crate) struct Changes {
     resume: Signal,
 }
 
-/// Signal of a terminal or its shell.
+/// A signal from a terminal or its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalChange {
     Size,
-    /// The process stops.
+    /// The process was asked to stop.
     Suspended,
-    /// We were stopped, and are not any more.
+    /// The process was stopped and has continued.
     Continued,
 }
 
 impl Changes {
-    /// Handles them from now on. Must be called within the runtime.
+    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             size: signal(SignalKind::window_change())?,
@@ -168,7 +167,7 @@ impl Changes {
         })
     }
 
-    /// Waits for one. Cancel safe.
+    /// Waits for a signal. Cancel safe.
     pub(crate) async fn next(&mut self) -> SignalChange {
         tokio::select! {
             _ = self.size.recv() => SignalChange::Size,

@@ -1,4 +1,4 @@
-//! Terminals, as every room that has to do with one needs them.
+//! Common functions for terminals.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -10,21 +10,21 @@ use nix::unistd::Pid;
 pub(crate) use boundary::system::window_size as size;
 use boundary::system::with_default_action;
 
-/// The columns of a terminal that knows its size: a fresh pseudo-terminal says 0.
+/// Returns the columns of a terminal, or nothing if it does not report its size. A new pseudo-terminal reports 0.
 pub(crate) fn columns(terminal: &impl AsFd) -> Option<usize> {
     let columns = usize::from(size(terminal.as_fd())?.ws_col);
     (columns > 0).then_some(columns)
 }
 
-/// Stops this process and the others of its job, as ^Z does; returns when it is continued. Where nobody could continue it
-/// (an orphaned process group), nothing stops. Must be called on the main thread.
+/// Stops this process and the others of its job, as ^Z does, and returns when it is continued. Does nothing if nobody
+/// could continue it (an orphaned process group). Must be called on the main thread.
 pub(crate) fn stop_job() -> nix::Result<()> {
-    // The kernel prefers the main thread for a signal to its process, and delivers it before this returns (kill(2)).
+    // The kernel prefers the main thread for this signal and delivers it before the call returns (kill(2)).
     with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?
 }
 
-/// Writes everything, or returns the number of remaining bytes and the error. The descriptor may be shared
-/// with others, who may have made it non-blocking.
+/// Writes all bytes. On failure returns the number of remaining bytes and the error. The descriptor may be
+/// non-blocking, because other processes share it.
 pub(crate) fn write_all(sink: &mut (impl Write + AsFd), mut piece: &[u8]) -> Result<(), (usize, io::Error)> {
     while !piece.is_empty() {
         match sink.write(piece) {

@@ -1,10 +1,10 @@
-//! The limits of a run that the project's file sets: no flag allows more than these.
+//! The limits of a run that the project's settings file sets. No flag can raise them.
 
 use agent::core::EndReason;
 
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// Each end of a run at a limit, with the key that sets it.
+/// Each limit's end reason with the key that sets it.
 const KEYS: [(EndReason, &str); 4] = [
     (EndReason::StepLimit, "limits.max_steps"),
     (EndReason::TokenLimit, "limits.max_tokens"),
@@ -12,7 +12,7 @@ const KEYS: [(EndReason, &str); 4] = [
     (EndReason::TimeLimit, "limits.timeout_s"),
 ];
 
-/// The limits of the project's file that hold.
+/// The limits from the project's settings file that are in force.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
 
@@ -26,7 +26,7 @@ impl ProjectLimits {
         Self(KEYS.into_iter().filter_map(of_project).collect())
     }
 
-    /// The remedy for a run that ended at one of them.
+    /// Returns advice for a run that ended at one of these limits.
     pub(super) fn next_step(&self, reason: EndReason) -> Option<String> {
         let (_, limit) = self.0.iter().find(|(of, _)| *of == reason)?;
         Some(format!("{limit}: change it there, or give a smaller task"))

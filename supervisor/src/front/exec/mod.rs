@@ -1,4 +1,4 @@
-//! `bailiwick exec`: one task to its end, without a terminal.
+//! `bailiwick exec`: runs one task without a terminal.
 
 mod approval_socket;
 mod limits;
@@ -33,7 +33,7 @@ use crate::process::signals::{UserSignals, end_with};
 use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
 use crate::settings::config::Sources;
 
-/// Runs the task.
+/// Runs the task and returns the exit status.
 pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
     match task(&args) {
         Ok(task) => {
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
                 complain(&task::LEFT_OUT);
             }
             let exit = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
-            // What came later than the run began, as the output of a slow command does.
+            // Input can also arrive after the start, as from a slow command.
             if is_argument && !said && task::is_left_out() {
                 complain(&task::LEFT_OUT);
             }
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Runs a task; `arrived` is told where, before the first request to the model.
+/// Runs a task. Calls `arrived` with the session's directories before the first request to the model.
 async fn carry_out(
     args: &ExecArgs,
     beginning: Beginning,
@@ -64,7 +64,7 @@ async fn carry_out(
     arrived: impl FnOnce(&Places),
 ) -> Exit {
     let began = Instant::now();
-    // Before there is anything that a signal could leave behind.
+    // Signals are handled before anything exists that they could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
     let signals = signals.and_then(|signals| match args.batch {
         Some(parent) => end_with(parent).map(|()| signals).map_err(Refusal::internal),
@@ -82,11 +82,11 @@ async fn carry_out(
     }
 }
 
-/// The beginning of a run.
+/// The first work of a run.
 enum Beginning {
     /// A task for the model.
     Task(Task),
-    /// A plan that was approved before.
+    /// A plan that the person approved earlier.
     Plan(ApprovedPlan),
 }
 
@@ -95,11 +95,11 @@ struct PreparedRun {
     handle: Handle,
     printer: OutputPrinter,
     beginning: UserActionKind,
-    /// Whoever answers approvals, if somebody may.
+    /// The task that passes approvals to a front end, if there is a socket.
     relay: Option<JoinSet<()>>,
 }
 
-/// What the command line asks for.
+/// Returns the task from the command line or standard input, with its pictures.
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
     let prompt = task::text(args.prompt.as_deref())?;
     let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
@@ -156,7 +156,7 @@ fn prepare(
     Ok(PreparedRun { session, handle, printer, beginning, relay })
 }
 
-/// The session that goes on, if one does. What was said in it so far is not printed again.
+/// Returns the session to continue, if there is one. Its earlier messages are not printed again.
 fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {
@@ -171,7 +171,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
     Ok(Some(Resume { log, shows: false, forks: args.fork }))
 }
 
-/// The socket, outside everything that the agent may come to write.
+/// Creates the approval socket outside of all trees that the agent may write. Fails unless approvals are asked for.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
     if !permits(Position::FIRST, options.mode).asks() {
         return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
@@ -179,7 +179,7 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     let project = &options.directory;
     let given = options.wanted.write.iter().map(|root| project.join(&root.path));
     let roots = std::iter::once(project.clone()).chain(given);
-    // A root that cannot be resolved is refused later, by its own error.
+    // A root that cannot be resolved causes its own error later.
     let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
@@ -194,10 +194,10 @@ fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (Session
     let effective = sources.effective(&flags);
     let mode = match beginning {
         Beginning::Task(_) => effective.mode(),
-        // The plan's approval is the word on that.
+        // The approval of the plan includes this mode.
         Beginning::Plan(_) => args.mode.into(),
     };
-    // Nobody is asked here: what is not trusted is not enabled, and that is said.
+    // Nobody can be asked here, so untrusted settings are off and a notice says so.
     tell(&sources.notices(&effective, &flags));
     tell(&idle_flags(&effective, &args.directory));
     let wanted = ConfinementOptions::new(&effective, &args.confinement).of_batch(args.batch.is_some());

@@ -1,20 +1,20 @@
-//! `bailiwick plan execute`: a run that begins with the execution of a plan.
+//! `bailiwick plan execute`: a run that starts with the execution of a plan.
 
 use super::{Beginning, carry_out};
 use crate::engine::opening::{EarlierPlan, SessionDirs};
 use crate::process::exit::Exit;
 use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, ModeArg, PlanExecuteArgs, ProfileArg};
 
-/// A plan that was approved before the run.
+/// A plan that the person approved before the run.
 #[derive(Debug)]
 pub(crate) struct ApprovedPlan {
-    /// Its digest, which the approval is of, and its file.
+    /// The plan's file, and the digest that was approved.
     pub earlier: EarlierPlan,
-    /// The bytes with that digest.
+    /// The text with that digest.
     pub markdown: String,
 }
 
-/// Executes it. The mode is the one that lets it write the project: the plan's approval is the word on that.
+/// Executes the plan. The mode lets the agent write the project, because the plan's approval includes it.
 pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         prompt: None,

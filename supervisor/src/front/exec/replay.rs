@@ -1,4 +1,5 @@
-//! `bailiwick replay`: a recorded run once more, its model played from the recording through the real HTTP stack.
+//! `bailiwick replay`: repeats a recorded run. A local server answers the model requests from the recording, through
+//! the normal HTTP client.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,10 +24,10 @@ use crate::settings::args::{
     ReplayArgs,
 };
 
-/// The server on loopback takes any key.
+/// The API key for the local server, which accepts any.
 const KEY: &str = "no-key-is-needed-on-loopback";
 
-/// Plays a recording.
+/// Plays a recording and returns the exit status.
 pub(crate) async fn run(args: ReplayArgs, directories: Directories) -> Exit {
     match begin(&args, directories).await {
         Ok(exit) => exit,
@@ -50,7 +51,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let exit = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
         None => exit,
-        // What stopped the run was not the run's own.
+        // A difference from the recording stopped the run.
         Some(mismatch) => {
             complain(&mismatch);
             Exit::Provider
@@ -58,7 +59,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     })
 }
 
-/// The task of a run that can be repeated without anybody's help.
+/// Returns the task of a recorded run. Fails if the run needs a person.
 fn task_of(run: &Run) -> Result<Task, String> {
     const INSTEAD: &str = "\n  hint: --serve serves its responses to any client";
     match &run.task {
@@ -72,7 +73,7 @@ fn task_of(run: &Run) -> Result<Task, String> {
     }
 }
 
-/// Serves the responses of a recording until a signal ends it.
+/// Serves the responses of a recording until a signal arrives.
 async fn serve(recording: &Recording, timing: bool) -> Result<Exit, Refusal> {
     let mut endings = Endings::new().map_err(Refusal::internal)?;
     let server = ReplayServer::start(script(recording, timing)).map_err(Refusal::internal)?;
@@ -84,7 +85,7 @@ fn script(recording: &Recording, timing: bool) -> Script {
     recording.exchanges.iter().fold(Script::new(), |script, exchange| script.push(exchange.reply(timing)))
 }
 
-/// A recording that is being played, and what came of it.
+/// A recording that is being played, with its server.
 struct Player {
     recording: Arc<Recording>,
     server: ReplayServer,
@@ -107,19 +108,19 @@ impl Player {
         Ok(Self { recording, server, now, mismatch })
     }
 
-    /// The run has its places, and makes no request before.
+    /// Receives the session's directories before the first request.
     fn arrived(&self, places: &Places) {
         let _ = self.now.set(places.clone());
     }
 
-    /// How the run was not the recorded one, if it was not.
+    /// Returns the first difference from the recorded run, if there is one.
     fn mismatch(&self) -> Option<Mismatch> {
         let (made, recorded) = (self.server.requests().len(), self.recording.exchanges.len());
         let missing = (made < recorded).then(|| Mismatch::missing(made + 1, recorded));
         lock(&self.mismatch).clone().or(missing)
     }
 
-    /// The run as it was, at our own server.
+    /// Returns the arguments of the recorded run, with our local server as the provider.
     fn exec_args(&self, args: &ReplayArgs) -> Result<ExecArgs, Refusal> {
         let run = &self.recording.run;
         let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {

@@ -1,4 +1,4 @@
-//! The task of `exec`: its argument, or standard input.
+//! The task of `exec`, from its argument or from standard input.
 
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -14,10 +14,10 @@ use crate::process::messages::say;
 /// The most bytes of a task.
 const MOST: usize = 1 << 20;
 
-/// The time after which a person is told that the task is awaited.
+/// The time after which a message says that the task is expected on standard input.
 const PATIENCE_MS: u16 = 1000;
 
-/// The task. One that is an argument never touches standard input.
+/// Returns the task. Standard input is not read if the argument has the task.
 pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     match argument {
         Some(text) if text != "-" => {
@@ -28,7 +28,7 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     }
 }
 
-/// True if standard input has something that is not read beside a task that is an argument. Nothing is waited for.
+/// True if the task is an argument but standard input has data too. Does not wait.
 pub(super) fn is_left_out() -> bool {
     has_something(io::stdin().as_fd())
 }
@@ -51,10 +51,10 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// The line about it.
+/// The message about ignored standard input.
 pub(super) const LEFT_OUT: &str = "standard input is not read beside a task\n  hint: put it into a file of the project and name the file, or pass all of the task as -";
 
-/// Standard input; a person who waits for it in vain learns that.
+/// Returns standard input. If nothing arrives for a second, a message says what is expected.
 fn announced() -> impl Read {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -1,4 +1,4 @@
-//! Denials that a command ran into, as far as its own words tell.
+//! Explanations of denials that a command met. They are inferred from its error messages and status.
 
 use std::ffi::OsString;
 
@@ -16,22 +16,22 @@ use crate::engine::place::{ProjectSandbox, User};
 use crate::process::messages::PlainDenial;
 use crate::process::messages::say;
 
-/// A command that has ended, as far as it is known.
+/// The data of a command that has ended.
 pub(super) struct Finished<'a> {
-    /// Its words, for what they say of redirections.
+    /// The command line, which is searched for redirections.
     pub(super) command: String,
     pub(super) status: u8,
-    /// The end of what it said.
+    /// The end of its error messages.
     pub(super) errors: &'a [u8],
-    /// What the broker refused it.
+    /// The operations that the broker refused. The broker is the sandbox-exec process around the command.
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Says which rights a command seems to have lacked: one that succeeded, those of refused writes, and the network where the broker proved
-/// that a program was refused it.
+/// Prints which rights a command seems to have lacked. For a successful command, only refused writes and network
+/// refusals that the broker proved are printed.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
-    // Most commands lacked nothing: the machine is not looked at for them.
+    // Most commands lacked nothing, and the file system is not searched for them.
     if status == 0 && errors.is_empty() && refused.is_empty() {
         return;
     }
@@ -72,14 +72,15 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     }
 }
 
-/// True if it is told of a command that ended with 0, which did without: a write, or the network by the word of the broker. A program that only
-/// looks for an access meets it by other calls than a connection.
+/// True if the denial is printed although the command succeeded: for a write, or for a network connection that the
+/// broker proved. Programs that only check an access do not open connections.
 fn is_told_of_success(denial: &Denial) -> bool {
     let is_network = denial.operation == Operation::Network && denial.grade == Grade::Proved;
     denial.operation == Operation::Write || is_network
 }
 
-/// The denials without a second one that lacks the same right: one line tells of all addresses of a network that is off.
+/// Returns the denials without those that lack the same right as an earlier one. One line is enough for all addresses
+/// if the network is off.
 fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     let is_first = |(at, denial): &(usize, &Denial)| {
         let is_network = denial.operation == Operation::Network;
@@ -88,7 +89,7 @@ fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     denials.iter().enumerate().filter(is_first).map(|(_, denial)| denial.clone()).collect()
 }
 
-/// A command as a line of a shell: for one that is run by a shell, the line that it was given.
+/// Returns a command as one shell line. For `sh -c LINE`, returns that line.
 pub(super) fn text_of(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     match words.as_slice() {
@@ -97,7 +98,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// The places that the command's words name. It is the user's own, and so is the look at them.
+/// Returns the files that the command's error messages name. The command is the person's own, so these files may be inspected.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());
@@ -108,7 +109,7 @@ fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, erro
     names.into_iter().map(looked).collect()
 }
 
-/// What would allow it, in the words of this command.
+/// Returns the flags of this command that would allow a denied operation.
 fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
     let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
     let by_mode = in_project

@@ -1,4 +1,4 @@
-//! `bailiwick sandbox`: a command under exactly the rights that an agent's command would have.
+//! `bailiwick sandbox`: runs a command with exactly the rights of an agent's command.
 
 mod explain;
 mod restored;
@@ -36,10 +36,10 @@ use crate::settings::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::settings::config::SettingsError;
 use crate::settings::config::Sources;
 
-/// How long what is left of the command's output may take once a signal has ended it.
+/// The time in which the remaining output of the command is shown after a signal.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Runs the command; gives its status.
+/// Runs the command and returns its exit status.
 pub(crate) async fn run(args: SandboxArgs) -> Exit {
     let command = explain::text_of(&args.command);
     let asked = StopAsked {
@@ -61,7 +61,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
             Exit::Status(status)
         }
         Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::by_signal(signal),
-        // sandbox-exec has said on standard error at which stage it stopped.
+        // sandbox-exec has printed the stage of the failure on standard error.
         Ok(SandboxReport { held: Err(stopped), errors, .. }) => {
             let text = format!("the command was not started\n  hint: {}", stopped.hint(&asked));
             let code = sandbox_code(&String::from_utf8_lossy(&errors));
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
     }
 }
 
-/// Why the command was not started.
+/// The reason why the command was not started.
 #[derive(Debug, thiserror::Error)]
 enum SandboxStartError {
     #[error(transparent)]
@@ -95,7 +95,7 @@ enum SandboxStartError {
 }
 
 impl SandboxStartError {
-    /// The error in words, with its stable code where it has one.
+    /// Returns the error message with its stable code, if it has one.
     fn told(&self) -> String {
         let is_asked_wrong = match self {
             Self::Settings(_) => true,
@@ -107,7 +107,7 @@ impl SandboxStartError {
     }
 }
 
-/// A command that runs, and what is to be done when it does no longer.
+/// A running command with the clean-up work for its end.
 struct RunningCommand {
     rights: Rights,
     launched: Launched,
@@ -118,7 +118,7 @@ struct RunningCommand {
 }
 
 async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), SandboxStartError> {
-    // Before there is anything that a signal could leave behind.
+    // Signals are handled before anything exists that they could leave behind.
     let mut endings = Endings::new()?;
     args.batch.map_or(Ok(()), end_with)?;
     let mode = match args.access {
@@ -129,7 +129,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     let wanted = wanted(&directories, &args)?;
     let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
     let tripwire = match setup.watch.clone() {
-        // A command of another session may be waited for.
+        // This may wait for a command of another session.
         Some(watch) => tokio::select! {
             set = apart(move || set(&watch)) => {
                 Some(set.and_then(|set| set).map_err(SandboxStartError::Tripwire)?)
@@ -160,7 +160,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     Ok((setup, RunningCommand { rights, launched, relay, passage, endings, tripwire }))
 }
 
-/// Takes the baseline, for the one call that there is.
+/// Records the state of the protected files before the command.
 fn set(watch: &Watch) -> io::Result<Tripwire> {
     let mut tripwire = Tripwire::set(watch)?;
     for line in restored(&tripwire.begin_call()?) {
@@ -169,7 +169,7 @@ fn set(watch: &Watch) -> io::Result<Tripwire> {
     Ok(tripwire)
 }
 
-/// What flags and settings add up to; nobody is asked here.
+/// Returns the confinement from flags and settings. Nobody is asked.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
     let flags = of_confinement(&args.confinement);
@@ -193,26 +193,25 @@ fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
 }
 
 struct SandboxReport {
-    /// What holds the command, if it ever started.
+    /// The level of confinement of the command, or the reason why it never started.
     held: Result<Tier, Stopped>,
-    /// The command's status.
     status: u8,
-    /// The end of what it wrote to standard error, or to its terminal.
+    /// The end of its output on standard error or its terminal.
     errors: Vec<u8>,
-    /// What the broker refused it.
+    /// The operations that the broker refused.
     refused: Vec<Refusal>,
 }
 
-/// Relays keys and signals until the command is gone, and puts back what the host would run later.
+/// Passes keys and signals to the command until it ends, then restores files that the host would run.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = follow(launched, relay.as_mut(), &mut endings).await;
     if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
-        // Broker or supervisor failed: what cleared its own death signal is ours now. The broker ends everything itself
-        // otherwise.
+        // A broker or supervisor that failed can leave processes without a death signal, which are our children now.
+        // Otherwise the broker ends everything.
         end_orphans();
     }
-    // Nothing lives that could change it again. It waits for nobody's terminal, and the runtime has nothing better to do.
+    // No process is left that could change these files again.
     let found = tripwire.map(|mut tripwire| tripwire.end()).unwrap_or_default();
     let interrupted = matches!(followed, Ok(FollowedCommand { ended: Ended::Signalled(_), .. }));
     let left = rest(relay, passage, &mut endings, interrupted).await;
@@ -222,9 +221,9 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     Ok(followed?.report(left))
 }
 
-/// A command's end.
+/// The end of a command.
 struct FollowedCommand {
-    /// The tier that the command was started in.
+    /// The level of confinement in which the command started.
     started: Result<Tier, Stopped>,
     ended: Ended,
     refused: Vec<Refusal>,
@@ -239,7 +238,7 @@ impl FollowedCommand {
         if let Some(failure) = &failure {
             say(&format!("cannot write to standard output: {failure}"));
         }
-        // The command may not have learnt of it.
+        // The command may not have noticed the failure.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
         SandboxReport { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
     }
@@ -259,16 +258,16 @@ async fn follow(
     Ok(FollowedCommand { started, ended, refused: reports.take() })
 }
 
-/// What a command left.
+/// The remaining output of a command.
 #[derive(Default)]
 struct Left {
-    /// The end of what it wrote to standard error, or to its terminal.
+    /// The end of its output on standard error or its terminal.
     said: Tail,
-    /// Why not everything that it wrote to standard output was passed on.
+    /// The reason why standard output was not passed on completely.
     failure: Option<io::Error>,
 }
 
-/// Shows and passes on what is left, and gives the user's terminal back. After a signal, for a while only.
+/// Shows and passes on the remaining output, and restores the person's terminal. After a signal, this has a time limit.
 async fn rest(
     relay: Option<TerminalRelay>,
     passage: SandboxPassage,
@@ -290,12 +289,13 @@ async fn rest(
     };
     tokio::select! {
         left = everything => left,
-        // What should take it stands still, and nobody wants the rest.
+        // The destination accepts no data, and the person wants to end.
         _ = endings.next() => Left::default(),
     }
 }
 
-/// Waits for the command's end; what would end us ends it first. Also the tier that it was started in, if it was.
+/// Waits for the end of the command. A signal that would end us ends the command first. Returns also the level of
+/// confinement in which it started.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
@@ -304,7 +304,7 @@ async fn wait(
 ) -> io::Result<(Result<Tier, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
-        // In this order: that it has started is known before a signal is judged.
+        // The order matters: the report of the start is read before a signal is handled.
         tokio::select! {
             biased;
             ended = broker.wait() => break ended?,
@@ -328,7 +328,7 @@ async fn wait(
         None => note_start(reports.started().await.ok().flatten(), None),
     };
     match (started, &ended) {
-        // The broker was killed from outside: the command may have been at work by then.
+        // The broker was killed from outside. The command may have been running.
         (Err(stopped), Ended::Signalled(signal)) if stopped.stage.is_empty() => {
             say(&format!(
                 "the sandbox was ended by signal {signal} before it said that the command was started"
@@ -339,7 +339,7 @@ async fn wait(
     }
 }
 
-/// The tier of the command, if the broker's first report says that it runs.
+/// Returns the level of confinement of the command. Fails if the broker's first report is not that it started.
 fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),

@@ -1,4 +1,4 @@
-//! What the tripwire found when a command was gone, as the person is told it.
+//! Messages about the files that were restored after a command.
 
 use boundary::tripwire::{Report, right_to_change};
 use gate::shell_word::shell_word;
@@ -6,7 +6,7 @@ use protocol::event::RestoredPlace;
 
 use crate::process::messages::one_line;
 
-/// One line a place, and one for what could not be looked at.
+/// Returns one line for each restored file and for each file that could not be checked.
 pub(super) fn restored(report: &Report) -> Vec<String> {
     let notes = report.notes.iter().map(|note| one_line(&format!("note: {note}")));
     report.changes.iter().map(|change| one_line(&place(change))).chain(notes).collect()

@@ -1,4 +1,4 @@
-//! Hints about a command that never ran.
+//! Hints about a command that was not started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use gate::shell_word::shell_word;
 
-/// The place where its start stopped.
+/// The point at which the start of the command stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// The stage of sandbox-exec, by its name; empty if it named none.
+    /// The name of the stage of sandbox-exec, empty if it is unknown.
     pub(super) stage: String,
-    /// The signal to us that ended the start, if one did.
+    /// The signal to us that stopped the start, if there was one.
     pub(super) signal: Option<i32>,
 }
 
@@ -22,22 +22,22 @@ pub(super) struct StopAsked {
 }
 
 impl Stopped {
-    /// At a stage of sandbox-exec.
+    /// Returns a stop at a stage of sandbox-exec.
     pub(super) fn at(stage: String) -> Self {
         Self { stage, signal: None }
     }
 
-    /// By a signal to us.
+    /// Returns a stop by a signal to us.
     pub(super) fn by(signal: i32) -> Self {
         Self { stage: String::new(), signal: Some(signal) }
     }
 
-    /// True if the machine lacks something, and the command line is not at fault.
+    /// True if the machine lacks something. False if the command line is at fault.
     pub(super) fn is_of_the_machine(&self) -> bool {
         !matches!(self.stage.as_str(), "execute" | "directory" | "rules")
     }
 
-    /// A remedy. Most stages need something of the machine; some need something of the one who gave the command.
+    /// Returns advice. Most stages need something from the machine, some from the person.
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
@@ -48,7 +48,7 @@ impl Stopped {
     }
 }
 
-/// A name without a slash is looked up in PATH, and `explain` would take it for a command.
+/// Returns a hint for a program that cannot be executed. Names without a slash are searched in PATH.
 fn executable(program: &OsStr, project: &Path) -> String {
     let word = shell_word(program);
     if program.as_bytes().contains(&b'/') {

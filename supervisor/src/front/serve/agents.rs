@@ -1,4 +1,4 @@
-//! The agents of a conversation, by what its front end was told of them.
+//! The agents of a conversation, as far as its front end was told about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use protocol::event::{Account, EventKind, Recorded, SessionEvent, SubAgentSpawne
 use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::rpc::{AgentInfo, AgentState, OpenCall};
 
-/// The agents that a conversation has had.
+/// The agents that a conversation has had so far.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     known: BTreeMap<AgentId, KnownAgent>,
 }
 
-/// One of them.
+/// The state of one agent.
 #[derive(Debug, Default)]
 struct KnownAgent {
     parent: Option<AgentId>,
@@ -24,7 +24,7 @@ struct KnownAgent {
     status: Option<SubAgentStatus>,
     calls: BTreeMap<CallId, String>,
     approvals: BTreeSet<ApprovalId>,
-    /// The call that waits for its turn at writing.
+    /// The call that waits for another agent to finish its writes.
     awaits_turn: Option<CallId>,
     steps: u64,
     account: Account,
@@ -33,19 +33,19 @@ struct KnownAgent {
 }
 
 impl Agents {
-    /// Every agent, each before its sub-agents.
+    /// Returns every agent, each before its sub-agents.
     pub(super) fn list(&self) -> Vec<AgentInfo> {
         let mut agents: Vec<_> = self.known.iter().map(|(agent, known)| known.info(agent)).collect();
         agents.sort_by(|one, other| one.agent.in_tree().cmp(&other.agent.in_tree()));
         agents
     }
 
-    /// The state of an agent; none of one that was never heard of.
+    /// Returns the state of an agent, or nothing if it is unknown.
     pub(super) fn state(&self, agent: &AgentId) -> Option<AgentState> {
         self.known.get(agent).map(KnownAgent::state)
     }
 
-    /// Takes in an event that the front end is told.
+    /// Updates the agents by an event for the front end.
     pub(super) fn on(&mut self, event: &UiEvent) {
         match &event.kind {
             UiEventKind::Logged(logged) => self.logged(logged),
@@ -128,7 +128,7 @@ impl KnownAgent {
         self.rights = rights.value().cloned();
     }
 
-    /// A message that joins a turn begins none.
+    /// Starts a turn, unless one is running.
     fn begin(&mut self, time_ms: u64) {
         if self.began_ms.is_none() || self.ended_ms.is_some() {
             (self.began_ms, self.ended_ms) = (Some(time_ms), None);

@@ -19,40 +19,40 @@ use crate::process::messages::say;
 
 /// Opens conversations.
 pub(super) trait OpenConversation: Send + Sync + 'static {
-    /// Opens one, or says why not. May block.
+    /// Opens a conversation, or returns an error for the front end. May block.
     fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject>;
 }
 
-/// A conversation that is open, and does nothing until its run is polled.
+/// An open conversation. It does nothing until its future `run` is polled.
 pub(super) struct OpenedConversation {
-    /// For what the user does.
+    /// The handle for actions of the person.
     pub(super) handle: Handle,
-    /// For what there is to show.
+    /// The events for the front end.
     pub(super) events: SessionEvents,
-    /// Where it is logged.
+    /// The path of the log.
     pub(super) log: PathBuf,
-    /// The models that it may change to, if it may.
+    /// The models that can be chosen, if the model can be changed.
     pub(super) models: Option<Arc<dyn Models>>,
-    /// The conversation itself; its error says what it ended by without a result.
+    /// The future that carries out the conversation. Its error is the reason of an end without a result.
     pub(super) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
-/// A conversation that is over: what was still to be shown, and what it ended by without a result.
+/// A conversation that has ended, with its last events and the reason of an end without a result.
 pub(super) struct ConversationEnded {
     pub(super) conversation: ConversationId,
     pub(super) events: Vec<UiEvent>,
     pub(super) error: Option<String>,
 }
 
-/// What happens in conversations.
+/// The next thing that happens in any conversation.
 pub(super) enum NextEvent {
-    /// There is something to show, or to ask.
+    /// An event to show, or a question to ask.
     Event(UiEvent),
-    /// One is over.
+    /// A conversation has ended.
     Ended(ConversationEnded),
 }
 
-/// One that is open.
+/// An open conversation.
 struct Conversation {
     handle: Handle,
     events: SessionEvents,
@@ -61,19 +61,19 @@ struct Conversation {
     agents: Agents,
 }
 
-/// The conversations that are open.
+/// All open conversations.
 #[derive(Default)]
 pub(super) struct Conversations {
     open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
-    /// Actions that wait because their conversation has much to do.
+    /// Actions that wait because their conversation is busy.
     late: JoinSet<()>,
-    /// Whose events were looked at last: the next one has its turn.
+    /// The conversation whose events were taken last. The next one has its turn.
     last: Option<ConversationId>,
 }
 
 impl Conversations {
-    /// Starts a conversation.
+    /// Adds a conversation and starts its future.
     pub(super) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
         let OpenedConversation { handle, events, log, models, run } = opened;
         let conversation = handle.conversation.clone();
@@ -84,12 +84,12 @@ impl Conversations {
         conversation
     }
 
-    /// Whether there is none.
+    /// True if there is no conversation.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Acts on an agent of one of them, its first if none is named.
+    /// Passes an action to an agent of a conversation, to its first one if none is named.
     pub(super) fn act(
         &self,
         conversation: &ConversationId,
@@ -100,23 +100,23 @@ impl Conversations {
         handle.try_act(UserAction { agent, ..handle.action(kind) })
     }
 
-    /// Says why one of them cannot have a model, if it cannot. An agent that is busy says so itself.
+    /// Returns the reason why a conversation cannot use a model, or nothing. A busy agent reports that itself.
     pub(super) fn refuses_model(&self, conversation: &ConversationId, name: &str) -> Option<String> {
         let models = self.open.get(conversation)?.models.as_ref()?;
         models.choose(name).err()
     }
 
-    /// The agents of one of them.
+    /// Returns the agents of a conversation.
     pub(super) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
         self.open.get(conversation).map(|open| &open.agents)
     }
 
-    /// Where one of them is logged.
+    /// Returns the path of a conversation's log.
     pub(super) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
         self.open.get(conversation).map(|open| open.log.as_path())
     }
 
-    /// Acts in one of them for certain: what it cannot take in yet waits.
+    /// Passes an action to a conversation. If the conversation is busy, the action waits and is not lost.
     pub(super) fn act_surely(&mut self, action: UserAction) {
         let handle = self.open.get(&action.conversation_id).map(|open| &open.handle);
         match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
@@ -133,7 +133,7 @@ impl Conversations {
         }
     }
 
-    /// Acts in all of them, for certain.
+    /// Passes an action to all conversations. None is lost.
     pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
         let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
         for action in actions {
@@ -141,7 +141,7 @@ impl Conversations {
         }
     }
 
-    /// Waits for what happens next in any of them, each in turn. Cancel safe.
+    /// Waits for the next thing that happens in any conversation. The conversations take turns. Cancel safe.
     pub(super) async fn next(&mut self) -> NextEvent {
         while self.late.try_join_next().is_some() {}
         std::future::poll_fn(|context| {
@@ -152,7 +152,7 @@ impl Conversations {
                 Poll::Ready(Some(Ok((conversation, result)))) => {
                     Poll::Ready(NextEvent::Ended(self.ended(conversation, result.err())))
                 }
-                // A panic of ours: whose run it was, the closed channel says.
+                // A conversation panicked. Its closed channel shows which one.
                 Poll::Ready(Some(Err(error))) => {
                     let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {
@@ -169,13 +169,13 @@ impl Conversations {
         .await
     }
 
-    /// An event of the conversation after the one that had its turn last.
+    /// Returns an event, starting with the conversation after the one that had the last turn.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<UiEvent> {
         let Self { open, last, .. } = self;
         let is_after = |(id, _): &(&ConversationId, _)| last.as_ref().is_none_or(|last| *id > last);
         let (first, then): (Vec<_>, Vec<_>) = open.iter_mut().partition(is_after);
         for (id, Conversation { events, agents, .. }) in first.into_iter().chain(then) {
-            // One whose events are over is taken out when its run is.
+            // A conversation without further events is removed when its future ends.
             if let Poll::Ready(Some(event)) = events.poll_recv(context) {
                 *last = Some(id.clone());
                 agents.on(&event);

@@ -1,4 +1,4 @@
-//! The events of a conversation once more, read from its log in pages.
+//! The past events of a conversation, read from its log in pages.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use protocol::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Noti
 
 use crate::journal::session::read_page;
 
-/// The most events of a page, if nobody says.
+/// The number of events on a page by default.
 const USUAL: u32 = 200;
 
 /// The most events of a page.
 const MOST: u32 = 1000;
 
-/// The bytes of a log after which a page ends: an event may be longer, and a line of the protocol has to hold all of them.
+/// The bytes of the log after which a page ends. One event may be longer.
 const BYTES: usize = 1 << 20;
 
-/// A page of a log. Blocks.
+/// Reads a page of a log. Blocks.
 pub(super) fn page(log: &Path, params: &HistoryParams) -> Result<HistoryResponse, ErrorObject> {
     let failed = |error: String| ErrorWord::InternalError.because(error);
     let most = params.limit.unwrap_or(USUAL).clamp(1, MOST);

@@ -1,4 +1,4 @@
-//! Lines from standard input, read by a thread of their own: a read that waits cannot be cancelled.
+//! The lines of standard input, read by a separate thread, because a blocked read cannot be cancelled.
 
 use std::io::{self, Read};
 use std::thread;
@@ -6,13 +6,13 @@ use std::thread;
 use protocol::rpc::{Line, Lines};
 use tokio::sync::mpsc;
 
-/// How many lines wait to be looked at before no more are read.
+/// The most lines that are read ahead.
 const AHEAD: usize = 4;
 
-/// How many bytes are read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// The lines of standard input; the channel closes where it ends.
+/// Starts the thread. The channel closes at the end of standard input.
 pub(super) fn start() -> io::Result<mpsc::Receiver<Line>> {
     let (sender, lines) = mpsc::channel(AHEAD);
     thread::Builder::new().name("read".to_owned()).spawn(move || read(io::stdin(), &sender))?;

@@ -1,8 +1,7 @@
 //! `bailiwick serve`: the core for front ends in other processes, as JSON-RPC 2.0 on standard input and output.
 //!
-//! One task owns the conversations, the requests that are waited for and what is to be written; two threads read lines
-//! and write them, so that nobody who does not write or read holds up a session. Standard output carries the protocol
-//! and nothing else.
+//! One task owns the conversations, the open requests and the output queue. Two threads read and write lines, so a
+//! front end that blocks does not delay a session. Standard output has only the protocol.
 
 mod agents;
 mod conversations;
@@ -25,7 +24,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::complain;
 use sessions::Sessions;
 
-/// Serves whoever is at the other end of standard input and output, until it is told to end or nobody is there.
+/// Serves a front end on standard input and output until it asks for the end or disconnects.
 pub(crate) async fn run(place: SessionDirs) -> Exit {
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),

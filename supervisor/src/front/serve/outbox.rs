@@ -1,25 +1,25 @@
-//! What is to be written, bounded: a front end that reads slowly costs it pieces of text, not the server its memory.
+//! The bounded output queue. For a slow front end, pieces of text are dropped, so that the server's memory stays limited.
 //!
-//! Pieces of replies and outputs are repeated by the events that end them. They are joined while they wait, and left out
-//! beyond [`PIECES`], with a notification that says so. Everything else is kept up to [`MOST`]; a front end that lets
-//! more than that lie is gone.
+//! Later events repeat the pieces of replies and outputs. Waiting pieces are joined. Beyond [`PIECES`] bytes they are
+//! dropped, and a notification says so. All other lines are kept up to [`MOST`] bytes. A front end that leaves more
+//! unread is disconnected.
 
 use std::collections::VecDeque;
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::rpc::{self, Notification, NotificationForm, Passing};
 
-/// How many bytes may wait before pieces of text are left out.
+/// The waiting bytes from which pieces of text are dropped.
 const PIECES: usize = 1 << 20;
 
-/// How many bytes may wait at all. What is added last may exceed it.
+/// The most waiting bytes. The last added line may exceed this limit.
 const MOST: usize = 64 << 20;
 
-/// The front end reads nothing any more.
+/// The error that the front end has left too much unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overflow;
 
-/// Lines that wait to be written.
+/// The lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: VecDeque<OutboxItem>,
@@ -28,14 +28,14 @@ pub(super) struct Outbox {
 
 #[derive(Debug)]
 enum OutboxItem {
-    /// A line as it will be written.
+    /// A complete line.
     Line(String),
     /// A piece of text, which may still grow.
     Piece(ConversationId, Passing),
 }
 
 impl OutboxItem {
-    /// Its cost; that of a piece but for its text is small, and not counted twice.
+    /// Returns the bytes that count for the limits. For a piece this is its text only.
     fn bytes(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -45,12 +45,12 @@ impl OutboxItem {
 }
 
 impl Outbox {
-    /// Whether nothing waits.
+    /// True if no line waits.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Whether so much waits that nobody should be listened to: each request has an answer, which would wait too.
+    /// True if so much waits that no further requests should be read, because each has an answer.
     pub(super) const fn is_crowded(&self) -> bool {
         self.bytes >= MOST / 2
     }
@@ -64,7 +64,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Adds a piece of text: to the one before, if it goes on with it.
+    /// Adds a piece of text. It is joined to the last piece if it continues it.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
         let piece = if self.bytes >= PIECES { skipped(piece) } else { piece };
         if let Some(OutboxItem::Piece(last, before)) = self.queue.back_mut()
@@ -80,7 +80,7 @@ impl Outbox {
         }
     }
 
-    /// Takes the next line; `None` where there is none. An error is that of a notification that cannot be serialised.
+    /// Removes the next line. Returns nothing if the queue is empty, and an error if a notification cannot be serialized.
     pub(super) fn pop(&mut self, form: NotificationForm) -> Option<serde_json::Result<String>> {
         let item = self.queue.pop_front()?;
         self.bytes -= item.bytes();
@@ -107,7 +107,7 @@ fn text(piece: &Passing) -> &str {
     }
 }
 
-/// A piece of text as one that was left out.
+/// Returns the notification that a piece of text was dropped.
 fn skipped(piece: Passing) -> Passing {
     let bytes = u64::try_from(text(&piece).len()).unwrap_or(u64::MAX);
     match piece {
@@ -130,7 +130,7 @@ fn agent(piece: &Passing) -> Option<&AgentId> {
     }
 }
 
-/// Joins a piece to the one before it, or gives it back.
+/// Joins a piece to the one before it. Returns the piece if they do not belong together.
 fn joined(before: &mut Passing, piece: Passing) -> Option<Passing> {
     if agent(before) != agent(&piece) {
         return Some(piece);

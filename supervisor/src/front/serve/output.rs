@@ -1,16 +1,16 @@
-//! Lines to standard output, written by a thread of their own: a reader that stops reading stops nothing else.
+//! The lines of standard output, written by a separate thread, so that a blocked reader delays nothing else.
 
 use std::io::{self, Write};
 use std::thread;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// The thread that writes: one line at a time is its own, what waits is the server's.
+/// A handle of the thread that writes. It has one line at a time. The others wait in the server's queue.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Where a line goes; closed when nobody reads any more.
+    /// The channel for lines. It is closed when nobody reads the output any more.
     pub(super) lines: mpsc::Sender<String>,
-    /// Comes when everything that was sent is written, or cannot be.
+    /// Resolves when everything that was sent is written, or cannot be.
     pub(super) finished: oneshot::Receiver<()>,
 }
 
@@ -19,7 +19,7 @@ pub(super) fn start() -> io::Result<Writer> {
     let (lines, received) = mpsc::channel(1);
     let (done, finished) = oneshot::channel();
     thread::Builder::new().name("write".to_owned()).spawn(move || {
-        // An error closes the channel: that is how the server learns of it.
+        // An error closes the channel, which tells the server.
         let _ = write(received);
         let _ = done.send(());
     })?;

@@ -1,4 +1,4 @@
-//! The approvals that a front end was asked for, until it answers, or nobody waits any more.
+//! The approval requests that a front end was sent and has not answered.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use protocol::approval::{ApprovalAnswer, ServerRequest};
 use protocol::frontend::{UserAction, UserActionKind};
 use protocol::rpc::{self, RequestId, ResponseOutcome};
 
-/// Requests that wait for their response.
+/// The requests that wait for a response.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(BTreeMap<RequestId, Waiting>);
 
@@ -17,7 +17,7 @@ struct Waiting {
     request: Box<ServerRequest>,
 }
 
-/// An approval, as its conversation knows it.
+/// The identity of an approval in its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) conversation: ConversationId,
@@ -26,12 +26,12 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The id of the request for it.
+    /// Returns the id of the JSON-RPC request for the approval.
     pub(crate) fn request_id(&self) -> RequestId {
         RequestId::of_approval(&self.conversation, &self.agent, self.id)
     }
 
-    /// The action that answers it: it names the agent, since approvals are numbered within one.
+    /// Returns the action that answers the approval. It names the agent, because approvals are numbered for each agent.
     pub(crate) fn answered(self, answer: ApprovalAnswer) -> UserAction {
         let Self { conversation, agent, id } = self;
         let kind = UserActionKind::Answer { id, answer };
@@ -44,7 +44,7 @@ impl Asked {
 }
 
 impl Pending {
-    /// The line that asks; where there can be none, the answer that it then has.
+    /// Records the request and returns its line. If no line can be made, returns the action that denies the approval.
     pub(crate) fn ask(
         &mut self,
         asked: Asked,
@@ -69,23 +69,23 @@ impl Pending {
         }
     }
 
-    /// What a response means, once; a response to nothing that waits means nothing.
+    /// Returns the action for a response, once. Returns nothing if no such request waits.
     pub(crate) fn answer(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> Option<UserAction> {
         let Waiting { asked, request } = self.0.remove(id)?;
         Some(asked.answered(rpc::answer(&request, outcome)))
     }
 
-    /// Nobody waits for it any more.
+    /// Removes a request that is no longer needed.
     pub(crate) fn close(&mut self, asked: &Asked) {
         self.0.remove(&asked.request_id());
     }
 
-    /// Nobody waits for anything of a conversation any more.
+    /// Removes all requests of a conversation.
     pub(crate) fn forget(&mut self, conversation: &ConversationId) {
         self.0.retain(|_, waiting| waiting.asked.conversation != *conversation);
     }
 
-    /// Whoever was asked is gone: each request is answered with that.
+    /// Removes all requests and returns the actions that deny them, after the front end disconnected.
     pub(crate) fn fail_all(&mut self, cause: &str) -> Vec<UserAction> {
         let waiting = std::mem::take(&mut self.0).into_values();
         waiting.map(|waiting| waiting.asked.failed(cause.to_owned())).collect()

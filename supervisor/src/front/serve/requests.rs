@@ -1,4 +1,4 @@
-//! What becomes of each request of a front end.
+//! The handling of each kind of request.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use super::server::{ServeEnding, ServeServer};
 use crate::engine::opening::NotTaken;
 use crate::journal::pictures;
 
-/// The most pages of logs that are read at once.
+/// The most pages of logs that are read at the same time.
 const READERS: usize = 4;
 
 impl<O: OpenConversation> ServeServer<O> {
-    /// Reads a request and does it, or says why not.
+    /// Parses a request and carries it out, or answers with an error.
     pub(super) fn request(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
         let request = match ClientRequest::read(method, params) {
             Ok(request) => request,
@@ -135,7 +135,7 @@ impl<O: OpenConversation> ServeServer<O> {
         self.grant(id, &response);
     }
 
-    /// Opens a conversation aside: that looks at file systems, and nobody else waits for it.
+    /// Opens a conversation on a separate thread, because this reads file systems.
     fn open(&mut self, id: RequestId, params: NewConversationParams) {
         let opener = Arc::clone(&self.opener);
         self.opening.spawn_blocking(move || {
@@ -144,7 +144,7 @@ impl<O: OpenConversation> ServeServer<O> {
         });
     }
 
-    /// A model that the conversation cannot have is an error; whether its agent can change now is for it to say.
+    /// Changes the model. An unavailable model is an error. The agent reports if it cannot change now.
     fn set_model(&mut self, id: &RequestId, params: SetModelParams) {
         let SetModelParams { conversation_id, agent, model } = params;
         if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
@@ -170,7 +170,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Passes on what concerns one agent, if it is one and not over.
+    /// Passes an action to an agent. Answers with an error if the agent is unknown or has ended.
     fn act_on_known(
         &mut self,
         id: &RequestId,
@@ -187,7 +187,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Reads a log aside: nobody else waits for the disk.
+    /// Reads a page of a log on a separate thread.
     fn history(&mut self, id: RequestId, params: HistoryParams) {
         let Some(log) = self.conversations.log(&params.conversation_id) else {
             return self.refuse(Some(&id), &no_such(&params.conversation_id));
@@ -207,7 +207,7 @@ impl<O: OpenConversation> ServeServer<O> {
         self.act_on(id, (conversation, None), kind);
     }
 
-    /// The same of an agent of it.
+    /// Passes an action to an agent of a conversation and answers the request.
     fn act_on(
         &mut self,
         id: &RequestId,
@@ -234,7 +234,7 @@ fn no_agent(why: String) -> ErrorObject {
     ErrorWord::NoSuchAgent.because(why)
 }
 
-/// Reads the pictures of a message; an error names the one that is none.
+/// Reads the pictures of a message. The error names the invalid one.
 fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
     let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
         pictures::attached(attachment).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The one task of a server: lines in, lines out, and what becomes of them.
+//! The main task of a server, which handles input lines, output lines and events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,36 +24,36 @@ use crate::process::exit::Exit;
 use crate::process::messages::say;
 use crate::process::signals::Endings;
 
-/// How long the last lines may take to be read when everything is over.
+/// The time in which the last lines must be read at the end.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// A server and its one front end.
+/// A server with its one front end.
 pub(super) struct ServeServer<O> {
     pub(super) opener: Arc<O>,
     pub(super) conversations: Conversations,
-    /// Conversations that are being opened, by the requests for them.
+    /// The conversations that are being opened, with the ids of their requests.
     pub(super) opening: JoinSet<(RequestId, Result<OpenedConversation, ErrorObject>)>,
-    /// Pages of logs that are being read, by the requests for them.
+    /// The pages of logs that are being read, with the ids of their requests.
     pub(super) reading: JoinSet<(RequestId, Result<HistoryResponse, ErrorObject>)>,
     pub(super) pending: Pending,
     outbox: Outbox,
-    /// What the front end chose when it said hello.
+    /// The notification format that the front end chose in its first request.
     pub(super) form: Option<NotificationForm>,
     pub(super) ending: Option<ServeEnding>,
     input_over: bool,
     output_gone: bool,
-    /// The requests that want the end itself for their answer.
+    /// The requests that are answered when the server has ended everything.
     pub(super) farewells: Vec<RequestId>,
 }
 
-/// Why a server ends; a later reason counts more.
+/// The reason of a server's end. Later variants take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ServeEnding {
-    /// It was told to.
+    /// A request asked for the end.
     Shutdown,
-    /// Its input is over.
+    /// The input has ended.
     InputOver,
-    /// Nobody takes its output.
+    /// The output is closed.
     OutputGone,
     Interrupted,
     /// SIGTERM or SIGQUIT.
@@ -80,7 +80,7 @@ impl ServeEnding {
         }
     }
 
-    /// What every conversation is told.
+    /// Returns the last action for every conversation.
     const fn last_action(self) -> UserActionKind {
         match self {
             Self::Shutdown => UserActionKind::Agent(AgentAction::Quit),
@@ -92,7 +92,7 @@ impl ServeEnding {
         }
     }
 
-    /// Why what is waited for then is denied.
+    /// Returns the reason with which open approvals are denied.
     const fn cause(self) -> &'static str {
         match self {
             Self::Shutdown => "the front end ended the session",
@@ -103,7 +103,7 @@ impl ServeEnding {
     }
 }
 
-/// What happened.
+/// The next thing that a server handles.
 enum ServerInput {
     Line(Option<Line>),
     Opened(RequestId, Result<OpenedConversation, ErrorObject>),
@@ -133,7 +133,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Serves until everything is over.
+    /// Serves until everything has ended. Returns the exit status.
     pub(super) async fn run(mut self, mut lines: mpsc::Receiver<Line>, writer: Writer) -> Exit {
         let mut signals = match Endings::new() {
             Ok(signals) => signals,
@@ -180,7 +180,7 @@ impl<O: OpenConversation> ServeServer<O> {
             biased;
             signal = signals.next() => ServerInput::Signal(signal),
             () = writer.closed(), if !gone => ServerInput::OutputGone,
-            // Given back at once: this task is the only one that takes it.
+            // The permit is dropped at once, because only this task sends lines.
             Ok(_) = writer.reserve(), if !gone && !self.outbox.is_empty() => ServerInput::Writable,
             line = lines.recv(), if listening => ServerInput::Line(line),
             Some(opened) = self.opening.join_next() => match opened {
@@ -221,7 +221,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// An answer reaches its conversation, however much that has to do.
+    /// Passes an answer to its conversation, even if that is busy.
     fn pass_on(&mut self, answer: UserAction) {
         if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
             say(&format!("an approval is denied: {cause}"));
@@ -244,7 +244,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Tells the front end of an event, or asks it.
+    /// Sends an event or a question to the front end.
     fn tell(&mut self, event: UiEvent) {
         let UiEvent { conversation_id, agent, kind } = event;
         match kind {
@@ -282,14 +282,14 @@ impl<O: OpenConversation> ServeServer<O> {
         self.notify(Notification::Passing { conversation_id: conversation, kind });
     }
 
-    /// Ends everything.
+    /// Begins the end of all conversations.
     pub(super) fn end(&mut self, ending: ServeEnding) {
         self.ending = self.ending.max(Some(ending));
         self.deny_all(ending.cause());
         self.conversations.act_in_all(&ending.last_action());
     }
 
-    /// Nobody reads what is written.
+    /// Handles the loss of the reader.
     fn lose(&mut self) {
         self.output_gone = true;
         self.outbox = Outbox::default();
@@ -320,7 +320,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Answers a request with its result.
+    /// Answers a request with a result.
     pub(super) fn grant<T: Serialize>(&mut self, id: &RequestId, result: &T) {
         match rpc::success(id, result) {
             Ok(line) => self.send(line),
@@ -328,7 +328,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Answers a request, or what was none, with an error.
+    /// Answers a request, or an invalid line, with an error.
     pub(super) fn refuse(&mut self, id: Option<&RequestId>, error: &ErrorObject) {
         match rpc::failure(id, error) {
             Ok(line) => self.send(line),
@@ -353,7 +353,7 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Everything is over: whoever asked for that is told, and what waits is written, if somebody reads it.
+    /// Answers the requests for the end and writes the remaining lines, if somebody reads them.
     async fn part(mut self, writer: Writer) {
         for id in std::mem::take(&mut self.farewells) {
             self.grant(&id, &rpc::Accepted {});

@@ -1,4 +1,4 @@
-//! Real conversations: what a front end asks for, as the options of a session.
+//! The opening of real sessions with the settings from a request.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::journal::session::LogError;
 use crate::process::directories::Directories;
 use crate::settings::config::Sources;
 
-/// Opens sessions, all with our own key and directories.
+/// An opener of sessions, all with this process's keys and directories.
 pub(super) struct Sessions {
     place: SessionDirs,
 }
@@ -102,7 +102,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
     word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
 
-/// An error whose hint may be a flag of the command line, in the words of a request, which names the project in `cwd`.
+/// Adapts an error's hint to requests. A flag `-C` becomes the field `cwd`.
 fn in_request(text: &str) -> String {
     match text.split_once("\n  hint: ") {
         Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),

@@ -1,4 +1,4 @@
-//! The settings that a front end asks for, as a layer.
+//! The settings from a request, as a layer of settings.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use protocol::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 
-/// What a front end says of a new conversation.
+/// Returns the settings that a request for a new conversation has.
 pub(super) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
     let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);

@@ -1,27 +1,27 @@
-//! The background of the terminal, which decides about the colours where no setting does.
+//! The background colour of the terminal. It selects the theme if no setting does.
 
 use std::env;
 
 use tui::ThemeName;
 
-/// Asks for the background (OSC 11), and then for the terminal's attributes (DA1, ECMA-48 §8.3.24): every terminal answers that,
-/// and answers in order.
+/// Asks for the background (OSC 11), then for the terminal's attributes (DA1, ECMA-48 §8.3.24). Every terminal answers
+/// the second request, and answers come in order.
 pub(super) const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 
-/// The longest answer.
+/// The most bytes of an answer.
 const LONGEST: usize = 64;
 
-/// True of a terminal that can be asked: the console of Linux answers nothing.
+/// True if the terminal may be asked. The Linux console does not answer.
 pub(super) fn can_be_asked() -> bool {
     env::var("TERM").is_ok_and(|term| term != "linux")
 }
 
-/// The colours by `COLORFGBG`, which some terminals set; without it, those for a dark background.
+/// Returns the theme that `COLORFGBG` indicates, or the dark one without it.
 pub(super) fn of_environment() -> ThemeName {
     env::var("COLORFGBG").ok().as_deref().and_then(by_numbers).unwrap_or_default()
 }
 
-/// The last field is the number of the background among the sixteen colours: white and the bright ones are light.
+/// Returns the theme for the last field, the background's number among sixteen colours. White and the bright colours are light.
 fn by_numbers(value: &str) -> Option<ThemeName> {
     match value.rsplit(';').next()?.parse().ok()? {
         0..=6 | 8 => Some(ThemeName::Dark),
@@ -30,13 +30,13 @@ fn by_numbers(value: &str) -> Option<ThemeName> {
     }
 }
 
-/// True of what may be the beginning of an answer, behind `ESC ]`.
+/// True if the bytes after `ESC ]` may be the beginning of an answer.
 pub(super) fn is_beginning(body: &[u8]) -> bool {
     body.starts_with(b"11;") && body.len() <= LONGEST
 }
 
-/// The colours that go with an answer: `11;rgb:ffff/ffff/ffff`, each number of one to four hexadecimal digits, as `XParseColor(3)`
-/// has it; or `rgba:` and four of them.
+/// Returns the theme for an answer: `11;rgb:ffff/ffff/ffff` with one to four hexadecimal digits for each number
+/// (`XParseColor(3)`), or `rgba:` with four numbers.
 pub(super) fn answer(body: &[u8]) -> Option<ThemeName> {
     let text = std::str::from_utf8(body).ok()?.strip_prefix("11;")?;
     let numbers = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
@@ -52,7 +52,7 @@ pub(super) fn answer(body: &[u8]) -> Option<ThemeName> {
     };
     let shares = numbers.split('/').map(share).collect::<Option<Vec<_>>>()?;
     let [red, green, blue, ..] = shares[..] else { return None };
-    // The weights of the primaries (ITU-R BT.601).
+    // The brightness weights of red, green and blue (ITU-R BT.601).
     let light = red * 299 + green * 587 + blue * 114;
     Some(if light > 500_000 { ThemeName::Light } else { ThemeName::Dark })
 }

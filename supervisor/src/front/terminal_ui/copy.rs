@@ -1,4 +1,4 @@
-//! Text for the clipboard: to the terminal (OSC 52), which may ignore it and never says so, and to a file, which is there in any case.
+//! Copies of text: to the terminal's clipboard (OSC 52), which may be ignored silently, and always to a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use tui::Copied;
 
-/// The longest text that a terminal is sent, in bytes: many drop more.
+/// The longest text in bytes that is sent to a terminal. Many terminals drop longer ones.
 const MOST: usize = 100_000;
 
-/// The file in a state directory.
+/// Returns the path of the file in a state directory.
 pub(super) fn file(state: &Path) -> PathBuf {
     state.join("copied.txt")
 }
 
-/// The bytes for the terminal, if the text is not too long for it.
+/// Returns the bytes for the terminal, or nothing if the text is too long.
 pub(super) fn to_clipboard(text: &str) -> Option<Vec<u8>> {
     (text.len() <= MOST).then(|| format!("\x1b]52;c;{}\x1b\\", BASE64_STANDARD.encode(text)).into_bytes())
 }
 
-/// Puts the text into the place of the one before, with mode 0600 and through no link.
+/// Replaces the file with a new one of mode 0600 that has the text. Symbolic links are not followed.
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
@@ -31,7 +31,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The sentence about it: a terminal may have taken the text, or not.
+/// Returns the message about a copy. It is unknown if the terminal accepted the text.
 pub(super) fn told(what: Copied, is_sent: bool, file: &Path, written: &io::Result<()>) -> String {
     let what = what.as_str();
     let file = file.display();

@@ -1,8 +1,8 @@
-//! Rows with characters whose width terminals do not agree on: emoji of several characters, flags, spacing marks.
+//! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing marks.
 //!
-//! A terminal that draws such a character wider than we count leaves a part of it behind the next character, and one that
-//! draws it narrower leaves what stood there before. Nothing that is compared by cells would ever write there again. So a
-//! row that has such a character, or had one, is erased and written as a whole wherever it changes.
+//! If a terminal draws such a character wider or narrower than expected, remains of other characters stay visible. A
+//! comparison of cells does not find them. So a row that has or had such a character is erased and written completely
+//! when it changes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,19 +10,19 @@ use std::fmt::Write;
 use ratatui::buffer::{Buffer, Cell, CellDiffOption, CellWidth};
 use tui::text::is_disputed;
 
-/// The rows with such characters in the last frame.
+/// The rows of the last frame that have such characters.
 #[derive(Default)]
 pub(super) struct Disputed {
     rows: BTreeMap<usize, Vec<Cell>>,
 }
 
 impl Disputed {
-    /// Nothing that stands on the window is known.
+    /// Forgets the last frame, because the window's content is unknown.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
     }
 
-    /// Has the rows written as a whole that have to be; returns what is to be written before the frame.
+    /// Marks the rows that must be written completely. Returns the bytes to write before the frame.
     pub(super) fn settle(&mut self, buffer: &mut Buffer) -> String {
         let width = usize::from(buffer.area.width).max(1);
         let has = |row: &[Cell]| row.iter().any(|cell| cell.symbol().len() > 3 && is_disputed(cell.symbol()));
@@ -44,7 +44,7 @@ impl Disputed {
     }
 }
 
-/// Has each cell written, and none that a wide character covers: some terminals erase half of it then.
+/// Marks each cell of a row to be written, except cells that a wide character covers.
 fn write_whole(row: &mut [Cell], changes: bool) {
     let mut covered = 0;
     for cell in row {

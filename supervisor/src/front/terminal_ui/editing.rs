@@ -1,4 +1,4 @@
-//! The terminal in the hands of an editor: the UI leaves it, reads nothing, and has it back however the editor ended.
+//! The use of an external editor. The UI leaves the terminal, reads nothing meanwhile, and takes the terminal back afterwards.
 
 use std::io;
 
@@ -12,11 +12,11 @@ use crate::process::editor::{Edits, edit};
 use crate::process::signals::SignalChange;
 use crate::process::tty::stop_job;
 
-/// The outcome of an editor: another text, none if the text is as it was, or the reason why there is no text.
+/// The result of an editor: the new text, nothing if it is unchanged, or an error message.
 type Edited = Result<Option<String>, String>;
 
 impl Ui {
-    /// Has a plan edited. The session goes on meanwhile; its events wait.
+    /// Opens a plan in the editor. The session continues meanwhile, and its events wait.
     pub(super) async fn edit_plan(
         &mut self,
         (agent, id): (AgentId, ApprovalId),
@@ -26,7 +26,7 @@ impl Ui {
         self.tell(Msg::PlanEdited { agent, id, edited }).await
     }
 
-    /// Has the message edited that is being written.
+    /// Opens the unsent message in the editor.
     pub(super) async fn edit_prompt(&mut self, text: String) -> io::Result<()> {
         let edited = self.hand_over(Edits::Message, text).await?;
         self.tell(Msg::PromptEdited(edited)).await
@@ -34,7 +34,7 @@ impl Ui {
 
     async fn hand_over(&mut self, edits: Edits, text: String) -> io::Result<Edited> {
         self.tty.release();
-        // An editor that is killed leaves the terminal as it had it.
+        // A killed editor does not restore the terminal's modes.
         let modes = self.tty.modes()?;
         let edited = self.wait_for_editor(edits, text).await;
         self.tty.set_modes(&modes);
@@ -42,7 +42,7 @@ impl Ui {
         Ok(edited)
     }
 
-    /// Waits for the editor. SIGINT and SIGQUIT of the keyboard are meant for it; a stop is meant for the whole job.
+    /// Waits for the editor. SIGINT and SIGQUIT from the keyboard are for the editor, while a stop is for both.
     async fn wait_for_editor(&mut self, edits: Edits, text: String) -> Edited {
         let mut editor = spawn_blocking(move || edit(edits, &text));
         loop {
@@ -56,7 +56,7 @@ impl Ui {
                     _ => self.act(UserActionKind::Agent(AgentAction::Terminate)).await,
                 },
                 change = self.changes.next() => if change == SignalChange::Suspended {
-                    // Where nobody could continue us we are not stopped, and go on at once.
+                    // Without a parent shell we are not stopped and continue at once.
                     let _ = stop_job();
                 },
             }

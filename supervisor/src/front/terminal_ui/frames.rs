@@ -1,7 +1,7 @@
-//! Frames on their way to the terminal: drawn into memory, written by a thread of its own, one at a time.
+//! The drawing of frames in memory and their output by a separate thread, one at a time.
 //!
-//! A terminal that stands still stops this thread and nothing else: the session goes on, its deadlines run, and no frames
-//! pile up, because the next one is drawn only when the last one is out.
+//! A blocked terminal stops only this thread. The session continues, and frames do not accumulate, because the next one
+//! is drawn after the last one is written.
 
 use std::io;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use tokio::sync::mpsc;
 use super::painter::Painter;
 use super::tty::Tty;
 
-/// The shortest time between two frames: 60 of them a second.
+/// The shortest time between two frames, for 60 frames a second.
 const PACE: Duration = Duration::from_micros(16_667);
 
-/// Draws, and knows when it may draw next.
+/// The state of drawing and output.
 pub(super) struct Frames {
     painter: Painter,
     to_write: mpsc::UnboundedSender<Vec<u8>>,
     written: mpsc::UnboundedReceiver<io::Result<()>>,
-    /// Bytes that go before the next frame.
+    /// The bytes to write before the next frame.
     before: Vec<u8>,
     in_flight: bool,
     last: Option<Instant>,
 }
 
 impl Frames {
-    /// For a terminal that is engaged.
+    /// Starts the thread for a terminal that the UI controls.
     pub(super) fn new(tty: Arc<Tty>) -> io::Result<Self> {
         let painter = Painter::new(tty.size())?;
         let (to_write, frames) = mpsc::unbounded_channel();
@@ -39,7 +39,7 @@ impl Frames {
         Ok(Self { painter, to_write, written, before: Vec::new(), in_flight: false, last: None })
     }
 
-    /// When the next frame may be drawn; not before the last one is written.
+    /// Returns the time at which the next frame may be drawn, or nothing while a frame is being written.
     pub(super) fn due(&self) -> Option<Instant> {
         let due = || self.last.map_or_else(Instant::now, |last| last + PACE);
         (!self.in_flight).then(due)
@@ -50,7 +50,7 @@ impl Frames {
         self.before.extend_from_slice(bytes);
     }
 
-    /// Draws a frame, to be written at once.
+    /// Draws a frame and passes it to the thread.
     pub(super) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let mut frame = std::mem::take(&mut self.before);
         frame.extend(self.painter.draw(view)?);
@@ -59,7 +59,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Waits until the frame in flight is what the terminal has. Cancel safe.
+    /// Waits until the current frame is written. Cancel safe.
     pub(super) async fn written(&mut self) -> io::Result<()> {
         match self.written.recv().await {
             Some(result) => {
@@ -70,13 +70,13 @@ impl Frames {
         }
     }
 
-    /// From now on the window has this size, and what stands on it is not known.
+    /// Sets a new window size. The next frame is drawn completely.
     pub(super) fn resize(&mut self, size: Size) -> io::Result<()> {
         self.painter.resize(size)
     }
 }
 
-/// The thread: it ends with the sender.
+/// Writes frames until the sender is dropped.
 fn write(
     tty: &Tty,
     mut frames: mpsc::UnboundedReceiver<Vec<u8>>,

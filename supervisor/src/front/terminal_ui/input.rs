@@ -1,4 +1,4 @@
-//! The user's keyboard, read without ever waiting in a system call.
+//! The keyboard of the terminal, read without blocking.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,43 +13,43 @@ use tokio::io::unix::AsyncFd;
 
 use super::keys::{KeyRest, Keys, TypedKey};
 
-/// How long an escape byte may be the beginning of a longer sequence: the rest of one comes with it, but over slow lines.
+/// The time in which the rest of a sequence must follow an escape byte. Otherwise the byte is the Escape key.
 const ESCAPE: Duration = Duration::from_millis(50);
 
-/// The same where the keys come over a network.
+/// The same time if the keys come over a network.
 const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
 
-/// The longest wait for the rest of a part of a key: half of it would be taken for the user's words.
+/// The longest wait for the rest of an incomplete key, so that it is not read as text.
 const REST: Duration = Duration::from_millis(1_500);
 
-/// Variables that say that the keys come over a network.
+/// The environment variables that show a network connection.
 const REMOTE: [&str; 2] = ["SSH_CONNECTION", "SSH_TTY"];
 
-/// The longest time that it may be the beginning of the terminal's answer to a question.
+/// The time in which an escape byte may begin the terminal's answer to a question.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// The longest time that an answer holds up the end of the UI: the shell would take it for what was typed.
+/// The longest wait for an answer at the end of the UI. Later the shell would read it as typed text.
 const LAST_ANSWER: Duration = Duration::from_millis(50);
 
-/// What the user types.
+/// The reader of keys.
 #[derive(Debug)]
 pub(super) struct TerminalInput {
     terminal: AsyncFd<OwnedFd>,
     keys: Keys,
     typed: VecDeque<TypedKey>,
-    /// Whether what was read last was more than one key.
+    /// True if the last read returned more than one key.
     burst: bool,
-    /// The longest that an escape byte waits for the next one.
+    /// The longest time that an escape byte waits for the next byte.
     escape: Duration,
-    /// When what is cut is taken for whole, or dropped.
+    /// The time at which an incomplete key counts as complete or is dropped.
     patience: Option<Instant>,
-    /// When the terminal was asked something, while the answer may still come.
+    /// The time of the last question to the terminal, while the answer may still arrive.
     asked: Option<Instant>,
 }
 
 impl TerminalInput {
-    /// For a duplicate of the descriptor of a terminal whose reads do not wait ([`Tty::engage`](super::tty::Tty::engage)). Must
-    /// be called within the runtime.
+    /// Creates a reader on a duplicate of the terminal's descriptor, after [`Tty::engage`](super::tty::Tty::engage) has
+    /// made reads non-blocking. Must be called within the runtime.
     pub(super) fn new(terminal: BorrowedFd<'_>) -> io::Result<Self> {
         let terminal = terminal.try_clone_to_owned()?;
         let terminal = register(terminal, Interest::READABLE)?;
@@ -59,12 +59,12 @@ impl TerminalInput {
         Ok(Self { terminal, keys, typed, burst: false, escape, patience: None, asked: None })
     }
 
-    /// The terminal has been asked something: its answer is no key.
+    /// Records that the terminal was asked a question, whose answer is no key.
     pub(super) fn expect_answer(&mut self) {
         self.asked = Some(Instant::now());
     }
 
-    /// Reads the answer that may still be on its way, and nothing else matters any more.
+    /// Reads and drops an answer that may still arrive.
     pub(super) async fn take_last_answer(&mut self) {
         while let Some(left) = self.asked.and_then(|at| LAST_ANSWER.checked_sub(at.elapsed())) {
             if !matches!(tokio::time::timeout(left, self.next()).await, Ok(Ok(_))) {
@@ -73,13 +73,12 @@ impl TerminalInput {
         }
     }
 
-    /// Whether what was given last came with more: a paste, where the terminal does not say so, or what was typed while we
-    /// were too slow to read.
+    /// True if the last key was read together with others. This is a paste that the terminal did not mark, or fast typing.
     pub(super) const fn is_burst(&self) -> bool {
         self.burst
     }
 
-    /// What was typed by now, without waiting.
+    /// Returns the keys that were typed so far, without waiting.
     pub(super) fn waiting(&mut self) -> Vec<TypedKey> {
         let mut buffer = [0; 4 << 10];
         while let Ok(length @ 1..) = read(self.terminal.get_ref().as_fd(), &mut buffer) {
@@ -88,7 +87,7 @@ impl TerminalInput {
         self.typed.drain(..).collect()
     }
 
-    /// The next key or paste. Cancel safe. An error means that the terminal is gone.
+    /// Returns the next key or paste. Cancel safe. Fails if the terminal is closed.
     pub(super) async fn next(&mut self) -> io::Result<TypedKey> {
         loop {
             if let Some(typed) = self.typed.pop_front() {
@@ -131,7 +130,7 @@ async fn read_some(terminal: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> io::Result
         let mut guard = terminal.readable().await?;
         match read(terminal.get_ref().as_fd(), &mut *buffer) {
             Ok(0) if guard.ready().is_read_closed() => return Err(io::ErrorKind::UnexpectedEof.into()),
-            // No key: another program that has the terminal too was faster.
+            // Another program that reads the same terminal was faster.
             Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => guard.clear_ready(),
             result => return Ok(result?),
         }

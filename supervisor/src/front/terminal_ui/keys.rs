@@ -1,20 +1,20 @@
-//! Bytes of a terminal's keyboard → keys and pastes, as xterm and its kin send them (ctlseqs, "PC-Style Function Keys").
+//! A parser from the bytes of a terminal's keyboard to keys and pastes, in the encoding of xterm (ctlseqs, "PC-Style Function Keys").
 //!
-//! Pure: nothing here reads, waits or fails. What crossterm has for this reads the terminal itself, in blocking mode (half a
-//! paste would hold up every deadline of the session) and without end where the terminal is gone.
+//! The parser does no input or output and cannot fail. The one of crossterm reads the terminal itself in blocking mode,
+//! so half a paste would delay the session. It also loops for ever on a closed terminal.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui::ThemeName;
 
 use super::background;
 
-/// The longest paste that is taken, in bytes; of a longer one the rest is dropped.
+/// The longest paste in bytes. The rest of a longer one is dropped.
 const LONGEST_PASTE: usize = 16 << 20;
 
-/// The longest control sequence that can mean something; a longer one is dropped as it is.
+/// The longest control sequence that can have a meaning. Longer ones are dropped.
 const LONGEST_SEQUENCE: usize = 64;
 
-/// The longest control string that is waited for.
+/// The longest control string that the parser waits for.
 const LONGEST_STRING: usize = 64 << 10;
 
 const BEL: u8 = 0x07;
@@ -24,56 +24,55 @@ const ESC: u8 = 0x1b;
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// What the user did.
+/// The parsed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedKey {
-    /// A key.
     Key(KeyEvent),
     /// A bracketed paste.
     Paste(String),
-    /// The terminal got the focus, or lost it (DECSET 1004).
+    /// The terminal got or lost the focus (DECSET 1004).
     Focus(bool),
-    /// The wheel turned by so many notches; negative is up.
+    /// The wheel turned by this number of notches, up if negative.
     Wheel(i16),
-    /// The colours that go with the terminal's background: it was asked for that.
+    /// The theme for the terminal's background, from its answer.
     Theme(ThemeName),
-    /// The terminal's attributes: what it was asked for before has its answer, if it gives one.
+    /// The terminal's attributes. All earlier questions are answered by then, if the terminal answers them.
     Attributes,
 }
 
-/// What was typed and is not a whole key yet.
+/// The bytes of an incomplete key or paste.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     pending: Vec<u8>,
-    /// The paste that has begun.
+    /// The content of an unfinished paste.
     paste: Option<Vec<u8>>,
 }
 
-/// The rest of something that has begun.
+/// The kind of an incomplete input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRest {
-    /// An escape byte: the key itself, if nothing follows soon.
+    /// An escape byte, which is the Escape key if nothing follows soon.
     OfEscape,
-    /// A control sequence, the mark of a paste, a character: no key without its rest.
+    /// A part of a control sequence, paste mark or character.
     OfSequence,
 }
 
-/// What a piece of input begins with.
+/// The result for the beginning of the input.
 enum Parsed {
-    /// This many bytes, which may mean nothing.
+    /// A complete element of this many bytes, which may have no meaning.
     Whole(usize, Option<TypedKey>),
-    /// More has to come.
+    /// An incomplete element.
     Cut,
 }
 
 impl Keys {
-    /// Takes what was read.
+    /// Adds bytes and returns the complete keys.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
         self.pending.extend_from_slice(bytes);
         self.parse(false)
     }
 
-    /// The end that is waited for; that of a paste is waited for without a limit.
+    /// Returns the kind of the incomplete input, or nothing. The end of a paste has no time limit and does not count.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,
@@ -83,12 +82,12 @@ impl Keys {
         }
     }
 
-    /// Nothing follows: an escape byte alone is the key, and what cannot be a whole key is dropped.
+    /// Handles the lack of further bytes: an escape byte becomes the Escape key, and other incomplete input is dropped.
     pub(super) fn give_up_waiting(&mut self) -> Vec<TypedKey> {
         match self.waits_for() {
             Some(KeyRest::OfEscape) => self.parse(true),
             Some(KeyRest::OfSequence) => {
-                // The rest of an answer is no text, however late it comes.
+                // A late rest of a terminal's answer must not be read as text.
                 if !matches!(key(&self.pending, true), Parsed::Cut) {
                     self.pending.clear();
                 }
@@ -120,7 +119,7 @@ impl Keys {
     }
 }
 
-/// Moves what belongs to the paste; all but what may be the beginning of its end.
+/// Adds bytes to the paste, except those that may begin its end mark.
 fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     let ends = memchr::memmem::find(bytes, PASTE_ENDS);
     let length = ends.unwrap_or_else(|| bytes.len() - beginning_of(PASTE_ENDS, bytes));
@@ -136,7 +135,7 @@ fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     }
 }
 
-/// How many bytes at the end of `bytes` are a beginning of `mark`.
+/// Returns the number of bytes at the end of `bytes` that are a beginning of `mark`.
 fn beginning_of(mark: &[u8], bytes: &[u8]) -> usize {
     (1..mark.len()).rev().find(|length| bytes.ends_with(&mark[..*length])).unwrap_or(0)
 }
@@ -157,7 +156,7 @@ fn key(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
 }
 
-/// ESC before a key: the same with Alt.
+/// Parses ESC before a key, which means the key with Alt.
 fn with_alt(bytes: &[u8], nothing_follows: bool) -> Parsed {
     match character(bytes, nothing_follows) {
         Parsed::Whole(length, Some(TypedKey::Key(key))) => {
@@ -174,7 +173,7 @@ fn character(bytes: &[u8], nothing_follows: bool) -> Parsed {
     match bytes[0] {
         b'\r' => plain(1, KeyCode::Enter),
         b'\t' => plain(1, KeyCode::Tab),
-        // ^H: what older terminals send for it.
+        // Older terminals send ^H.
         0x7f | 0x08 => plain(1, KeyCode::Backspace),
         0 => control(b' '),
         byte @ 0x01..=0x1a => control(byte + b'`'),
@@ -191,7 +190,7 @@ fn beyond_ascii(bytes: &[u8], nothing_follows: bool) -> Parsed {
         Err(error) if error.valid_up_to() > 0 => {
             std::str::from_utf8(&longest[..error.valid_up_to()]).unwrap_or_default()
         }
-        // The end of the input within a character.
+        // The input ends inside a character.
         Err(error) if error.error_len().is_none() && !nothing_follows => return Parsed::Cut,
         Err(_) => return Parsed::Whole(1, None),
     };
@@ -201,7 +200,7 @@ fn beyond_ascii(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
 }
 
-/// `CSI parameters final`, ECMA-48 §5.4.
+/// Parses `CSI parameters final` (ECMA-48 §5.4).
 fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let body = &bytes[2..];
     let Some(length) = body.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else {
@@ -210,17 +209,17 @@ fn control_sequence(bytes: &[u8], nothing_follows: bool) -> Parsed {
     };
     let end = body[length];
     if !(0x40..=0x7e).contains(&end) {
-        // Cut off by another key: what was cut means nothing.
+        // Another key interrupted this sequence, which is dropped.
         return Parsed::Whole(2 + length, None);
     }
     let key = std::str::from_utf8(&body[..length]).ok().and_then(|parameters| function_key(parameters, end));
     Parsed::Whole(3 + length, key)
 }
 
-/// OSC, DCS, SOS, PM and APC up to their end, ECMA-48 §5.6: what a terminal reports, and never a key.
+/// Parses OSC, DCS, SOS, PM and APC strings (ECMA-48 §5.6). They are terminal reports and no keys.
 fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
     let body = &bytes[2..];
-    // BEL ends one as xterm has it; ESC begins its end or something else.
+    // xterm accepts BEL as the end. ESC begins the end or another sequence.
     let end = body.iter().position(|byte| [BEL, CAN, SUB, ESC].contains(byte));
     let answer = end.filter(|_| bytes[1] == b']').and_then(|end| background::answer(&body[..end]));
     match (end, end.map(|end| &body[end..])) {
@@ -228,7 +227,7 @@ fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
         (Some(end), Some([ESC, _, ..])) => Parsed::Whole(2 + end, None),
         (Some(end), Some([BEL, ..])) => Parsed::Whole(2 + end + 1, answer.map(TypedKey::Theme)),
         (Some(end), Some([CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
-        // The rest of an answer, however late it comes, is no text either.
+        // A late rest of a terminal's answer is no text.
         _ if bytes[1] == b']' && background::is_beginning(body) => Parsed::Cut,
         _ if nothing_follows || body.len() > LONGEST_STRING => Parsed::Whole(bytes.len(), None),
         _ => Parsed::Cut,
@@ -243,18 +242,18 @@ fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
         return wheel(button);
     }
     if parameters.starts_with(['<', '=', '>', '?']) {
-        // An answer, or a button of the mouse that was let go: not a key.
+        // Answers of the terminal and released mouse buttons are no keys.
         return None;
     }
     let mut numbers = parameters.split(';').map(|number| {
-        // What follows a colon are details of kitty's protocol.
+        // After a colon come details of kitty's protocol.
         number.split(':').next().unwrap_or_default().parse::<u32>().ok()
     });
     let (first, second, third) =
         (numbers.next().flatten(), numbers.next().flatten(), numbers.next().flatten());
     match (end, first) {
         (b'I' | b'O', None) => Some(TypedKey::Focus(end == b'I')),
-        // modifyOtherKeys, as xterm's `formatOtherKeys: 0` has it.
+        // The format of modifyOtherKeys with xterm's `formatOtherKeys: 0`.
         (b'~', Some(27)) => Some(typed(code_point(third?)?, modifiers(second))),
         (b'~', Some(number)) => Some(typed(numbered(number)?, modifiers(second))),
         (b'u', Some(number)) => Some(typed(code_point(number)?, modifiers(second))),
@@ -263,7 +262,7 @@ fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
     }
 }
 
-/// The mouse as xterm reports it (SGR, 1006): of the buttons, the wheel alone means something.
+/// Parses a mouse report (SGR, 1006). Only the wheel has a meaning.
 fn wheel(report: &str) -> Option<TypedKey> {
     match report.split(';').next()?.parse() {
         Ok(64u8) => Some(TypedKey::Wheel(-1)),
@@ -272,7 +271,7 @@ fn wheel(report: &str) -> Option<TypedKey> {
     }
 }
 
-/// The modifiers as xterm counts them: 1 + shift 1 + alt 2 + control 4.
+/// Parses the modifiers of xterm: 1 + shift 1 + alt 2 + control 4.
 fn modifiers(number: Option<u32>) -> KeyModifiers {
     let bits = number.unwrap_or(1).saturating_sub(1);
     let all = [(1, KeyModifiers::SHIFT), (2, KeyModifiers::ALT), (4, KeyModifiers::CONTROL)];
@@ -309,7 +308,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
     }
 }
 
-/// A key by the character that it has.
+/// Returns the key for a character code.
 fn code_point(number: u32) -> Option<KeyCode> {
     Some(match number {
         9 => KeyCode::Tab,

@@ -1,4 +1,4 @@
-//! The session's log, read for its view: the file lies in the state directory, and is ours.
+//! The reader for the UI's view of the session's log.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,16 +11,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tui::{LogRow, LogRows};
 
-/// The most events that are listed: the last ones.
+/// The most events that are listed. Earlier ones are left out.
 const MOST: usize = 20_000;
 
-/// The longest beginning of an event's data that a row has, in characters.
+/// The most characters of an event's data in a row.
 const LONGEST: usize = 200;
 
-/// The most of an event that is shown, in bytes.
+/// The most bytes of an event that are shown.
 const MOST_OF_EVENT: u64 = 1 << 20;
 
-/// A line as far as a row has it.
+/// The fields of a log line that a row needs.
 #[derive(Deserialize)]
 struct LogLine<'a> {
     #[serde(borrow)]
@@ -32,7 +32,7 @@ struct LogLine<'a> {
     data: &'a RawValue,
 }
 
-/// Reads the events, a row each.
+/// Reads the events and returns a row for each.
 pub(super) fn rows(log: &Path) -> Result<LogRows, String> {
     read(log).map_err(|error| cannot(log, &error))
 }
@@ -48,7 +48,7 @@ fn read(log: &Path) -> io::Result<LogRows> {
     loop {
         line.clear();
         let length = file.read_until(b'\n', &mut line)?;
-        // A line without an end is being written.
+        // A line without a line end is still being written.
         if length == 0 || line.last() != Some(&b'\n') {
             return Ok(LogRows { rows: rows.into(), left_out });
         }
@@ -75,7 +75,7 @@ fn row(line: &[u8], at: u64, began: &mut Option<u64>) -> LogRow {
     }
 }
 
-/// The event at a place, in JSON over several lines.
+/// Returns the event at an offset of the log as indented JSON.
 pub(super) fn event(log: &Path, at: u64) -> Result<String, String> {
     let read = || {
         let mut file = BufReader::new(File::open(log)?);
@@ -87,7 +87,7 @@ pub(super) fn event(log: &Path, at: u64) -> Result<String, String> {
     let line: Vec<u8> = read().map_err(|error| cannot(log, &error))?;
     let pretty = serde_json::from_slice::<serde_json::Value>(&line)
         .and_then(|json| serde_json::to_string_pretty(&json));
-    // A line that is too long, or no JSON, shows as it is.
+    // A line that is too long or no JSON is returned unchanged.
     Ok(pretty.unwrap_or_else(|_| String::from_utf8_lossy(&line).into_owned()))
 }
 

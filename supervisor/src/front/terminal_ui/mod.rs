@@ -1,8 +1,8 @@
-//! `bailiwick [PROMPT]`: the terminal UI, on a real terminal.
+//! `bailiwick [PROMPT]`: the terminal UI on a real terminal.
 //!
-//! What is shown and what a key does is the pure crate [`tui`]; the session is the same that every front end has. Here is
-//! what lies between: the terminal ([`tty`]), its keys ([`input`], [`keys`]), frames on their way to it ([`frames`]), and the
-//! loop ([`ui`]). [`plain`] is another loop, in lines.
+//! The crate [`tui`] decides what is shown and what a key does. It does no input or output. This module connects it to
+//! the session: the terminal ([`tty`]), its keys ([`input`], [`keys`]), the output of frames ([`frames`]), and the main
+//! loop ([`ui`]). [`plain`] is another main loop, which prints lines.
 
 mod background;
 mod calls;
@@ -51,18 +51,18 @@ use crate::settings::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 
 pub use self::painter::{END, Painter};
 
-/// The time limit of an answer where nobody has set one: a person comes back to the terminal.
+/// The default time limit for an answer. The person may be away from the terminal for hours.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// The columns of a terminal that does not know its size.
+/// The assumed columns of a terminal that does not report its size.
 const COLUMNS: u16 = 80;
 
-/// The most characters of the last answer that stay on the terminal.
+/// The most characters of the last answer that are printed at the end.
 const LONGEST_ANSWER: usize = 4000;
 
-/// Runs the UI to its end; nothing is left behind on the terminal but where the log is.
+/// Runs the UI and returns the exit status. Afterwards only the last answer and the path of the log are on the terminal.
 pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
-    // Another session has the flags of this one; that of a name may be another project's.
+    // The next session gets the same flags. One that is chosen by name may belong to another project.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
     let finished = on_the_terminal(args, place.clone()).await;
@@ -83,23 +83,23 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Shows the last answer where the UI stood: it went with the screen.
+/// Prints the last answer, because the UI's screen disappears.
 fn show_last(answer: &str) {
     let cut: String = answer.trim().chars().take(LONGEST_ANSWER).collect();
     if !cut.is_empty() {
         let more = if cut.len() < answer.trim().len() { "…" } else { "" };
-        // With standard output gone there is nobody to read it.
+        // If standard output is closed, nobody can read the answer.
         let columns = crate::process::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
         let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
     }
 }
 
-/// The same for a session whose log goes with it.
+/// Runs the UI for a session whose log is deleted with it.
 pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
     on_the_terminal(args, place).await.exit
 }
 
-/// Has the terminal for a while; what was to be said meanwhile is said after it.
+/// Runs the UI. Messages for the terminal are held and printed afterwards.
 async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     let began = Instant::now();
     notes::begin_to_hold();
@@ -117,12 +117,12 @@ async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     finished
 }
 
-/// How it ended, for when the terminal is the user's again.
+/// The result of the UI, which is handled after the terminal was restored.
 struct UiFinished {
     exit: Exit,
     message: Option<String>,
     log: Option<PathBuf>,
-    /// The last answer, if it is not on the terminal any more.
+    /// The last answer, if it is no longer on the terminal.
     answer: String,
     then: AfterUi,
 }
@@ -141,11 +141,11 @@ struct PreparedUi {
     window: Window,
     began: Instant,
     endings: Endings,
-    /// Our own state directory.
+    /// The state directory.
     state: PathBuf,
 }
 
-/// Everything that can be refused, while there is a terminal to say so.
+/// Opens the session and checks the arguments while errors can still be printed.
 fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<PreparedUi, Refusal> {
     if args.plain {
         some_terminal()?;
@@ -156,7 +156,7 @@ fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<Prepare
     let resume = resume(args, &place).map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
-    // Before there is anything that a signal could leave behind, and no sooner: whoever is asked for trust can still leave.
+    // Signals are handled before anything exists that they could leave behind. During the question for trust they still end the process.
     let endings = Endings::on_a_terminal().map_err(Refusal::internal)?;
     let activity = match &resume {
         Some(log) => begun(log).map_or(Activity::Execute, |begun| begun.activity),
@@ -173,7 +173,7 @@ fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<Prepare
     Ok(PreparedUi { session, handle, events, effective, window, began, endings, state })
 }
 
-/// The log of the session that goes on, if one does.
+/// Returns the log of the session to continue, if there is one.
 fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String> {
     if args.session.is_none() && !args.goes_on {
         return Ok(None);
@@ -182,12 +182,12 @@ fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String
     find_log(&place.directories.sessions(), args.session.as_deref(), &project).map(Some)
 }
 
-/// Goes on with a session: in its own project, where no other is named.
+/// Continues a session in its own project, unless another project is named.
 pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
     resumed_after(args, place, None).await
 }
 
-/// The same, in the place of a session that was left for it.
+/// Continues a session after the session `left`.
 async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -225,8 +225,8 @@ async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>
     run(args, place).await
 }
 
-/// The project that a session goes on in: its own. An import names one itself, which the person may know nothing of, so that they
-/// are asked; none if they say no. Once it has gone on, its project is theirs.
+/// Returns the project for a session. It is normally the session's own. For an imported session that was not continued
+/// yet, the person is asked first. Returns nothing if they refuse.
 fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     let Some(own) = begun(log).map(|begun| begun.project.as_path().to_owned()) else {
         return Ok(Some(here.to_owned()));
@@ -244,7 +244,8 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
 }
 
-/// The log of the session by its name. Without one a person chooses at a terminal; elsewhere it is the last one. None if the person left.
+/// Returns the log of a session by name. Without a name, the person chooses at a terminal, and elsewhere it is the last
+/// one. Returns nothing if the person cancelled.
 async fn log_of(
     name: Option<&str>,
     place: &SessionDirs,
@@ -261,7 +262,7 @@ async fn log_of(
     find_log(&place.directories.sessions(), name, project).map(Some)
 }
 
-/// The way without any terminal.
+/// The hint about the command that needs no terminal.
 const HEADLESS: &str =
     "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
 
@@ -273,7 +274,7 @@ fn some_terminal() -> Result<(), Refusal> {
     Err(Refusal::usage(ErrorCode::NoTerminal.mark(&text)))
 }
 
-/// A terminal on which the UI can draw.
+/// Checks that the terminal can be drawn on.
 fn usable_terminal() -> Result<(), Refusal> {
     const LINES: &str = "\n  hint: bailiwick --plain prints lines, and needs no more than that";
     some_terminal()?;
@@ -319,7 +320,7 @@ impl PreparedUi {
 
     async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, String)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
-        // From here on no signal has its default effect: none leaves the terminal as it is.
+        // From here on the signals have handlers, so that none of them leaves the terminal changed.
         let signals = (endings, Changes::new()?);
         let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
         let project = session.standing().project.as_path().to_owned();
@@ -364,7 +365,7 @@ fn of_session(ended: UiEnded) -> UiFinished {
             answer: String::new(),
             then: AfterUi::Nothing,
         },
-        // It was reported when it happened.
+        // The error was printed when it happened.
         Err(_) => UiFinished {
             exit: Exit::Internal,
             message: None,

@@ -1,4 +1,4 @@
-//! Frames as bytes: what has to be written so that the terminal shows the next one.
+//! The conversion of frames to the bytes that update the terminal.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::disputed::Disputed;
 
-/// Around a frame, so that the terminal shows all of it or nothing (synchronized output, DECSET 2026).
+/// The bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output, DECSET 2026).
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
-/// The end of a frame.
+/// The bytes after a frame.
 pub const END: &[u8] = b"\x1b[?2026l";
 
-/// Draws into memory. It asks the terminal nothing.
+/// A drawing in memory. It sends no questions to the terminal.
 pub struct Painter {
     terminal: Terminal<CrosstermBackend<PaintedPage>>,
     page: PaintedPage,
@@ -24,7 +24,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// For a window of this size on which nothing stands.
+    /// Creates a painter for an empty window of this size.
     pub fn new(size: Size) -> io::Result<Self> {
         let page = PaintedPage::default();
         let options = TerminalOptions { viewport: Viewport::Fixed(whole(size)) };
@@ -35,7 +35,7 @@ impl Painter {
         })
     }
 
-    /// What makes the last frame this one.
+    /// Draws a frame and returns the bytes that change the last frame into it.
     pub fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.page.write_all(BEGIN)?;
         let Self { terminal, page, disputed } = self;
@@ -48,7 +48,7 @@ impl Painter {
         Ok(self.page.0.take())
     }
 
-    /// From now on the window has this size, and what stands on it is not known.
+    /// Sets a new window size. The next frame is drawn completely.
     pub(crate) fn resize(&mut self, size: Size) -> io::Result<()> {
         self.disputed.forget();
         self.terminal.resize(whole(size))
@@ -59,7 +59,7 @@ fn whole(size: Size) -> Rect {
     Rect::new(0, 0, size.width, size.height)
 }
 
-/// What is drawn and not taken yet.
+/// The drawn bytes that were not returned yet.
 #[derive(Clone, Default)]
 struct PaintedPage(Rc<RefCell<Vec<u8>>>);
 
@@ -82,7 +82,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 20, height: 4 };
 
-    /// Rows that terminals draw in different widths, and rows that show what is left of them.
+    /// Rows that terminals draw in different widths, and rows in which remains would be visible.
     const ROWS: [&str; 12] = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦",
         "",
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn nothing_of_an_emoji_is_left_when_its_row_scrolls() {
-        // This terminal draws each character of a sequence in columns of its own, and selectors in none.
+        // This simulated terminal draws each character of a sequence in its own columns, and selectors in none.
         let mut terminal = terminal();
         let mut painter = Painter::new(SIZE).unwrap();
         for from in (0..30).chain((0..30).rev()).chain([0, 5, 5, 9, 2]) {

@@ -1,4 +1,4 @@
-//! The choice of the session that goes on, on the terminal before the UI has it.
+//! The choice of the session to continue, on the terminal before the UI starts.
 
 use std::io::{self, stdout};
 use std::os::fd::AsFd;
@@ -17,17 +17,17 @@ use super::start::colour;
 use super::tty::{Engaged, Tty};
 use crate::journal::sessions::{Index, ListedSession};
 
-/// The choice of a person.
+/// The choice of the person.
 pub(super) enum UiChoice {
     /// The log of a session.
     Log(PathBuf),
-    /// None: the person left.
+    /// The person cancelled.
     Nothing,
     /// There is no session to choose from.
     NoSession,
 }
 
-/// The sessions to choose from, the last one first. The one that was left for another stands at the end, if anything was said in it.
+/// Returns the sessions to choose from, the last one first. The session `left` comes at the end if it has messages.
 fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
     let mut sessions = Index::open(state).sessions()?;
     let was_left = |session: &ListedSession| left == Some(&session.log);
@@ -42,7 +42,7 @@ pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
     Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
 }
 
-/// Lets a person choose a session of this project, or of all; of one that was `left` for another, see [`offered`].
+/// Lets the person choose a session, of this project or of all. `left` is the session before, if there is one.
 pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
     let sessions = offered(state, left)?;
     if sessions.is_empty() {
@@ -62,7 +62,7 @@ pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) ->
     Ok(log.map_or(UiChoice::Nothing, UiChoice::Log))
 }
 
-/// A session as a row: the first message, then its facts, by which it is found as well.
+/// Returns the row for a session: its first message, then its facts. Both can be searched.
 fn row(session: &ListedSession, project: &Path) -> PickerRow {
     let ListedSession { log, changed, summary, .. } = session;
     let changed = Timestamp::try_from(*changed).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
@@ -80,7 +80,7 @@ fn row(session: &ListedSession, project: &Path) -> PickerRow {
     PickerRow { title: first.unwrap_or("(nothing was said)").to_owned(), about, is_near }
 }
 
-/// Has the terminal until something is picked. Ctrl+C is a key here; a signal that ends us leaves the terminal as it was.
+/// Shows the list until the person chooses. Ctrl+C is a key here. Other signals restore the terminal first.
 async fn show(tty: &Arc<Tty>, mut picker: Picker) -> io::Result<Picked> {
     let mut sizes = signal(SignalKind::window_change())?;
     let (mut terminate, mut hangup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);

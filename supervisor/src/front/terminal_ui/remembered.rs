@@ -1,6 +1,6 @@
-//! The messages that were sent in a project, kept for the history of the prompt over sessions.
+//! The history of the prompt: the messages that were sent in a project, across sessions.
 //!
-//! One file for all projects, mode 0600, in the state directory, which no worker can read: one JSON object a line.
+//! One file in the state directory has all projects. It has mode 0600 and one JSON object on each line, and no worker can read it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The bytes that the file has at most: beyond them the older half is left out.
+/// The most bytes of the file. If there are more, the older half is removed.
 const MOST: u64 = 1 << 20;
 
-/// A longer message is not kept: it is mostly a paste.
+/// The longest message that is kept. Longer ones are mostly pastes.
 const LONGEST: usize = 16 << 10;
 
-/// The messages of a project that come back.
+/// The most messages of a project that are returned.
 const MOST_MESSAGES: usize = 500;
 
 /// The file of the history.
@@ -33,12 +33,12 @@ struct Sent {
 }
 
 impl UiMemory {
-    /// In a state directory that exists.
+    /// Creates the history for a project in an existing state directory.
     pub(super) fn new(state: &Path, project: &Path) -> Self {
         Self { file: state.join("history.jsonl"), project: project.to_string_lossy().into_owned() }
     }
 
-    /// The messages of the project, the last one last. Lines that cannot be read are passed over.
+    /// Returns the messages of the project, the newest last. Unreadable lines are skipped.
     pub(super) fn messages(&self) -> Vec<String> {
         let Ok(bytes) = self.last_bytes() else { return Vec::new() };
         let lines = bytes.split(|byte| *byte == b'\n');
@@ -60,7 +60,7 @@ impl UiMemory {
         if fs::symlink_metadata(&self.file).is_ok_and(|file| file.len() > MOST) {
             self.leave_out_older()?;
         }
-        // One write: lines of other sessions stand before it or behind it.
+        // One write keeps the line whole if other sessions write too.
         options().append(true).create(true).open(&self.file)?.write_all(&line)
     }
 
@@ -84,7 +84,7 @@ impl UiMemory {
     }
 }
 
-/// Mode 0600, and behind no link.
+/// Returns the options for a file of mode 0600 that is no symbolic link.
 fn options() -> fs::OpenOptions {
     let mut options = File::options();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);

@@ -1,4 +1,4 @@
-//! What the model is made from: the session as it begins, and what the terminal can do.
+//! The data from which the UI's model starts: the new session and the terminal's abilities.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::background;
 use crate::engine::opening::OpenedSession;
 use crate::settings::config::Effective;
 
-/// For a session that is about to begin, whose model has this window, on a terminal of this size.
+/// Returns the data for a new session, whose model has this context window, on a terminal of this size.
 pub(super) fn of(
     (session, window): (&OpenedSession, Window),
     effective: &Effective,
@@ -28,7 +28,7 @@ pub(super) fn of(
         mode: standing.mode,
         net: standing.rights.net,
         rights: standing.summary(),
-        // Known once the first worker has started.
+        // The level of confinement is known once the first worker has started.
         tier: None,
         model: effective.model().to_owned(),
         models: known_models(effective),
@@ -51,7 +51,7 @@ pub(super) fn of(
     })
 }
 
-/// The models that the settings name, and those of the catalogue that the same provider answers for.
+/// Returns the models that the settings name, and those of the same provider in the catalogue.
 pub(super) fn known_models(effective: &Effective) -> KnownModels {
     let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| effective.model_of(key));
     let of_roles = effective.roles();
@@ -68,12 +68,12 @@ pub(super) fn known_models(effective: &Effective) -> KnownModels {
     KnownModels { set, catalogue: catalogue.filter(|name| !seen.contains(name)).collect() }
 }
 
-/// True if the terminal's background decides about the colours.
+/// True if the terminal's background selects the theme.
 pub(super) fn asks_for_background(effective: &Effective) -> bool {
     effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }
 
-/// `NO_COLOR` counts where it is not empty (no-color.org). Terminals with exact colours say so in `COLORTERM`.
+/// Returns the colours of the terminal. A non-empty `NO_COLOR` turns them off (no-color.org). `COLORTERM` indicates exact colours.
 pub(super) fn colour() -> Colour {
     if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
         return Colour::None;
@@ -82,7 +82,7 @@ pub(super) fn colour() -> Colour {
     if exact { Colour::Exact } else { Colour::Sixteen }
 }
 
-/// What a path pattern would cover, or what is wrong with it.
+/// Returns a description of the files that a path pattern matches, or the error in it.
 fn pattern(glob: &str) -> String {
     match PathPattern::parse(glob) {
         Ok(pattern) => pattern.preview(),

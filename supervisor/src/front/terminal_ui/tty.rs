@@ -1,4 +1,4 @@
-//! The user's terminal while the UI has it, and as it was on every way out: the end, a panic, a signal, ^Z.
+//! The person's terminal under control of the UI. It is restored on every way out: end, panic, signal, ^Z.
 
 use std::fs::File;
 use std::io;
@@ -15,63 +15,63 @@ use ratatui::layout::Size;
 use crate::process::messages::notes;
 use crate::process::tty::{size, write_all};
 
-/// The modes that the UI switches on: the alternate screen (DECSET 1049), bracketed paste (2004) and reports of the focus (1004), as xterm's ctlseqs
-/// has them. The title is put on the terminal's stack (XTWINOPS 22).
+/// Turns on the modes of the UI: alternate screen (DECSET 1049), bracketed paste (2004) and focus reports (1004), as in
+/// xterm's ctlseqs. The title is saved on the terminal's stack (XTWINOPS 22).
 const ENTER: &[u8] = b"\x1b[22;0t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[0m\x1b[H\x1b[2J";
 
-/// Has the terminal report the mouse's buttons, of which the wheel is two (1000), in a form without limits (1006).
+/// Turns on reports of mouse buttons, including the wheel (1000), in a format without limits (1006).
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 
-/// Ends a frame that was cut (2026), switches off what was switched on, shows the cursor (25), and takes the title from the stack.
+/// Ends an incomplete frame (2026), turns off the modes, shows the cursor (25), and restores the title.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[23;0t";
 
-/// How long a terminal that stands still (a dead connection) may hold up the end.
+/// The longest time that a blocked terminal can delay the end.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What a terminal is taken for that does not know its size.
+/// The assumed size of a terminal that does not report it.
 const USUAL: Size = Size::new(80, 24);
 
 /// The user's terminal.
 #[derive(Debug)]
 pub(super) struct Tty {
     terminal: OwnedFd,
-    /// True if the UI has the mouse too.
+    /// True if the UI uses the mouse.
     mouse: bool,
-    /// Held while something is written, so that nothing is cut in two.
+    /// The output, locked during each write so that none is interrupted.
     out: Mutex<File>,
-    /// The modes that were; absent while they are in force. Never held while something waits.
+    /// The original modes, while they are changed. The lock is never kept during a wait.
     saved: Mutex<Option<Termios>>,
 }
 
 impl Tty {
-    /// A terminal by its descriptor, which is duplicated; it is left as it is. The UI will have its mouse, or not.
+    /// Creates a terminal from a duplicate of a descriptor, without a change to it. `mouse` is true if the UI will use the mouse.
     pub(super) fn new(terminal: BorrowedFd<'_>, mouse: bool) -> io::Result<Self> {
         let out = Mutex::new(File::from(terminal.try_clone_to_owned()?));
         Ok(Self { terminal: terminal.try_clone_to_owned()?, mouse, out, saved: Mutex::new(None) })
     }
 
-    /// Hands every key and every cell to the UI; also again, where a shell has had the terminal meanwhile. In the background
-    /// this stops us until we are in the foreground (SIGTTOU).
+    /// Gives the UI control of keys and screen. It can be repeated after a shell has used the terminal. In the
+    /// background this stops the process until it is in the foreground (SIGTTOU).
     pub(super) fn engage(&self) -> io::Result<()> {
         let mut out = unpoisoned(self.out.lock());
         let saved = unpoisoned(self.saved.lock()).take();
         let modes = saved.map_or_else(|| termios::tcgetattr(&self.terminal), Ok)?;
         let mut raw = modes.clone();
         termios::cfmakeraw(&mut raw);
-        // A read never waits, and the descriptor, which others share, stays as it is.
+        // Reads do not wait. The descriptor is shared, so it is not made non-blocking.
         raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         *unpoisoned(self.saved.lock()) = Some(modes);
-        // Not TCSAFLUSH: what was typed before belongs to the UI.
+        // TCSAFLUSH would drop earlier input, which is for the UI.
         termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &raw)?;
         let modes = if self.mouse { &[ENTER, MOUSE].concat() } else { ENTER };
         write_all(&mut *out, modes).map_err(|(_, error)| error)
     }
 
-    /// Gives the terminal back as it was. What was typed and not read was meant for the UI: a shell would execute it.
+    /// Restores the terminal. Unread input is dropped, because a shell would execute it.
     pub(super) fn release(&self) {
-        // Where a frame cannot be written, nor could this; the modes can be mended all the same.
+        // If the terminal is blocked, only its modes are restored.
         let out = self.out_within(PATIENCE).filter(|_| self.is_writable_within(PATIENCE));
         let Some(saved) = unpoisoned(self.saved.lock()).take() else { return };
         if let Some(mut out) = out {
@@ -81,27 +81,27 @@ impl Tty {
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &saved);
     }
 
-    /// The modes that are in force.
+    /// Returns the current modes.
     pub(super) fn modes(&self) -> io::Result<Termios> {
         Ok(termios::tcgetattr(&self.terminal)?)
     }
 
-    /// Puts modes in force that were so before, as far as that is possible.
+    /// Sets modes that were in force before, if possible.
     pub(super) fn set_modes(&self, modes: &Termios) {
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, modes);
     }
 
-    /// The terminal itself.
+    /// Returns the terminal's descriptor.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()
     }
 
-    /// Whether it is the UI's.
+    /// True if the UI controls the terminal.
     pub(super) fn is_engaged(&self) -> bool {
         unpoisoned(self.saved.lock()).is_some()
     }
 
-    /// Writes a frame, whole; one that comes when the terminal is not the UI's is dropped.
+    /// Writes a whole frame. It is dropped if the UI does not control the terminal.
     pub(super) fn write_frame(&self, frame: &[u8]) -> io::Result<()> {
         let mut out = unpoisoned(self.out.lock());
         if !self.is_engaged() {
@@ -110,7 +110,7 @@ impl Tty {
         write_all(&mut *out, frame).map_err(|(_, error)| error)
     }
 
-    /// The size of its window.
+    /// Returns the size of the terminal's window.
     pub(super) fn size(&self) -> Size {
         match size(self.terminal.as_fd()) {
             Some(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),
@@ -118,8 +118,8 @@ impl Tty {
         }
     }
 
-    /// Gives the terminal back before a panic of this thread is reported. What another thread says of its own is held back
-    /// until the UI is over.
+    /// Installs a panic hook that restores the terminal before a panic of this thread is printed. Panic messages of
+    /// other threads are held until the end of the UI.
     pub(super) fn release_on_panic(self: &Arc<Self>) {
         let (tty, ours, before) = (Arc::clone(self), thread::current().id(), panic::take_hook());
         panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
@@ -153,7 +153,7 @@ impl Tty {
     }
 }
 
-/// The terminal as long as the UI runs: it is given back when this is dropped.
+/// A guard for the UI's control of the terminal. The terminal is restored when it is dropped.
 #[derive(Debug)]
 pub(super) struct Engaged(pub(super) Arc<Tty>);
 
@@ -163,7 +163,7 @@ impl Drop for Engaged {
     }
 }
 
-/// A thread that panicked while it held a lock leaves nothing half done here.
+/// Returns the locked value even if a thread panicked, because no change here can be half done.
 fn unpoisoned<T>(lock: LockResult<MutexGuard<'_, T>>) -> MutexGuard<'_, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that the children of other tests do not inherit.
+    /// Opens a terminal that child processes of other tests do not inherit.
     fn openpty() -> OpenptyResult {
         let pty = nix::pty::openpty(None, None).unwrap();
         for end in [&pty.master, &pty.slave] {
@@ -187,11 +187,10 @@ mod tests {
         pty
     }
 
-    /// Tells a test process that its standard streams are a terminal of its own.
+    /// The variable that tells a test process that it runs on its own terminal.
     const ON_A_TERMINAL: &str = "BAILIWICK_TEST_ON_A_TERMINAL";
 
-    /// Runs one of the tests below in a process of its own on a terminal of its own; what it wrote there. The terminal's modes
-    /// must be as they were.
+    /// Runs a test in another process on a new terminal. Returns its output. Fails if the terminal's modes changed.
     fn on_a_terminal(test: &str) -> String {
         let pty = openpty();
         let before = termios::tcgetattr(&pty.slave).unwrap();
@@ -206,7 +205,7 @@ mod tests {
             let mut ours = ours.try_clone().unwrap();
             move || {
                 let mut seen = Vec::new();
-                // EIO: nobody has the terminal open any more.
+                // EIO means that nobody has the terminal open any more.
                 let _ = ours.read_to_end(&mut seen);
                 String::from_utf8_lossy(&seen).into_owned()
             }
@@ -284,7 +283,7 @@ mod tests {
         }
         tty.write_frame(b"too late").unwrap();
         assert_eq!(termios::tcgetattr(&pty.slave).unwrap(), before);
-        // The last who could write is gone: reading ends with EIO, and not before everything was read.
+        // No writer is left, so reading ends with EIO after all data was read.
         drop((tty, pty.slave));
         let mut seen = Vec::new();
         let end = File::from(pty.master).read_to_end(&mut seen).map_err(|error| error.raw_os_error());
@@ -300,7 +299,7 @@ mod tests {
         let before = termios::tcgetattr(&pty.slave).unwrap();
         let tty = Arc::new(Tty::new(pty.slave.as_fd(), false).unwrap());
         tty.engage().unwrap();
-        // Nobody reads: the kernel's buffer is full long before this is written.
+        // Nobody reads, so the kernel's buffer is full long before this is written.
         let writer = thread::spawn({
             let tty = Arc::clone(&tty);
             move || tty.write_frame(&vec![b'x'; 1 << 20])

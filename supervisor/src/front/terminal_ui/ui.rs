@@ -1,4 +1,4 @@
-//! The loop between terminal, model and session: one message at a time, a frame when something changed.
+//! The main loop between terminal, UI model and session. It handles one message at a time and draws a frame after changes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,23 +34,23 @@ use crate::process::signals::{Changes, Endings, SignalChange};
 use crate::process::tty::stop_job;
 use crate::settings::config::at_home;
 
-/// How many events are taken together at most, so that keys and frames have their turn.
+/// The most events that are handled before keys and frames have their turn.
 const TOGETHER: usize = 256;
 
-/// How the session ended, if it did not panic.
+/// The result of the session, or the error of its task if it panicked.
 pub(super) type UiEnded = Result<Result<RunEnd, SessionError>, JoinError>;
 
-/// The places that the user's commands are about.
+/// The paths for commands of the person.
 pub(super) struct UiPlaces {
-    /// The directory in which relative paths begin that the user names.
+    /// The project, from which relative paths start.
     pub(super) project: PathBuf,
-    /// The file of what was copied last.
+    /// The file with the last copied text.
     pub(super) copied: PathBuf,
     /// The session's log.
     pub(super) log: PathBuf,
 }
 
-/// The UI on a terminal that is engaged.
+/// The UI on a terminal that it controls.
 pub(super) struct Ui {
     pub(super) tty: Arc<Tty>,
     input: TerminalInput,
@@ -61,35 +61,35 @@ pub(super) struct Ui {
     handle: Handle,
     events: SessionEvents,
     places: UiPlaces,
-    /// The history of the prompt, over sessions; absent once the file could not be written.
+    /// The history of the prompt, or nothing after it could not be written.
     remembered: Option<UiMemory>,
     clock: Instant,
-    /// Whether what is on the screen is not what is.
+    /// True if the screen is out of date.
     stale: bool,
-    /// What the frame in flight shows.
+    /// The content of the frame that is being written.
     shown: Option<Shown>,
-    /// Whether the user has seen anything.
+    /// True if the first frame was shown.
     has_shown: bool,
-    /// Whether a turn ended since the last frame.
+    /// True if a turn ended since the last frame.
     turn_ended: bool,
-    /// Lines of code that are being read.
+    /// The source code that is being read.
     reading: Option<oneshot::Receiver<CodeRead>>,
-    /// The log, or an event of it, while it is read.
+    /// The log or event that is being read.
     reading_log: Option<oneshot::Receiver<Msg>>,
-    /// The session that comes after this one, if one does.
+    /// The session to open next, if there is one.
     then: AfterUi,
 }
 
-/// The end of the program, or another session.
+/// The action after the end of the UI.
 #[derive(Debug, Default)]
 pub(super) enum AfterUi {
     #[default]
     Nothing,
-    /// Another session: that of this name, or one that the person chooses.
+    /// Open another session: the one with this name, or one that the person chooses.
     Session(Option<String>),
 }
 
-/// The next thing that happens.
+/// The next input of the main loop.
 enum UiInput {
     Signal(i32),
     Typed(TypedKey),
@@ -104,7 +104,7 @@ enum UiInput {
 }
 
 impl Ui {
-    /// Must be called within the runtime. `clock` is the beginning of the model's time.
+    /// Creates the UI. Must be called within the runtime. `clock` is time zero of the UI model.
     pub(super) fn new(
         tty: Arc<Tty>,
         signals: (Endings, Changes),
@@ -138,13 +138,13 @@ impl Ui {
         })
     }
 
-    /// Asks the terminal for its background; the answer comes as a key would, and nobody waits for it.
+    /// Asks the terminal for its background. The answer arrives as input.
     pub(super) fn ask_for_background(&mut self) -> io::Result<()> {
         self.input.expect_answer();
         self.tty.write_frame(background::QUESTION)
     }
 
-    /// Sends the first message, if there is one, and draws the first frame; it is on its way when this returns.
+    /// Sends the first message, if there is one, and starts to write the first frame.
     pub(super) async fn begin(&mut self, message: Option<String>) -> io::Result<()> {
         while let Ok(event) = self.events.try_recv() {
             self.tell(Msg::Core(event)).await?;
@@ -155,7 +155,7 @@ impl Ui {
         self.draw()
     }
 
-    /// Serves the user until the session has ended; a terminal that is gone ends it.
+    /// Runs the main loop until the session has ended. A closed terminal ends the session.
     pub(super) async fn run(
         mut self,
         mut session: JoinHandle<Result<RunEnd, SessionError>>,
@@ -198,7 +198,7 @@ impl Ui {
                     Some(read) => self.tell(read).await?,
                     None => self.tell(Msg::LogRead(Err("the log could not be read".to_owned()))).await?,
                 },
-                // The session is about to end, and its result comes next; or code could not be read, and stays plain.
+                // The session is about to end, or the source code could not be read and stays without colours.
                 UiInput::Core(None) | UiInput::CodeRead(None) => {}
                 UiInput::Tick => self.tell(Msg::Tick).await?,
             }
@@ -212,8 +212,8 @@ impl Ui {
         let tick = tui::next_tick(&self.model, self.now()).map(|wait| Instant::now() + wait);
         let due = self.frames.due().filter(|_| self.stale && self.tty.is_engaged());
         tokio::select! {
-            // Keys before the frame that they cannot have been meant for, and a frame before more to show: a flood of text
-            // starves nobody.
+            // Keys come before the frame, because they cannot refer to it. A frame comes before new events, so that a
+            // flood of text cannot delay it.
             biased;
             signal = self.endings.next() => Ok(UiInput::Signal(signal)),
             typed = self.input.next() => typed.map(UiInput::Typed),
@@ -228,7 +228,7 @@ impl Ui {
         }
     }
 
-    /// A key counts as typed when it is read: what waits is read before a frame is drawn, and again before one counts as seen.
+    /// Handles the keys that were typed so far. They must be read before a frame counts as seen.
     async fn read_what_waits(&mut self) -> io::Result<()> {
         for typed in self.input.waiting() {
             self.typed(typed).await?;
@@ -242,7 +242,7 @@ impl Ui {
             TypedKey::Focus(focused) => Msg::Focus(focused),
             TypedKey::Wheel(notches) => Msg::Wheel(notches),
             TypedKey::Theme(theme) => Msg::Theme(theme),
-            // It says that nothing more is to come.
+            // This answer only shows that no other answers follow.
             TypedKey::Attributes => return Ok(()),
             TypedKey::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
             TypedKey::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
@@ -260,7 +260,7 @@ impl Ui {
         }
     }
 
-    /// What has come by now is taken together: a reply streams faster than frames are drawn.
+    /// Handles all events that have arrived, because a reply streams faster than frames are drawn.
     async fn core(&mut self, first: UiEvent) -> io::Result<()> {
         self.take_in(first).await?;
         for _ in 0..TOGETHER {
@@ -292,17 +292,17 @@ impl Ui {
         Ok(())
     }
 
-    /// Stops us as the shell expects it, with its own terminal back.
+    /// Stops the process for job control, with the terminal restored.
     fn suspend(&mut self) -> io::Result<()> {
         self.tty.release();
-        // Where nobody could continue us we are not stopped, and go on at once.
+        // Without a parent shell we are not stopped and continue at once.
         let _ = stop_job();
         self.resume()
     }
 
     pub(super) fn resume(&mut self) -> io::Result<()> {
         self.tty.engage()?;
-        // What was in flight is not on the screen any more.
+        // A frame that was being written is no longer on the screen.
         self.shown = None;
         self.update(Msg::Resumed);
         self.resize()
@@ -317,7 +317,7 @@ impl Ui {
         self.handle.act_on(action).await;
     }
 
-    /// Gives the model a message and carries out its answer.
+    /// Passes a message to the UI model and carries out its actions.
     pub(super) async fn tell(&mut self, message: Msg) -> io::Result<()> {
         for action in self.update(message) {
             match action {
@@ -350,7 +350,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Says once that the history cannot be kept.
+    /// Adds a message to the history. An error is reported once.
     fn remember(&mut self, text: &str) {
         if let Some(Err(error)) = self.remembered.as_ref().map(|remembered| remembered.add(text)) {
             self.remembered = None;
@@ -359,7 +359,7 @@ impl Ui {
         }
     }
 
-    /// Offers a text to the terminal's clipboard, and keeps it in a file.
+    /// Sends a text to the terminal's clipboard and writes it to a file.
     fn copy(&mut self, what: Copied, text: &str) {
         let sent = copy::to_clipboard(text);
         if let Some(bytes) = &sent {
@@ -370,7 +370,7 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Ends the session for another one; a name that leads to none ends nothing.
+    /// Ends the session to open another one. A name that matches no session is reported instead.
     async fn leave_for(&mut self, name: Option<String>) {
         let sessions = self.places.log.parent().unwrap_or(Path::new("."));
         let state = sessions.parent().unwrap_or(sessions);
@@ -389,7 +389,7 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Reads a picture that the user named.
+    /// Attaches a picture by its path.
     fn attach(&mut self, path: &Path) {
         let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
         let read = pictures::read(&self.places.project.join(path)).map_err(|error| error.to_string());
@@ -415,13 +415,13 @@ impl Ui {
     }
 }
 
-/// True for the session's first agent alone: sub-agents end their turns while it works.
+/// True if a turn of the session's first agent ended. Sub-agents end turns while it works.
 fn ends_a_turn(event: &UiEvent) -> bool {
     event.agent == AgentId::root()
         && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
-/// Before the terminal was raw, it turned Enter into a line feed (ICRNL, termios(3)).
+/// Corrects a key that was typed before the raw mode, when the terminal turned Enter into a line feed (ICRNL, termios(3)).
 fn typed_ahead(key: KeyEvent) -> KeyEvent {
     match (key.code, key.modifiers) {
         (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
@@ -429,11 +429,11 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
     }
 }
 
-/// Reads something on a thread of its own, for which nobody waits, not even the end of the process.
+/// Runs a read on a separate thread. The process does not wait for it at its end.
 fn in_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<oneshot::Receiver<T>> {
     let (done, reading) = oneshot::channel();
     let run = move || {
-        // Whoever has left does not need it.
+        // The receiver may be gone.
         let _ = done.send(read());
     };
     thread::Builder::new().name("reader".to_owned()).spawn(run).ok().map(|_| reading)

@@ -166,7 +166,6 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
 }
 
 /// Reads each line, in several threads if there is much to read. The lines do not depend on each other.
-/// another line.
 fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let size = lines.len().div_ceil(threads).max(FEW);

@@ -8,12 +8,12 @@ use ipc::missing_right::MissingRight;
 /// The port of DNS, which people know by its name.
 const DNS: &str = ":53";
 
-/// A denial in two lines: what was blocked, and a hint.
+/// A denial as two lines: the blocked operation, and a hint.
 pub(crate) struct PlainDenial<'a>(pub &'a Denial);
 
 impl Display for PlainDenial<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // A name with a line end must not look like a line of ours.
+        // A name with a line end must not look like another message.
         let what = format!("{}{}", attempt(self.0), detail(self.0)).replace('\n', "\\n");
         write!(f, "{}: {what}", blocked(self.0))?;
         match self.hint() {
@@ -24,7 +24,7 @@ impl Display for PlainDenial<'_> {
 }
 
 impl PlainDenial<'_> {
-    /// The command line's remedy, if there is one.
+    /// Returns advice for the command line, if there is any.
     pub(crate) fn hint(&self) -> Option<String> {
         let denial = self.0;
         let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
@@ -42,7 +42,7 @@ impl PlainDenial<'_> {
     }
 }
 
-/// The one who blocked it, as sure as that is.
+/// Returns the part of the sandbox that blocked the operation, as precisely as it is known.
 fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
     match (grade, layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy".to_owned(),
@@ -70,7 +70,7 @@ fn attempt(denial: &Denial) -> String {
     }
 }
 
-/// A path and its state; where the program is known, its attempt.
+/// Describes a path and its state, with the attempt of the program if it is known.
 fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> String {
     match program {
         Some(program) => format!("{program} tried to {act} {path}, which is {state} here"),
@@ -78,7 +78,7 @@ fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> St
     }
 }
 
-/// The address behind the word "network"; some denials know none.
+/// Returns the address of a network denial, or an empty text if it is unknown.
 fn named(address: &str) -> String {
     match address {
         "the network" => String::new(),
@@ -87,7 +87,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// The missing right, where the attempt does not say it already.
+/// Returns the missing right, unless the description of the attempt already says it.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
     match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
         Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),

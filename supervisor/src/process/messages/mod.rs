@@ -1,4 +1,4 @@
-//! Words to the person at standard error: what is said, and how it is made harmless first.
+//! Messages to the person on standard error. Terminal controls are removed from them.
 
 mod denied;
 #[cfg(test)]
@@ -14,17 +14,17 @@ pub(crate) use ipc::text::{harmless, one_line};
 pub(crate) use self::denied::PlainDenial;
 pub(crate) use self::progress::ReadingProgress;
 
-/// Writes a message to standard error; it may contain names of others.
+/// Writes a message to standard error. It may contain untrusted names.
 pub(crate) fn say(text: &str) {
     let text = harmless(text);
     if notes::hold(&text) {
         return;
     }
-    // With standard error gone there is nobody to be told.
+    // If standard error is closed, nobody can read the message.
     let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
 }
 
-/// Reports an error, with everything that caused it.
+/// Reports an error with its causes.
 pub(crate) fn complain(error: &impl Display) {
     say(&error.to_string());
 }

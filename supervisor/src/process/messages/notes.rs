@@ -1,26 +1,26 @@
-//! What is to be said to the person while a UI has the terminal: it is held back, for there it would be nobody's words.
+//! Messages that are held back while a UI controls the terminal.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Absent while no message is held back.
+/// The held messages, or nothing while messages are printed at once.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// From now on nothing is said at once.
+/// Starts to hold messages back.
 pub(crate) fn begin_to_hold() {
     held().get_or_insert_default();
 }
 
-/// Keeps a note, if notes are held back.
+/// Holds a message back. Returns false if messages are not being held.
 pub(crate) fn hold(note: &str) -> bool {
     held().as_mut().map(|notes| notes.push(note.to_owned())).is_some()
 }
 
-/// The notes that were held back since they were taken last.
+/// Returns the messages that were held since the last call.
 pub(crate) fn take() -> Vec<String> {
     held().as_mut().map(std::mem::take).unwrap_or_default()
 }
 
-/// From now on notes are said at once again; those that nobody took.
+/// Stops holding messages back. Returns the remaining ones.
 pub(crate) fn end_to_hold() -> Vec<String> {
     held().take().unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! A line that tells a person at a terminal how much of a large file has been read.
+//! A progress line for a person at a terminal while a large file is read.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Time before a person wonders.
+/// The time before the progress line appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The reading of a file. Its line goes when it does.
+/// The progress of reading a file. The line is erased when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadingProgress {
     began: Instant,
@@ -15,12 +15,12 @@ pub(crate) struct ReadingProgress {
 }
 
 impl ReadingProgress {
-    /// Reading begins.
+    /// Starts the progress of a file.
     pub(crate) fn begin() -> Self {
         Self { began: Instant::now(), is_seen: io::stderr().is_terminal(), percent: None }
     }
 
-    /// So many bytes of so many were read.
+    /// Updates the line after `read` of `whole` bytes.
     pub(crate) fn tell(&mut self, read: u64, whole: u64) {
         if !self.is_seen || self.began.elapsed() < PATIENCE {
             return;
@@ -28,7 +28,7 @@ impl ReadingProgress {
         let percent = read.saturating_mul(100).checked_div(whole).unwrap_or(100);
         if self.percent != Some(percent) {
             self.percent = Some(percent);
-            // Nobody is told where standard error is gone.
+            // If standard error is closed, nobody can read the line.
             let _ = write!(io::stderr(), "\r{}", line(read, whole, percent));
         }
     }

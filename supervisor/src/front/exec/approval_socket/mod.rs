@@ -1,8 +1,7 @@
-//! `exec --approval-socket`: whoever connects answers the approvals of a headless run, in the lines of `serve`.
+//! `exec --approval-socket`: a front end that connects to a socket answers the approvals of a headless run, in the protocol of `serve`.
 //!
-//! We listen; one front end at a time, of our own uid, gets each request and answers it. A request waits for a front end
-//! to connect, as long as an answer counts at all; one that disconnects has answered everything that it was asked with
-//! no.
+//! One front end at a time, of the same user, gets each request and answers it. Requests wait for a front end to
+//! connect, as long as their time limit allows. If it disconnects, all its open requests are denied.
 
 mod peer;
 mod place;

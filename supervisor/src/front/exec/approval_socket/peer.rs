@@ -1,4 +1,4 @@
-//! A front end that is connected: lines from it, lines to it.
+//! A connected front end: lines from it and lines to it.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// How many lines wait for a front end before it is too slow to be one.
+/// The most lines that wait to be sent. A front end with more is too slow and is disconnected.
 const WAITING: usize = 64;
 
-/// How many bytes are read at once.
+/// The number of bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// A front end that is connected; with this value its connection goes.
+/// A connected front end. The connection is closed when this value is dropped.
 pub(super) struct SocketPeer {
     lines: mpsc::Receiver<Line>,
     sender: mpsc::Sender<String>,
@@ -25,7 +25,7 @@ pub(super) struct SocketPeer {
 }
 
 impl SocketPeer {
-    /// Takes a connection on.
+    /// Starts to read from and write to a connection.
     pub(super) fn new(stream: UnixStream) -> Self {
         let (read, write) = stream.into_split();
         let (received, lines) = mpsc::channel(4);
@@ -36,7 +36,7 @@ impl SocketPeer {
         Self { lines, sender, _tasks: tasks }
     }
 
-    /// The next line; `None` when it is gone. Cancel safe.
+    /// Returns the next line, or `None` after the front end disconnected. Cancel safe.
     pub(super) async fn line(&mut self) -> Option<Line> {
         let sender = self.sender.clone();
         tokio::select! {
@@ -45,23 +45,23 @@ impl SocketPeer {
         }
     }
 
-    /// Sends a line; whether it could be.
+    /// Queues a line. Returns false if the queue is full or the front end disconnected.
     pub(super) fn send(&self, line: String) -> bool {
         self.sender.try_send(line).is_ok()
     }
 }
 
-/// Whether the other end is a process of our own user.
+/// True if the process at the other end has our user id.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
 
-/// Tells a front end that there is one already.
+/// Sends an error to a second front end, because only one may be connected.
 pub(super) fn turn_away(stream: &UnixStream) {
     let error = ErrorWord::Occupied.because("another front end is connected");
     if let Ok(mut line) = failure(None, &error) {
         line.push('\n');
-        // Nothing was written yet: there is room.
+        // Nothing was written to the connection yet, so this fits into its buffer.
         let _ = stream.try_write(line.as_bytes());
     }
 }

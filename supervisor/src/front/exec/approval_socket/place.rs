@@ -1,4 +1,4 @@
-//! Where the socket lies: a place that nobody else can change, and that no agent can write.
+//! The path of the approval socket. It must be in a directory that nobody else can change and no agent can write.
 
 use std::fs;
 use std::io;
@@ -11,47 +11,39 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bin
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
-/// A socket on which front ends connect; its name is removed with this value.
+/// A listening socket for front ends. Its name is removed when this value is dropped.
 #[derive(Debug)]
 pub(in crate::front::exec) struct ApprovalSocket {
     pub(super) listener: UnixListener,
     path: PathBuf,
-    /// Which file the name was given to.
+    /// The device and inode numbers of the socket's file.
     inode: (u64, u64),
 }
 
-/// Why there is no such socket.
+/// The reason why the socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::front::exec) enum SocketError {
-    /// Something is there.
+    /// A file with this name exists.
     #[error("--approval-socket {0}: it exists already; name a path where nothing is")]
     Exists(PathBuf),
-    /// The directory cannot be looked at.
+    /// The directory cannot be checked.
     #[error("--approval-socket {path}: {source}")]
-    Place {
-        /// The path.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// Others could put a socket of theirs into its place.
+    Place { path: PathBuf, source: io::Error },
+    /// Other users could replace the socket.
     #[error(
         "--approval-socket: others than you can change {0}\n  hint: use a directory of your own, with mode 0700"
     )]
     Open(PathBuf),
-    /// An agent could.
+    /// An agent could replace the socket.
     #[error("--approval-socket: an agent may write in {0}\n  hint: use a directory outside the project")]
     Agents(PathBuf),
-    /// No socket.
+    /// The socket cannot be bound or listened on.
     #[error("--approval-socket {path}: cannot listen: {source}")]
-    Listen {
-        /// The path.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Listen { path: PathBuf, source: io::Error },
 }
 
 impl ApprovalSocket {
-    /// Listens at `path`, which lies in none of the trees that an agent may be given.
+    /// Listens at `path`. Fails if it is in one of the trees `agents` that an agent may write, or others can change it.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -78,7 +70,7 @@ impl Drop for ApprovalSocket {
     }
 }
 
-/// The path with its directory resolved: what is checked is what is used.
+/// Returns the path with its directory resolved, so that the checked path is the used one.
 fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     let failed = |source| SocketError::Place { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -86,13 +78,13 @@ fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     Ok(fs::canonicalize(parent).map_err(failed)?.join(name))
 }
 
-/// Nobody but us and root can put something else into the directory's place, or into one above it.
+/// Fails if anybody but this user and root can replace the directory or one above it.
 fn check(directory: &Path) -> Result<(), SocketError> {
     for place in directory.ancestors() {
         let meta = fs::symlink_metadata(place);
         let meta = meta.map_err(|source| SocketError::Place { path: place.to_owned(), source })?;
         let own = meta.uid() == geteuid().as_raw() || meta.uid() == 0;
-        // In a sticky directory names are their owners'.
+        // In a sticky directory only owners can change names.
         let closed = meta.mode() & 0o022 == 0 || meta.mode() & 0o1000 != 0;
         if !own || !closed {
             return Err(SocketError::Open(place.to_owned()));
@@ -101,8 +93,8 @@ fn check(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// A listening socket whose file has mode 0600 from its first moment: Linux takes the mode of the descriptor for the file
-/// that bind(2) makes (`unix_bind_bsd`).
+/// Binds a socket whose file has mode 0600 from the beginning: Linux takes the mode of the descriptor for the file that
+/// bind(2) makes (`unix_bind_bsd`).
 fn open(path: &Path) -> nix::Result<UnixListener> {
     let socket = socket(
         AddressFamily::Unix,

@@ -1,4 +1,4 @@
-//! Between a headless run and whoever answers its approvals.
+//! The connection between a headless run and the front end that answers its approvals.
 
 use std::io;
 
@@ -17,11 +17,11 @@ use crate::engine::opening::{Handle, SessionEvents};
 use crate::front::serve::pending::{Asked, Pending};
 use crate::process::messages::say;
 
-/// What is denied, and why, when nobody is there any more.
+/// The cause of denials after the front end disconnected.
 const GONE: &str = "the front end disconnected";
 
-/// Asks whoever connects to the socket, and passes every event on; must be called within the runtime. Whoever holds the
-/// tasks ends them.
+/// Sends approvals to the connected front end and passes every event on. Must be called within the runtime. The
+/// returned tasks end when they are dropped.
 pub(in crate::front::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,
@@ -38,14 +38,14 @@ pub(in crate::front::exec) fn relay(
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        // Its name goes when this ends.
+        // The socket's name is removed at the end of this task.
         let _socket = socket;
         loop {
             tokio::select! {
                 event = events.recv() => {
                     let Some(event) = event else { break };
                     relay.look_at(&event);
-                    // A printer that is gone misses nothing.
+                    // A printer that has ended needs no more events.
                     let _ = sender.send(event);
                 }
                 Ok((stream, _)) = listener.accept() => relay.connected(stream),
@@ -67,9 +67,9 @@ struct SocketRelay {
     handle: Handle,
     peer: Option<SocketPeer>,
     pending: Pending,
-    /// What nobody was there to be asked.
+    /// The requests that no front end has received yet.
     unasked: Vec<(Asked, Box<ServerRequest>)>,
-    /// Answers on their way.
+    /// Answers that wait for the session to accept them.
     acting: JoinSet<()>,
 }
 
@@ -94,7 +94,7 @@ impl SocketRelay {
         }
     }
 
-    /// Asks what was not asked yet, if somebody is there.
+    /// Sends the unsent requests, if a front end is connected.
     fn ask(&mut self) {
         if self.peer.is_none() {
             return;
@@ -130,7 +130,7 @@ impl SocketRelay {
 
     fn line(&mut self, line: Option<Line>) {
         let read = match line {
-            // What was cut is not looked at: it is gone with its sender.
+            // An incomplete line of a front end that disconnected is ignored.
             None | Some(Line::Cut) => return self.lose(),
             Some(Line::Whole(line)) => Incoming::read(&line),
             Some(Line::TooLong) => {
@@ -165,7 +165,7 @@ impl SocketRelay {
         }
     }
 
-    /// The front end is gone: what it was asked is denied.
+    /// Ends the connection and denies the requests that the front end had.
     fn lose(&mut self) {
         self.peer = None;
         for answer in self.pending.fail_all(GONE) {

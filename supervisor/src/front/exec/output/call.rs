@@ -1,4 +1,4 @@
-//! The lines of a tool call: `→ edit src/app.py +3 -1`, then `  ✓ edit src/app.py +3 -1 after 5 ms`.
+//! The lines for a tool call: `→ edit src/app.py +3 -1`, then `  ✓ edit src/app.py +3 -1 after 5 ms`.
 
 use std::io::stderr;
 
@@ -7,20 +7,20 @@ use tui::cut;
 
 use crate::process::tty;
 
-/// The columns of a line where nobody's terminal bounds them.
+/// The columns of a line if standard error is no terminal.
 const COLUMNS: usize = 160;
 
-/// The columns that a line at standard error may take.
+/// Returns the columns for a line on standard error.
 pub(super) fn columns() -> usize {
     tty::columns(&stderr()).unwrap_or(COLUMNS)
 }
 
-/// The line of a call that begins.
+/// Returns the line for the beginning of a call.
 pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// The line of a call that has ended; of a failure also the first line of its result. A denial has a line of its own.
+/// Returns the line for the end of a call. For a failure it has the first line of the result. Denials have their own line.
 pub(super) fn ending(
     call: &str,
     (status, duration_ms): (ToolCallStatus, u64),
@@ -29,11 +29,11 @@ pub(super) fn ending(
 ) -> String {
     let after = format!("after {duration_ms} ms");
     let first = content.lines().map(str::trim).find(|line| !line.is_empty());
-    // The end of the line matters more than the end of a long command.
+    // The end of the line is more important than the end of a long command.
     let call = cut(call, columns / 2);
     match (status, first) {
         (ToolCallStatus::Completed, _) => cut(&format!("  ✓ {call} {after}"), columns),
-        // A narrow terminal breaks the line: the cause must not be lost.
+        // The cause of a failure may not be cut off, even if a narrow terminal breaks the line.
         (ToolCallStatus::Failed | ToolCallStatus::Interrupted, Some(line)) => {
             cut(&format!("  ✗ {call} {status} {after}: {line}"), columns.max(COLUMNS))
         }

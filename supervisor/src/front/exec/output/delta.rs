@@ -1,4 +1,4 @@
-//! Pieces of replies in `--output stream-json`: lines without a place in the log.
+//! The pieces of replies in `--output stream-json`, which are not in the log.
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::event::SCHEMA;

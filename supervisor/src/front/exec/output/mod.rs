@@ -1,6 +1,6 @@
-//! What `exec` prints: a thread of its own that turns events into text, one JSON object, or a stream of them.
+//! The output of `exec`. A separate thread turns events into text, one JSON object, or a stream of JSON objects.
 //!
-//! Standard output carries only the stream; what is for people goes to standard error.
+//! Standard output has only the result or stream. Messages for people go to standard error.
 
 mod call;
 mod delta;
@@ -33,30 +33,29 @@ use crate::process::passing::PassedLines;
 use crate::process::signals::UserSignals;
 use crate::settings::args::OutputFormat;
 
-/// The form of the output.
+/// The settings of the output.
 #[derive(Debug)]
 pub(super) struct Format {
-    /// The flag.
+    /// The format from the command line.
     pub output: OutputFormat,
-    /// True if the pieces of replies are lines of a stream.
+    /// True if the stream includes pieces of replies.
     pub deltas: bool,
     /// True if the run begins with the execution of a plan.
     pub executes_plan: bool,
-    /// The limits that no flag raises.
+    /// The limits that no flag can raise.
     pub limits: ProjectLimits,
     /// The session's log.
     pub log: WirePath,
 }
 
-/// Prints a session's events until there are no more, on a thread of its own: a reader that stops reading must not stop
-/// the run's time-out, nor its signals.
+/// A thread that prints a session's events. A reader that stops reading blocks only this thread, so time limits and signals still work.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<io::Result<()>>,
 }
 
 impl OutputPrinter {
-    /// Starts printing.
+    /// Starts the thread.
     pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page {
             format,
@@ -74,14 +73,14 @@ impl OutputPrinter {
             while let Some(event) = events.blocking_recv() {
                 page.print(&event);
             }
-            // Whoever waited may have been interrupted.
+            // The receiver may have been interrupted.
             let _ = done.send(page.written);
         })?;
         Ok(Self { finished })
     }
 
-    /// Waits until everything is printed, or a signal says that nobody wants it; the core's end of the channel must be
-    /// gone. The first error of standard output is the result.
+    /// Waits until everything is printed or a signal arrives. The session must have closed the channel of events.
+    /// Returns the first error of standard output.
     pub(super) async fn finish(self) -> io::Result<()> {
         let Ok(mut signals) = UserSignals::new() else { return Ok(()) };
         tokio::select! {
@@ -91,28 +90,28 @@ impl OutputPrinter {
     }
 }
 
-/// The notice of a run that can change nothing: `exec` has another default than the terminal UI.
+/// The notice for a run that cannot change the project, because `exec` and the terminal UI have different defaults.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
-/// The notice of a run that makes a plan.
+/// The notice for a run that makes a plan.
 const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
 
 struct Page {
     format: Format,
-    /// Whether the last thing printed was a piece of text without its line end.
+    /// True if the last output was a piece of text without a line end.
     within_text: bool,
-    /// Whether anything of the reply that is awaited was printed.
+    /// True if a part of the current reply was printed.
     has_begun: bool,
-    /// The words of the reply that is awaited, where nobody watches them come: they may turn out not to count.
+    /// The text of the current reply, held back if nobody watches it arrive. The reply may be refused later.
     held: Option<String>,
-    /// The end of the words that came last, which what comes next may go on with: an emoji of several.
+    /// The end of the printed text, which the next piece may extend: an emoji can have several characters.
     tail: String,
-    /// The calls that have not ended: calls of one turn end in any order.
+    /// The calls that have not ended. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
-    /// The first error of standard output, to which nothing is written from then on: the run and its notes go on.
+    /// The first error of standard output. After it nothing is written there, but the run and its messages continue.
     written: io::Result<()>,
 }
 
@@ -139,7 +138,7 @@ impl Page {
                     None => self.remark(event),
                 }
             }
-            // What a sub-agent says is said to its parent.
+            // The text of a sub-agent goes to its parent, not to the person.
             (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
                 self.piece(text);
             }
@@ -148,7 +147,7 @@ impl Page {
         }
     }
 
-    /// A piece of the reply that is awaited.
+    /// Adds a piece of the current reply.
     fn piece(&mut self, text: &str) {
         if let Some(held) = &mut self.held {
             held.push_str(text);
@@ -162,7 +161,7 @@ impl Page {
         }
     }
 
-    /// The reply is over: its words are printed if they count. A reply that was refused counts for nothing.
+    /// Ends the current reply. Held-back text is printed if the reply counts and was not refused.
     fn settle(&mut self, counts: bool) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.is_empty() {
@@ -174,7 +173,7 @@ impl Page {
         }
     }
 
-    /// A piece of the model's reply, made harmless for a terminal: unlike in commands and names, emoji stay whole.
+    /// Prints a piece of the reply with terminal controls removed. Emoji of several characters stay whole.
     fn text(&mut self, text: &str) {
         self.lines.clear();
         self.within_text = !text.ends_with('\n');
@@ -203,7 +202,7 @@ impl Page {
             }
             EventKind::ModelRequested { .. }
             | EventKind::ModelFailed { .. }
-            // The reply that follows is a call that nobody runs, and no answer.
+            // The reply is a call written as text, so it is no answer.
             | EventKind::Notice { code: NoticeCode::CallAsText, .. }
                 if event.agent.is_top_level() =>
             {
@@ -217,7 +216,7 @@ impl Page {
         self.remark(event);
     }
 
-    /// What a person wants to follow, at standard error.
+    /// Prints the messages of an event that a person wants to follow, on standard error.
     fn remark(&mut self, event: &SessionEvent) {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
@@ -252,7 +251,7 @@ impl Page {
                 failure if std::mem::take(&mut self.has_begun) => {
                     format!("! the reply above was cut off: it does not count\n{failure}")
                 }
-                // The run's last line says it.
+                // The last line of the run has this message.
                 _ if retry_in_ms.is_none() => return,
                 failure => return self.passing(&failure),
             },
@@ -291,7 +290,7 @@ impl Page {
         self.note(&by(event, text));
     }
 
-    /// Why a run ended otherwise than asked: a person reads it also where programs read the stream.
+    /// Prints the reason of an unsuccessful end on standard error, also if a program reads the output.
     fn cause(&mut self, event: &SessionEvent) {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return;
@@ -322,7 +321,7 @@ impl Page {
             steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ));
-        // A script reads it there.
+        // A script reads the path from standard output.
         let is_wanted = matches!(self.format.output, OutputFormat::Text) && !self.format.executes_plan;
         let path = self.tally.plan().filter(|_| is_wanted);
         let path = path.map(|path| format!("{path}\n"));
@@ -340,7 +339,7 @@ impl Page {
         self.lines.line(&harmless(text));
     }
 
-    /// A note that the next attempt makes stale.
+    /// Prints a message that is removed at the next attempt.
     fn passing(&mut self, text: &str) {
         if self.within_text {
             self.text("\n");
@@ -349,12 +348,12 @@ impl Page {
     }
 }
 
-/// A call of an event's agent.
+/// Returns the key of an event's call.
 fn of(event: &SessionEvent, call: CallId) -> AgentCall {
     AgentCall { agent: event.agent.clone(), call }
 }
 
-/// A note with the sub-agent that it is about.
+/// Adds the name of the sub-agent to a message about it.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }
@@ -370,7 +369,7 @@ fn steps(count: u32) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// What the host runs later, and what became of it, a line each.
+/// Returns a line for each restored file that the host would have run.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
         let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));
@@ -395,7 +394,7 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
     }
 }
 
-/// What a person can do about the end of a run, where its message does not say it.
+/// Returns advice after an unsuccessful end, if the message of the end has none.
 const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
         EndReason::StepLimit => Some("allow more with --max-steps, or give a smaller task"),

@@ -1,4 +1,4 @@
-//! The one object of `--output json`: the event `result`, and beside its fields the answers to a script's first questions.
+//! The object of `--output json`: the event `result`, with more fields for scripts.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use protocol::cost::Usd;
 use protocol::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use serde::Serialize;
 
-/// Denials and changes of a run, collected while it goes on.
+/// The denials and changes of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct OutputTally {
     denials: Vec<OneDenial>,
     files: Option<Vec<OneFile>>,
-    /// The calls that changed files, as far as they are known; the place of the project before them.
+    /// The calls that changed each file, as far as they are known.
     by: BTreeMap<WirePath, Vec<AgentCall>>,
     project: WirePath,
     plan: Option<LastPlan>,
-    /// The account of all agents together.
+    /// The spending of all agents together.
     spent: Account,
 }
 
-/// A changed file, and the calls that may have changed it.
+/// A changed file, with the calls that may have changed it.
 #[derive(Debug, Serialize)]
 struct OneFile {
     #[serde(flatten)]
@@ -36,13 +36,13 @@ struct OneFile {
 struct LastPlan {
     path: WirePath,
     digest: String,
-    /// The progress of its steps; empty where it was not executed.
+    /// The progress of the plan's steps, empty if it was not executed.
     steps: Vec<StepAccount>,
 }
 
 #[derive(Debug, Serialize)]
 struct OneDenial {
-    /// Absent if no call tried it.
+    /// The call that caused the denial, or nothing if it was not a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     #[serde(skip)]
@@ -51,25 +51,25 @@ struct OneDenial {
     denial: Denial,
 }
 
-/// The object. Its shape stands in docs/headless.md.
+/// The JSON object. docs/headless.md describes its fields.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecSummary<'a> {
     #[serde(flatten)]
     event: &'a SessionEvent,
     answer: &'a str,
-    /// Null if the files could not be compared.
+    /// The changed files, or null if they could not be compared.
     files_changed: Option<&'a [OneFile]>,
     denials: &'a [OneDenial],
     log: &'a WirePath,
-    /// Null if the prices of the model are unknown.
+    /// The cost, or null if the prices of the model are unknown.
     cost: Option<Usd>,
-    /// Absent where no plan was made.
+    /// The last plan, if one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a LastPlan>,
 }
 
 impl OutputTally {
-    /// Takes what an event adds.
+    /// Adds the data of an event.
     pub(super) fn add(&mut self, event: &SessionEvent) {
         self.spent += event.kind.spent().unwrap_or_default();
         match &event.kind {
@@ -106,7 +106,7 @@ impl OutputTally {
         }
     }
 
-    /// These calls may have changed a file.
+    /// Records calls that may have changed a file.
     fn made(&mut self, path: WirePath, calls: &[AgentCall]) {
         let by = self.by.entry(path).or_default();
         by.extend(calls.iter().cloned());
@@ -114,13 +114,13 @@ impl OutputTally {
         by.dedup();
     }
 
-    /// The account of a result, with what is known of its cost where not all of it is.
+    /// Returns the spending of a result. The known cost includes all agents, even if the total is unknown.
     pub(super) fn account(&self, result: &RunResult) -> Account {
         let account = Account::of(result.usage, result.cost_usd);
         Account { known: account.known.max(self.spent.known), ..account }
     }
 
-    /// The file of the last plan.
+    /// Returns the path of the last plan.
     pub(super) fn plan(&self) -> Option<&WirePath> {
         self.plan.as_ref().map(|plan| &plan.path)
     }
@@ -130,14 +130,14 @@ impl OutputTally {
         self.plan.as_ref().is_some_and(|plan| plan.steps.is_empty())
     }
 
-    /// The denial after which an agent ended its turn: the first one of its last call that met any.
+    /// Returns the denial after which an agent ended its turn: the first one of the agent's last denied call.
     pub(super) fn last_denial(&self, agent: &AgentId) -> Option<&Denial> {
         let of_calls = || self.denials.iter().filter(|one| one.agent == *agent && one.call.is_some());
         let call = of_calls().next_back()?.call;
         of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
-    /// The object of a result; none of another event.
+    /// Returns the JSON object for a `result` event, or nothing for another event.
     pub(super) fn summary<'a>(
         &'a self,
         event: &'a SessionEvent,

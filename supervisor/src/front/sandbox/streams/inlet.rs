@@ -1,4 +1,4 @@
-//! What the command reads, on a thread of its own: a source may stand still for ever.
+//! The command's standard input, filled by a separate thread, because its source may block for ever.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
@@ -15,18 +15,18 @@ use super::{PIECE, wait_for};
 use crate::process::messages::say;
 use crate::process::tty::write_all;
 
-/// A pipe that is filled from what the user gave.
+/// A pipe that is filled from the person's standard input.
 #[derive(Debug)]
 pub(super) struct Inlet {
-    /// Dropped when the command is gone.
+    /// Dropped when the command has ended.
     running: mpsc::Sender<()>,
-    /// Closed when the source is as the command left it.
+    /// Closed when the source's position is restored.
     given_back: oneshot::Receiver<()>,
     is_file: bool,
 }
 
 impl Inlet {
-    /// What the command reads in place of a source, and what fills it.
+    /// Returns the descriptor that the command reads in place of a source, and the thread that fills it if one is needed.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));
@@ -39,7 +39,7 @@ impl Inlet {
         }
         let (theirs, ours) = pipe_of(owner)?;
         if source.is_terminal() {
-            // It is not the command's to read, and its keys are not ours to take: the pipe ends at once.
+            // A terminal's keys are not the command's to read here, so the pipe ends at once.
             return Ok((theirs, None));
         }
         let (running, over) = mpsc::channel();
@@ -51,26 +51,26 @@ impl Inlet {
         Ok((theirs, Some(Self { running, given_back, is_file: kind.is_file() })))
     }
 
-    /// Puts a file's position back to where the command stopped reading.
+    /// Sets a file's position back to where the command stopped reading.
     pub(super) async fn finish(self) {
         drop(self.running);
         if self.is_file {
-            // The end of the thread is what is waited for: it sends nothing.
+            // The end of the thread closes this channel without a value.
             let _ = self.given_back.await;
         }
     }
 }
 
-/// Fills the pipe until the source ends or nobody reads, and takes back what was not read.
+/// Fills the pipe until the source ends or the reader is gone, then sets the source back to the first unread byte.
 fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
     let mut passed = 0;
     let left = match pump(&mut source, &mut pipe, &mut passed) {
         Ok(()) => {
-            // Read by nobody, but looked into when the command is gone. Without it, the writing end would have to stay open,
-            // and the command would wait for more.
+            // This reading end only counts the unread bytes after the command has ended. The writing end must be closed
+            // now, or the command would wait for more.
             let rest = File::open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
             drop(pipe);
-            // It is the sender's end that is waited for.
+            // Returns when the sender is dropped.
             let _ = over.recv();
             rest.map_or(0, |rest| unread(&rest))
         }
@@ -81,13 +81,13 @@ fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
             left + unread(&pipe)
         }
     };
-    // Never further back than where it was: the command could open the pipe's other end, and fill it too.
+    // The position never goes back further than our own reads: the command could fill the pipe itself.
     let left = i64::try_from(left.min(passed)).unwrap_or(0);
-    // What has no position keeps it so; only files have one.
+    // Only files have a position.
     let _ = source.seek(SeekFrom::Current(-left));
 }
 
-/// Passes everything on; or how much was read and not passed on when that failed, and why.
+/// Passes everything on. On failure, returns the error and the number of bytes that were read but not passed on.
 fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (usize, io::Error)> {
     let mut buffer = vec![0; PIECE];
     loop {
@@ -97,7 +97,7 @@ fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (u
         let read = match source.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(read) => read,
-            // Another who reads it was faster.
+            // Another reader of the same source was faster.
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err((0, error)),
         };

@@ -1,8 +1,8 @@
-//! The standard streams of `bailiwick sandbox` that are no terminals: the command gets pipes of ours in their place.
+//! The standard streams of `bailiwick sandbox` that are no terminals. The command gets our pipes instead of the original descriptors.
 //!
-//! A descriptor carries the place that it was opened in. A socket from the host connects to the host from within a private
-//! network; a file that lies on the host's mount has its modes changed (fchmod(2)) where the command's own view of it is
-//! read-only; a directory leads to everything below it. A pipe leads to its other end and nowhere else. So:
+//! A descriptor keeps the rights of the place where it was opened. A socket from the host reaches the host even from a
+//! private network. A file on a host mount can have its mode changed (fchmod(2)) where the command's own view is
+//! read-only. A directory gives access to everything below it. A pipe leads only to its other end. So:
 //!
 //! | the user gives | the command has |
 //! | --- | --- |
@@ -12,11 +12,11 @@
 //! | anything else to read from: a file, a socket, a named pipe, a device | a pipe that we fill |
 //! | anything but a terminal to write to | a pipe that we empty; one, where output and errors go to the same place |
 //!
-//! An anonymous pipe is passed on as it is, because whoever fills another from it would take what the command leaves: in
-//! `producer | while read line; do bailiwick sandbox -- …; done`, all the lines. A file's position, by contrast, is put back to
-//! where the command stopped reading.
+//! An anonymous pipe is passed on unchanged. If we filled another pipe from it, we would take data that the command
+//! does not read: in `producer | while read line; do bailiwick sandbox -- …; done`, all the lines. For a file we set
+//! the position back to where the command stopped reading.
 //!
-//! What writes to a pipe is told when nobody reads any more, and waits while nobody does, as it would without us.
+//! The command is signalled when nobody reads its output any more, and waits while a reader is slow, as without our pipes.
 
 mod inlet;
 mod outlet;
@@ -34,7 +34,7 @@ use self::inlet::Inlet;
 pub(super) use self::outlet::Tail;
 use self::outlet::{Outlet, SandboxPassed, UnreadOutput};
 
-/// How much is passed on at once: what a pipe holds (pipe(7)).
+/// The number of bytes that are passed on at once: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
 
 /// The standard streams of the command.
@@ -45,7 +45,7 @@ pub(super) struct CommandStreams {
     pub(super) stderr: OwnedFd,
 }
 
-/// Those that are a terminal of the command's own.
+/// The standard streams that are on the command's own terminal.
 #[derive(Debug, Default)]
 pub(super) struct OnTerminal {
     pub(super) stdin: Option<OwnedFd>,
@@ -53,7 +53,7 @@ pub(super) struct OnTerminal {
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// Passes on what the others carry.
+/// The threads that pass on the other streams.
 #[derive(Debug)]
 pub(super) struct SandboxPassage {
     input: Option<Inlet>,
@@ -61,7 +61,7 @@ pub(super) struct SandboxPassage {
     errors: Errors,
 }
 
-/// Where standard error goes.
+/// The destination of standard error.
 #[derive(Debug)]
 enum Errors {
     /// The command's terminal.
@@ -71,17 +71,17 @@ enum Errors {
     Own(Outlet),
 }
 
-/// What was passed on.
+/// The result after everything was passed on.
 #[derive(Debug, Default)]
 pub(super) struct AllPassed {
-    /// The end of standard error, unless that went to the command's terminal.
+    /// The end of standard error, unless it went to the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// Why not all of standard output was, other than that nobody reads it.
+    /// The error because of which standard output was not passed on completely. A missing reader is no error.
     pub(super) failure: Option<io::Error>,
 }
 
 impl SandboxPassage {
-    /// Makes the streams that are not on a terminal, for `owner` where that is not us.
+    /// Creates the streams that are not on a terminal. Their files belong to `owner` if it is given.
     pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(CommandStreams, Self)> {
         let (stdin, input) = match own.stdin {
             Some(own) => (own, None),
@@ -97,7 +97,7 @@ impl SandboxPassage {
         };
         let (stderr, errors) = match own.stderr {
             Some(own) => (own, Errors::Terminal),
-            // In the order in which it was written.
+            // Both streams share a pipe, so that the order of writes is kept.
             None if together => (stdout.try_clone()?, Errors::Output),
             None => Outlet::open(user_errors, UnreadOutput::IsLost, owner)
                 .map(|(own, outlet)| (own, Errors::Own(outlet)))?,
@@ -105,8 +105,7 @@ impl SandboxPassage {
         Ok((CommandStreams { stdin, stdout, stderr }, Self { input, output, errors }))
     }
 
-    /// Waits until all that the command wrote is passed on, and leaves its input to whoever reads it next. To be called when
-    /// the command is gone.
+    /// Waits until all output is passed on and leaves unread input to the next reader. The command must have ended.
     pub(super) async fn finish(self) -> AllPassed {
         if let Some(input) = self.input {
             input.finish().await;
@@ -129,12 +128,12 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// Waits until there is something to read, or to learn that it ended; or until nobody reads the sink any more: false.
+/// Waits until the source has data or has ended. Returns false if nobody reads the sink any more.
 fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
     loop {
         let mut either = [
             PollFd::new(source.as_fd(), PollFlags::POLLIN),
-            // What is not asked for is told (POLLERR, POLLHUP): nobody is at the other end (poll(2)).
+            // POLLERR and POLLHUP are always reported. They mean that the other end is closed (poll(2)).
             PollFd::new(sink.as_fd(), PollFlags::empty()),
         ];
         match poll(&mut either, PollTimeout::NONE) {

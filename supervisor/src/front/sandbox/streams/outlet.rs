@@ -1,4 +1,4 @@
-//! What the command writes, on a thread of its own: a destination that stands still must not keep signals waiting.
+//! The command's output, passed on by a separate thread, so that a blocked destination does not delay signals.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,39 +13,39 @@ use super::pipe::pipe_of;
 use super::{PIECE, wait_for};
 use crate::process::tty::write_all;
 
-/// How much is remembered of what a command wrote: the end of it is read for denials.
+/// The bytes of output that are kept. They are searched for denials.
 const REMEMBERED: usize = 16 << 10;
 
-/// A pipe that is emptied to where the user wants it.
+/// A pipe whose content is copied to the person's output.
 #[derive(Debug)]
 pub(super) struct Outlet {
     passed: oneshot::Receiver<SandboxPassed>,
 }
 
-/// What becomes of a stream that nobody reads any more.
+/// The treatment of output that nobody reads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadOutput {
-    /// Who writes to it is told (SIGPIPE).
+    /// The command is signalled (SIGPIPE).
     Ends,
-    /// The command goes on.
+    /// The command continues, and its output is dropped.
     IsLost,
 }
 
-/// What was passed on.
+/// The result after a stream was passed on.
 #[derive(Debug, Default)]
 pub(super) struct SandboxPassed {
-    /// The end of it.
+    /// The end of the stream.
     pub(super) tail: Tail,
-    /// Why not everything was, other than that nobody reads it.
+    /// The error because of which the stream was not passed on completely. A missing reader is no error.
     pub(super) failure: Option<io::Error>,
 }
 
-/// The end of what a command wrote.
+/// The last bytes that a command wrote.
 #[derive(Debug, Default)]
 pub(in crate::front::sandbox) struct Tail(VecDeque<u8>);
 
 impl Outlet {
-    /// What the command writes to in place of a destination, and what empties it.
+    /// Returns the descriptor that the command writes to in place of a destination, and the thread that empties it.
     pub(super) fn open(
         destination: OwnedFd,
         unread: UnreadOutput,
@@ -54,19 +54,19 @@ impl Outlet {
         let (ours, theirs) = pipe_of(owner)?;
         let (done, passed) = oneshot::channel();
         thread::Builder::new().name("output".to_owned()).spawn(move || {
-            // Who no longer waits does not want to know.
+            // The receiver may be gone.
             let _ = done.send(empty(File::from(ours), File::from(destination), unread));
         })?;
         Ok((theirs, Self { passed }))
     }
 
-    /// Waits until everything is passed on. Everything that could write must be gone, so that the pipe ends.
+    /// Waits until everything is passed on. All writers must have ended, or the pipe has no end.
     pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }
 }
 
-/// Empties the pipe until nobody has its writing end, and closes it if nobody wants what it holds.
+/// Copies the pipe until all writers have closed it. Closes the pipe early if nobody reads the destination and `unread` says so.
 fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
     let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];
@@ -97,7 +97,7 @@ fn pump(pipe: &mut File, destination: &mut File, buffer: &mut [u8], tail: &mut T
 }
 
 impl Tail {
-    /// Appends, and forgets what is too long ago.
+    /// Appends bytes and drops the oldest.
     pub(in crate::front::sandbox) fn remember(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(REMEMBERED)..];
         self.0.extend(bytes);
@@ -105,7 +105,6 @@ impl Tail {
         self.0.drain(..surplus);
     }
 
-    /// The bytes.
     pub(in crate::front::sandbox) fn into_bytes(self) -> Vec<u8> {
         self.0.into()
     }

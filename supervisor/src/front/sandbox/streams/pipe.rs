@@ -1,4 +1,4 @@
-//! Pipes: what they are made by, and what is asked of them.
+//! Creation and checks of pipes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,10 +9,10 @@ use nix::fcntl::OFlag;
 use nix::sys::statfs::fstatfs;
 use nix::unistd::pipe2;
 
-/// The file system of anonymous pipes; linux/magic.h.
+/// The number of the file system of anonymous pipes (linux/magic.h).
 const PIPEFS_MAGIC: i64 = 0x5049_5045;
 
-/// A pipe: its reading and its writing end. It is the owner's: `/dev/stdout` opens it again by its name.
+/// Creates a pipe. Returns its reading and writing ends. It belongs to `owner`, so that the command can open `/dev/stdout` by name.
 pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     if let Some(Identity { uid, gid }) = owner {
@@ -21,7 +21,7 @@ pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)>
     Ok((reader, writer))
 }
 
-/// Whether it lies in no directory: its descriptors lead to its other end only.
+/// True if the stream is an anonymous pipe, which leads only to its other end.
 pub(super) fn is_anonymous_pipe(stream: &impl AsFd) -> io::Result<bool> {
     Ok(fstatfs(stream)?.filesystem_type().0 == PIPEFS_MAGIC)
 }

@@ -1,10 +1,10 @@
-//! What a confined command may tell the user's terminal: text, colours, cursor and screen; not the clipboard, and nothing that
-//! makes the terminal type what the command chose.
+//! A filter for the output of a confined command to the person's terminal. Text, colours, cursor and screen control
+//! pass. Clipboard access, and sequences that make the terminal type chosen text, do not.
 //!
-//! A terminal is a machine that its output programs. Some sequences make it answer by typing, and whoever reads the keyboard
-//! next takes the answer for the user's keys: a shell, once the command is gone. The parser is that of ECMA-48 §5 as real
-//! terminals read it (xterm's ctlseqs; `vt100.net/emu/dec_ansi_parser`), and what it lets through is written anew, whole
-//! and in its 7-bit form, so that no terminal can read it in another way:
+//! Some sequences make a terminal answer as if the person had typed. The next reader of the keyboard, such as a shell
+//! after the command's end, takes the answer for keys. The parser follows ECMA-48 §5 as real terminals read it (xterm's
+//! ctlseqs; `vt100.net/emu/dec_ansi_parser`). Sequences that pass are written anew in their complete 7-bit form, so
+//! that no terminal can read them in another way:
 //!
 //! | passes | does not |
 //! | --- | --- |
@@ -14,9 +14,9 @@
 //! | OSC 0, 1, 2 (title), 4, 5, 10–19, 104, 105, 110–119 (colours), 8 (links), 133 (prompts) | OSC 52 (clipboard), 50 (font), 1337 and 777 (files, clipboard, notices), every other |
 //! | | DCS (key definitions, settings, macros), APC (images read from files), PM, SOS |
 //!
-//! Requests whose answer is of a fixed form (cursor position, attributes, modes, colours) pass: full-screen programs wait for
-//! their answers. That they were made is remembered, so that answers which come after the command's end can be swallowed.
-//! What passes is UTF-8, as terminals are taken to read it.
+//! Requests with an answer of a fixed form (cursor position, attributes, modes, colours) pass, because full-screen
+//! programs wait for the answers. The filter records them, so that answers after the command's end can be dropped. The
+//! output is UTF-8.
 
 use std::collections::BTreeSet;
 
@@ -26,45 +26,46 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 const ENQ: u8 = 0x05;
 
-/// The longest control sequence or string that is looked at; longer ones do not pass.
+/// The longest control sequence or string that can pass.
 const LONGEST: usize = 8 << 10;
 
 /// The most repetitions of a character at once.
 const MOST_REPEATED: u16 = 4096;
 
-/// What stands for bytes that are no character.
+/// The replacement for bytes that are no valid character.
 const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 
-/// Operating system commands that pass; see the table.
+/// The operating system commands that pass. The table above describes them.
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
-/// Private modes that make the terminal type or hide what follows, and are undone at the end: mouse and focus reports,
-/// the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026), reports of colour schemes
-/// (2031) and of sizes (2048), keys as Windows encodes them (9001).
+/// Private modes that are reset at the end, because they make the terminal type reports or hide output: mouse and focus
+/// reports, the alternate screens, bracketed paste (DECSET of xterm's ctlseqs), held-back output (2026), reports of
+/// colour schemes (2031) and of sizes (2048), keys as Windows encodes them (9001).
 const UNDONE: [u16; 18] =
     [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004, 2026, 2031, 2048, 9001];
 
-/// The filter's place in the stream.
+/// The state of the filter.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     state: FilterState,
-    /// What the sequence holds so far.
+    /// The bytes of the current sequence so far.
     held: Vec<u8>,
-    /// The beginning of a character of UTF-8.
+    /// The first bytes of an incomplete UTF-8 character.
     character: Vec<u8>,
     asked: bool,
     modes: BTreeSet<u16>,
     keys: FilterKeys,
 }
 
-/// How keys are encoded, where that was changed.
+/// The changes of the key encoding that must be undone.
 #[derive(Debug, Default)]
 struct FilterKeys {
-    /// How often the flags of kitty's keyboard protocol were pushed (`CSI > flags u`), and not popped (`CSI < number u`).
+    /// The number of entries that were pushed on the flag stack of kitty's keyboard protocol (`CSI > flags u`) and not
+    /// popped (`CSI < number u`).
     pushed: u16,
-    /// Whether the flags were set in place (`CSI = flags ; mode u`).
+    /// True if the flags were set without a push (`CSI = flags ; mode u`).
     set: bool,
-    /// The resources of xterm that were set: modifyOtherKeys and its like (XTMODKEYS, `CSI > resource ; value m`).
+    /// The xterm resources that were set, such as modifyOtherKeys (XTMODKEYS, `CSI > resource ; value m`).
     resources: BTreeSet<u16>,
 }
 
@@ -101,16 +102,16 @@ enum FilterState {
     Control,
     /// An operating system command.
     Command,
-    /// A string of a kind that does not pass.
+    /// A string of a kind that is dropped.
     Ignored,
-    /// ESC within a string: its end, if a backslash follows.
+    /// ESC inside a string, which ends it if a backslash follows.
     StringEscape {
         command: bool,
     },
 }
 
 impl Filter {
-    /// What passes of the next bytes.
+    /// Returns the part of the next bytes that passes.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for &byte in bytes {
@@ -119,15 +120,15 @@ impl Filter {
         out
     }
 
-    /// Whether the terminal was asked for an answer that may still be on its way.
+    /// True if the terminal was asked for an answer that may still arrive.
     pub(super) fn asked(&self) -> bool {
         self.asked
     }
 
-    /// What brings the terminal back to where a shell expects it.
+    /// Returns the bytes that reset the terminal for a shell.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         let mut out = vec![];
-        // Before the alternate screen is left: kitty keeps the flags of each screen apart.
+        // This comes before the alternate screen is left, because kitty has separate flags for each screen.
         std::mem::take(&mut self.keys).undo(&mut out);
         for mode in std::mem::take(&mut self.modes) {
             out.extend_from_slice(format!("\x1b[?{mode}l").as_bytes());
@@ -135,7 +136,7 @@ impl Filter {
         out
     }
 
-    /// Takes characters of more than one byte together: what passes is UTF-8.
+    /// Collects the bytes of a UTF-8 character.
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
         if !self.character.is_empty() {
             if (0x80..=0xbf).contains(&byte) {
@@ -156,7 +157,7 @@ impl Filter {
         }
     }
 
-    /// A character beyond ASCII, or bytes that are none.
+    /// Handles a character beyond ASCII, or bytes that are no character.
     fn character(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if let [0xc2, control @ 0x80..=0x9f] = *bytes {
             // A C1 control is the same as ESC and a byte 0x40 below (ECMA-48 §5.3).
@@ -169,7 +170,7 @@ impl Filter {
             FilterState::Text => out.extend_from_slice(bytes),
             FilterState::Command if self.held.len() < LONGEST => self.held.extend_from_slice(bytes),
             FilterState::Command | FilterState::Ignored => {}
-            // Not a byte of a sequence: terminals differ in what they make of it.
+            // Terminals differ in how they read such a byte inside a sequence.
             FilterState::Escape | FilterState::Control | FilterState::StringEscape { .. } => {
                 self.enter(FilterState::Text);
             }
@@ -207,14 +208,14 @@ impl Filter {
             b'[' => self.enter(FilterState::Control),
             b']' => self.enter(FilterState::Command),
             b'P' | b'X' | b'^' | b'_' | b'k' => self.enter(FilterState::Ignored),
-            // The end of a string that is none.
+            // The end of a string without its beginning.
             b'\\' => self.enter(FilterState::Text),
             ESC => self.enter(FilterState::Escape),
-            // A control within a sequence is carried out, and the sequence goes on.
+            // A control inside a sequence is carried out, and the sequence continues.
             0..=0x1f => self.text(byte, out),
             b' '..=b'/' if self.held.len() < 2 => self.held.push(byte),
             b'0'..=b'~' => {
-                // DECID: the terminal's attributes.
+                // DECID asks for the terminal's attributes.
                 self.asked |= byte == b'Z';
                 out.push(ESC);
                 out.append(&mut self.held);
@@ -256,12 +257,12 @@ impl Filter {
         };
         let well_formed = numbers.iter().all(|byte| *byte < b'<') && intermediates.iter().all(|b| *b < b'0');
         let passes = match (prefix, intermediates, end) {
-            // Only the title stack.
+            // Only the title stack passes.
             (0, [], b't') => matches!(first(numbers), Some(22 | 23)),
             (_, [], b'i' | b'y') | (b'>', [], b'n' | b't' | b'T') | (b'?', [], b'S' | b'r' | b's') => false,
-            // The lock of the keyboard.
+            // The lock of the keyboard does not pass.
             (0, [], b'h') => !numbers.split(|byte| *byte == b';').any(|mode| first(mode) == Some(2)),
-            // A character is repeated as often as fits on a screen.
+            // A repetition is limited to a screen's size.
             (0, [], b'b') => numbers.is_empty() || first(numbers).is_some_and(|times| times <= MOST_REPEATED),
             (_, [], _) | (0, [b' '], b'q') | (0, [b'!'], b'p') | (0 | b'?', [b'$'], b'p') => true,
             _ => false,
@@ -296,7 +297,7 @@ impl Filter {
         match byte {
             ESC => self.state = FilterState::StringEscape { command },
             BEL if command => self.end_command(out),
-            // A control is no part of it.
+            // Controls are not a part of the string.
             0..=0x1f | 0x7f => {}
             _ if command && self.held.len() < LONGEST => self.held.push(byte),
             _ => {}
@@ -307,7 +308,7 @@ impl Filter {
         if byte == b'\\' && command {
             return self.end_command(out);
         }
-        // Anything else ends the string too, unfinished, and is a sequence of its own.
+        // Any other byte ends the unfinished string too and starts a new sequence.
         self.enter(FilterState::Escape);
         if byte == b'\\' {
             self.enter(FilterState::Text);
@@ -328,7 +329,7 @@ impl Filter {
     }
 }
 
-/// How many bytes a character has that begins with this one; 0, if none does.
+/// Returns the length of a UTF-8 character by its first byte, or 0 if the byte begins none.
 const fn length(first: u8) -> usize {
     match first {
         0..=0x7f => 1,
@@ -346,7 +347,7 @@ fn command_passes(command: &[u8]) -> bool {
     COMMANDS.contains(&number) || (colour && number.iter().all(u8::is_ascii_digit))
 }
 
-/// The number at the beginning.
+/// Returns the number at the beginning.
 fn first(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.split(|byte| !byte.is_ascii_digit()).next()?;
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -439,7 +440,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes are cut, the same passes; and what passes, passes again unchanged.
+        /// The output does not depend on how the bytes are split, and a second pass changes nothing.
         #[test]
         fn any_bytes_in_any_pieces(bytes in hostile(), cut in 0usize..64) {
             let whole = Filter::default().pass(&bytes);

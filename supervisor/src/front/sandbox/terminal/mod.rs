@@ -1,8 +1,8 @@
-//! A terminal of the command's own, for `bailiwick sandbox`: the user's is never handed in.
+//! A pseudo-terminal for `bailiwick sandbox`. The command never gets the person's own terminal.
 //!
-//! Whatever holds a terminal's descriptor can read its keys, and write to it what looks like ours. So the command gets a
-//! pseudo-terminal in place of those of its standard streams that are terminals, and this module relays: keys to it, and
-//! output ([`filter`]ed) from it. What is no terminal (a file, a pipe) is passed on by [`super::streams`].
+//! A process with a terminal's descriptor can read its keys and print text that looks like ours. So the command gets a
+//! pseudo-terminal in place of each standard stream that is a terminal. This module passes keys to it and output from
+//! it through a [`filter`]. Files and pipes are passed on by [`super::streams`].
 //!
 //! | 0 | 1 | the command's keyboard |
 //! | --- | --- | --- |
@@ -10,8 +10,8 @@
 //! | terminal | pipe | the same, unless the program that reads the pipe (a pager) takes the keyboard first ([`sharing`]) |
 //! | no terminal | any | none: ^C interrupts us, and we end the command |
 //!
-//! ^Z stops the command and us together where the command itself is in the foreground of its terminal, and does not look
-//! after SIGTSTP itself; a shell inside stops its own jobs.
+//! ^Z stops the command and us together if the command is in the foreground of its terminal and does not handle
+//! SIGTSTP. A shell inside stops its own jobs.
 
 mod filter;
 mod pty;
@@ -43,39 +43,39 @@ use super::streams::{OnTerminal, Tail};
 use crate::process::signals::{Changes, SignalChange};
 use crate::process::tty::{size, stop_job};
 
-/// How long the user's terminal may take for its last answer, and for what is left to show.
+/// The time that the person's terminal has for its last answer and for the remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// The longest time after a ^C at which we hear of it.
+/// The longest delay with which we hear of a ^C.
 const LATE: Duration = Duration::from_millis(100);
 
-/// Asks the terminal for its status, and what it answers (DSR, ECMA-48 §8.3.35): answers come in the order of requests.
+/// A status request and its answer (DSR, ECMA-48 §8.3.35). Terminals answer requests in order.
 const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 
-/// The relay between the user's terminal and the command's.
+/// The relay between the person's terminal and the command's pseudo-terminal.
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side, open until the command has ended: before that, a command that closes it and opens it again must
-    /// not be taken for one that is done with it.
+    /// The command's side, open until the command has ended. Without it, a command that closes and reopens its terminal
+    /// would look finished.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
     output: JoinHandle<ShownOutput>,
-    /// Keys that the command's terminal had no room for.
+    /// Keys that did not fit into the command's terminal.
     typed: Vec<u8>,
-    /// The program: leader of the session whose terminal it is.
+    /// The process that leads the terminal's session.
     leader: Option<Pid>,
     changes: Option<Changes>,
     /// The end of the time in which another program may take the keyboard.
     grace: Option<Instant>,
-    /// The end of the time in which we may hear of a ^C from before we took the keyboard.
+    /// The end of the time in which an old ^C may still arrive.
     late_interrupts: Option<Instant>,
-    /// Changes of the manner in which the command uses its terminal, where the user's is shared.
+    /// Changes of the command's terminal modes, if the person's terminal is shared.
     manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
 }
 
-/// What was shown.
+/// The result after the output was shown.
 #[derive(Debug)]
 struct ShownOutput {
     tail: Tail,
@@ -84,8 +84,8 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// Makes those of the command's streams that are on a terminal, and a relay if there are any. The terminal is `owner`'s
-    /// where that is not us. Must be called within the runtime.
+    /// Creates the streams that are on a terminal, and a relay if there are any. The pseudo-terminal belongs to `owner`
+    /// if it is given. Must be called within the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
@@ -94,7 +94,7 @@ impl TerminalRelay {
         }
         let (pty, theirs) = Pty::open()?;
         if let Some(Identity { uid, gid }) = owner {
-            // The command opens it again by its name, /dev/tty, and its modes are its owner's to change.
+            // The command reopens the terminal as /dev/tty and changes its modes, for which it must own it.
             fchown(&theirs, Some(uid), Some(gid))?;
         }
         let own = |is_on_it: bool| is_on_it.then(|| theirs.try_clone()).transpose();
@@ -114,7 +114,7 @@ impl TerminalRelay {
         let modes = keyboard.as_ref().map_or_else(|| nix::sys::termios::tcgetattr(&window), Keyboard::modes);
         if let Ok(mut modes) = modes {
             if keyboard.is_none() {
-                // The user's terminal stays as it is, and does these itself.
+                // The person's terminal does these itself.
                 modes.output_flags.remove(OutputFlags::OPOST);
                 modes.local_flags.remove(LocalFlags::ECHO);
             }
@@ -143,14 +143,14 @@ impl TerminalRelay {
         Ok(relay)
     }
 
-    /// Takes the keyboard, if it is the command's to have. The signals that end us must be handled by now.
+    /// Takes the keyboard if the command may have it. Signals that end us must be handled before.
     pub(super) fn engage(&mut self) -> io::Result<()> {
         self.changes = Some(Changes::new()?);
         self.take_keyboard();
         Ok(())
     }
 
-    /// Takes the keyboard if we are in the foreground, and nobody else may take it just now.
+    /// Takes the keyboard if we are in the foreground and the time for other programs is over.
     fn take_keyboard(&mut self) {
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
@@ -158,14 +158,14 @@ impl TerminalRelay {
         self.resize();
     }
 
-    /// Nobody else may take the keyboard any more.
+    /// Ends the time in which other programs may take the keyboard.
     fn end_grace(&mut self) {
         if self.grace.take().is_some() {
             self.late_interrupts = Some(Instant::now() + LATE);
         }
     }
 
-    /// Has the user's terminal follow the command's. A command that changes its terminal's modes wants the keyboard now.
+    /// Adjusts the person's terminal to the command's. A command that changes its terminal's modes wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -176,26 +176,25 @@ impl TerminalRelay {
         self.take_keyboard();
     }
 
-    /// True while the command gets ^C without us: nobody has the keyboard, and the user's terminal made a signal of the key for the
-    /// broker too, which passes it on.
+    /// True if ^C reaches the command without us: nobody has taken the keyboard, so the person's terminal signals the broker too.
     pub(super) fn leaves_interrupts(&self) -> bool {
         self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
 
-    /// Tells the command's terminal how large the window is.
+    /// Sets the size of the command's terminal to that of the window.
     fn resize(&self) {
         if let Some(size) = size(self.window.as_fd()) {
             self.pty.resize(size);
         }
     }
 
-    /// Learns which process leads the command's session.
+    /// Records the process that leads the command's session.
     pub(super) fn started(&mut self, program: u32) {
         self.leader = i32::try_from(program).ok().map(Pid::from_raw);
         self.grace = self.grace.map(|_| Instant::now() + GRACE);
     }
 
-    /// Passes some keys on, or follows a change of the user's terminal. Cancel safe.
+    /// Passes some keys on, or handles a change of the person's terminal. Cancel safe.
     pub(super) async fn attend(&mut self) {
         let Self { pty, keyboard, typed, changes, grace, manners, .. } = self;
         tokio::select! {
@@ -205,7 +204,7 @@ impl TerminalRelay {
             }
             Some((manner, done)) = next_manner(manners.as_mut()) => {
                 self.follow(manner);
-                // Whoever waits for it may be gone.
+                // The receiver may be gone.
                 let _ = done.send(());
             }
             keys = next_keys(pty, keyboard.as_ref(), typed) => match keys {
@@ -231,8 +230,8 @@ impl TerminalRelay {
         self.suspend();
     }
 
-    /// The key that would stop the command, had it not a session of its own: the kernel does not stop an orphaned process
-    /// group from the keyboard (POSIX, "Orphaned Process Group"), and the leader's is one.
+    /// Returns the key that would stop the command. The kernel does not stop an orphaned process group by a key (POSIX,
+    /// "Orphaned Process Group"), so we must do it.
     fn suspending_key(&self) -> Option<u8> {
         let modes = self.pty.modes().ok()?;
         let key = modes.control_chars[SpecialCharacterIndices::VSUSP as usize];
@@ -241,12 +240,12 @@ impl TerminalRelay {
         (key != 0 && modes.local_flags.contains(LocalFlags::ISIG) && alone).then_some(key)
     }
 
-    /// The foreground process group of the command's terminal, while the session is still the command's.
+    /// Returns the foreground process group of the command's terminal, or nothing if its session has ended.
     fn group(&self) -> Option<Pid> {
         if self.pty.session() == self.leader { self.pty.foreground() } else { None }
     }
 
-    /// Stops the command and us, and continues both.
+    /// Stops the command and us, and continues both later.
     fn suspend(&mut self) {
         let group = self.group();
         let signal = |signal| group.map(|group| killpg(group, signal));
@@ -254,13 +253,13 @@ impl TerminalRelay {
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.release();
         }
-        // If we cannot be stopped, the command goes on too.
+        // If we cannot be stopped, the command continues too.
         let _ = stop_job();
         self.take_keyboard();
         signal(Signal::SIGCONT);
     }
 
-    /// Shows what the command has left to say, and gives the terminal back; the end of what it said.
+    /// Shows the remaining output and restores the person's terminal. Returns the end of the output.
     pub(super) async fn finish(mut self) -> Tail {
         drop(self.theirs);
         drop(self.manners);
@@ -271,7 +270,7 @@ impl TerminalRelay {
         }
         shown.screen.show(shown.filter.undo()).await;
         let mut rest = std::pin::pin!(shown.screen.finish());
-        // What is left belongs to the raw terminal. Should that stand still, ^C interrupts us once it is given back.
+        // The remaining output belongs on the raw terminal. If it blocks, ^C interrupts us after the terminal is restored.
         let shown_in_time = timeout(ANSWER, &mut rest).await.is_ok();
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.release();
@@ -283,17 +282,17 @@ impl TerminalRelay {
     }
 }
 
-/// Some progress with the keys.
+/// A step in the handling of keys.
 enum TerminalKeys {
     Typed(Vec<u8>),
     Passed(usize),
-    /// The user's terminal is.
+    /// The person's terminal is closed.
     Gone,
 }
 
 async fn next_keys(pty: &Pty, keyboard: Option<&Keyboard>, typed: &[u8]) -> TerminalKeys {
     if !typed.is_empty() {
-        // What cannot be passed on is passed.
+        // Keys that cannot be written are dropped.
         return TerminalKeys::Passed(pty.write(typed).await.unwrap_or(typed.len()));
     }
     let mut keys = vec![0; 4 << 10];
@@ -348,7 +347,7 @@ async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<SharingWatch>) ->
     shown
 }
 
-/// Waits for the answer to a last request: every other answer comes before it. What was typed meanwhile is lost.
+/// Waits for the answer to a last request, which comes after all other answers. Keys typed meanwhile are lost.
 async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     let (request, answer) = STATUS;
     screen.show(request.to_vec()).await;
@@ -362,12 +361,12 @@ async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
             }
         }
     };
-    // Some terminals answer nothing.
+    // Some terminals do not answer.
     let _ = timeout(ANSWER, answered).await;
     keyboard.flush();
 }
 
-/// Whether SIGTSTP does to a process what it does to most: the masks of `/proc/PID/status` (`proc_pid_status(5)`).
+/// True if SIGTSTP has its default action in the process, as the masks in `/proc/PID/status` show (`proc_pid_status(5)`).
 fn leaves_stopping_to_us(process: Pid) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return false };
     let bit = 1u64 << (Signal::SIGTSTP as u32 - 1);

@@ -1,4 +1,4 @@
-//! A pseudo-terminal (pty(7)): the command's side is its terminal, and ours is what its screen and keyboard are made of.
+//! A pseudo-terminal (pty(7)). The command has one side as its terminal, and we have the other side.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use tokio::io::unix::AsyncFd;
 
 use boundary::system::{open_peer, register, session_of, set_window_size};
 
-/// A pseudo-terminal, as long as it is ours.
+/// A pseudo-terminal from our side.
 #[derive(Debug)]
 pub(super) struct Pty {
     ours: AsyncFd<OwnedFd>,
 }
 
 impl Pty {
-    /// Makes one; the second is the command's side. Must be called within the runtime.
+    /// Opens a pseudo-terminal. Returns also the command's side. Must be called within the runtime.
     pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         let ours = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/ptmx")?;
@@ -30,7 +30,7 @@ impl Pty {
         Ok((Self { ours }, theirs))
     }
 
-    /// Reads what the command wrote. Cancel safe. The end is an error, `EIO`: nobody has the command's side open.
+    /// Reads output of the command. Cancel safe. The error `EIO` means that nobody has the command's side open.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.readable().await?;
@@ -40,7 +40,7 @@ impl Pty {
         }
     }
 
-    /// Types: as much as there is room for. Cancel safe.
+    /// Writes as many keys as fit. Cancel safe.
     pub(super) async fn write(&self, keys: &[u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.writable().await?;
@@ -50,27 +50,26 @@ impl Pty {
         }
     }
 
-    /// Sets the window's size; the kernel tells the foreground processes.
+    /// Sets the window's size. The kernel signals the foreground processes.
     pub(super) fn resize(&self, size: Winsize) {
         set_window_size(&self.ours, size);
     }
 
-    /// The modes that the command has set.
+    /// Returns the modes that the command has set.
     pub(super) fn modes(&self) -> nix::Result<Termios> {
         termios::tcgetattr(&self.ours)
     }
 
-    /// Sets the modes.
     pub(super) fn set_modes(&self, modes: &Termios) -> nix::Result<()> {
         termios::tcsetattr(&self.ours, SetArg::TCSANOW, modes)
     }
 
-    /// The process group that reads keys and is interrupted.
+    /// Returns the process group that reads keys and gets ^C.
     pub(super) fn foreground(&self) -> Option<Pid> {
         tcgetpgrp(&self.ours).ok().filter(|group| group.as_raw() > 0)
     }
 
-    /// The session whose controlling terminal it is.
+    /// Returns the session that this terminal controls.
     pub(super) fn session(&self) -> Option<Pid> {
         session_of(&self.ours)
     }

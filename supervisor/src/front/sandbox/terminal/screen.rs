@@ -1,4 +1,4 @@
-//! Writes to the user's terminal on a thread of its own: a terminal that stands still must not keep signals waiting.
+//! Output to the person's terminal by a separate thread, so that a blocked terminal does not delay signals.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::process::tty::write_all;
 
-/// How many pieces wait at most; then the command waits.
+/// The most pieces that wait. Then the command is made to wait.
 const WAITING: usize = 16;
 
-/// The writing end.
+/// The queue to the thread.
 #[derive(Debug)]
 pub(super) struct Screen {
     pieces: mpsc::Sender<Vec<u8>>,
@@ -20,14 +20,14 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Starts the thread for a duplicate of a terminal's descriptor.
+    /// Starts the thread with a duplicate of a terminal's descriptor.
     pub(super) fn start(terminal: OwnedFd) -> io::Result<Self> {
         let (pieces, mut inbox) = mpsc::channel::<Vec<u8>>(WAITING);
         let (done, finished) = oneshot::channel();
         let mut terminal = File::from(terminal);
         thread::Builder::new().name("screen".to_owned()).spawn(move || {
             while let Some(piece) = inbox.blocking_recv() {
-                // A terminal that is gone shows nothing; the command goes on until SIGHUP says otherwise.
+                // Output to a closed terminal is dropped. The command continues until SIGHUP.
                 let _ = write_all(&mut terminal, &piece);
             }
             let _ = done.send(());
@@ -35,9 +35,9 @@ impl Screen {
         Ok(Self { pieces, finished })
     }
 
-    /// Shows something, once there is room.
+    /// Queues a piece of output. Waits while the queue is full.
     pub(super) async fn show(&self, piece: Vec<u8>) {
-        // It fails when the thread is gone, which it is only after this.
+        // This fails only after the thread has ended.
         let _ = self.pieces.send(piece).await;
     }
 

@@ -1,12 +1,12 @@
-//! A user's terminal that the command shares with the programs that read its standard output: `bailiwick sandbox -- CMD | less`.
+//! The person's terminal shared by the command and the readers of its output: `bailiwick sandbox -- CMD | less`.
 //!
-//! Two programs cannot read one keyboard. A pager takes it at its start, by modes of its own; a plain filter never does. So the
-//! command gets the keyboard as soon as it changes the modes of its own terminal, or when nobody else took it within
-//! [`GRACE`]. A plain filter writes to the user's terminal itself, which therefore goes on to translate line ends unless the
-//! command's terminal does not.
+//! Two programs cannot read one keyboard. A pager takes it at its start by changing the terminal's modes, and a plain
+//! filter never does. So the command gets the keyboard when it changes the modes of its own terminal, or when no other
+//! program took it within [`GRACE`]. A plain filter writes to the person's terminal itself, so line ends stay
+//! translated there unless the command's terminal does not translate them.
 //!
-//! Limits: keys that are typed within the grace are echoed twice. A program that takes the keyboard later restores our modes at
-//! its end, and so leaves a raw terminal if it outlives the command.
+//! Limits: keys that are typed within that time are echoed twice. A program that takes the keyboard later restores our
+//! modes at its end, and leaves a raw terminal if it outlives the command.
 
 use std::mem;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::pty::Pty;
 
-/// The time that a program on the other end of the pipe has to take the keyboard. Pagers do so in their first milliseconds.
+/// The time in which the program at the other end of the pipe may take the keyboard. Pagers need a few milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// The output flags by which a terminal begins a line at its left edge.
+/// The output flags that make a line feed also return to the left edge.
 const TRANSLATES: OutputFlags = OutputFlags::OPOST.union(OutputFlags::ONLCR);
 
-/// The modes of the command's terminal that the user's has to follow.
+/// The modes of the command's terminal that the person's terminal must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// True if the terminal collects lines and echoes keys, as for a program that does not care.
+    /// True if the terminal collects lines and echoes keys, which is the default.
     pub(super) is_plain: bool,
     /// True if a line feed also returns to the left edge.
     pub(super) translates: bool,
@@ -40,10 +40,10 @@ impl Manner {
     }
 }
 
-/// Another manner, and the sender that says when the user's terminal follows it.
+/// New modes, with a channel to report that the person's terminal follows them.
 pub(super) type TerminalChange = (Manner, oneshot::Sender<()>);
 
-/// Watches the command's terminal while its output is shown.
+/// An observer of the command's terminal modes.
 #[derive(Debug)]
 pub(super) struct SharingWatch {
     last: Manner,
@@ -56,7 +56,7 @@ impl SharingWatch {
         Ok((Self { last: Manner::of(&pty.modes()?), changes }, inbox))
     }
 
-    /// Lets the user's terminal follow before what was written in another manner is shown.
+    /// Waits until the person's terminal follows a change of modes, before later output is shown.
     pub(super) async fn look(&mut self, pty: &Pty) {
         let Ok(modes) = pty.modes() else { return };
         let now = Manner::of(&modes);
@@ -64,13 +64,13 @@ impl SharingWatch {
             return;
         }
         let (done, followed) = oneshot::channel();
-        // Nobody follows any more once the command has ended.
+        // After the command's end nobody follows the modes.
         if self.changes.send((now, done)).await.is_ok() {
             let _ = followed.await;
         }
     }
 
-    /// Leaves the return before a line feed to the user's terminal, where that adds one.
+    /// Removes carriage returns before line feeds if the person's terminal adds them.
     pub(super) fn without_returns(&self, mut piece: Vec<u8>) -> Vec<u8> {
         if self.last.translates {
             let mut next = piece.clone().into_iter().skip(1).chain([0]);

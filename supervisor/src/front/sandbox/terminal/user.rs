@@ -1,4 +1,4 @@
-//! The user's own terminal: raw while a command has the keyboard, and as it was on every way out.
+//! The person's own terminal. It is raw while a command has the keyboard, and is restored on every way out.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,27 +11,27 @@ use tokio::io::unix::AsyncFd;
 
 use boundary::system::register;
 
-/// The keyboard of the user's terminal. Dropping it restores the terminal.
+/// The keyboard of the person's terminal. The terminal is restored when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Keyboard {
     terminal: AsyncFd<OwnedFd>,
-    /// What the modes were; absent while they are as they were.
+    /// The original modes, while they are changed.
     saved: Option<Termios>,
-    /// Present if other programs use this terminal too.
+    /// Set if other programs use this terminal too.
     shared: Option<SharedTerminal>,
 }
 
-/// The state of a keyboard that another program may take, and of a screen that it writes to.
+/// The state of a terminal that other programs use too.
 #[derive(Debug)]
 struct SharedTerminal {
-    /// The modes as they were when the keyboard was taken last.
+    /// The modes that we set last.
     set: Option<Termios>,
-    /// True if the terminal translates line ends, as before.
+    /// True if the terminal translates line ends.
     translates: bool,
 }
 
 impl Keyboard {
-    /// Takes a duplicate of a terminal's descriptor; `is_shared` says that other programs may use the terminal as well. Must be
+    /// Duplicates a terminal's descriptor. `is_shared` is true if other programs may use the terminal too. Must be
     /// called within the runtime.
     pub(super) fn new(terminal: OwnedFd, is_shared: bool) -> io::Result<Self> {
         let terminal = register(terminal, Interest::READABLE)?;
@@ -39,14 +39,14 @@ impl Keyboard {
         Ok(Self { terminal, saved: None, shared })
     }
 
-    /// Says whether a shared terminal is to translate line ends; it does from the next [`Keyboard::engage`] on.
+    /// Sets whether a shared terminal translates line ends, from the next [`Keyboard::engage`] on.
     pub(super) fn translate(&mut self, translates: bool) {
         if let Some(shared) = &mut self.shared {
             shared.translates = translates;
         }
     }
 
-    /// Whether another program has taken the keyboard: modes that we did not set are its own.
+    /// True if another program has taken the keyboard, which shows in modes that we did not set.
     fn is_taken(&self, modes: &Termios) -> bool {
         match self.shared.as_ref().map(|shared| &shared.set) {
             Some(Some(set)) => modes != set,
@@ -55,7 +55,7 @@ impl Keyboard {
         }
     }
 
-    /// Hands every key to us, as long as we are in the foreground: in the background that would stop us (SIGTTOU).
+    /// Directs every key to us if we are in the foreground. A background process would be stopped (SIGTTOU).
     pub(super) fn engage(&mut self) {
         if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
             return;
@@ -70,53 +70,52 @@ impl Keyboard {
         if self.shared.as_ref().is_some_and(|shared| shared.translates) {
             raw.output_flags = before.output_flags;
         }
-        // A read never waits: who else reads the terminal may have been faster. The descriptor is shared with others, and
-        // is therefore not made non-blocking.
+        // Reads do not wait, because another reader may have been faster. The descriptor is shared, so it cannot be made non-blocking.
         raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         if termios::tcsetattr(self.fd(), SetArg::TCSANOW, &raw).is_err() {
             self.saved = None;
         }
-        // As the kernel has them, which is how they are compared.
+        // The modes as the kernel stores them, for later comparison.
         let set = self.modes().ok();
         if let Some(shared) = &mut self.shared {
             shared.set = set;
         }
     }
 
-    /// Gives the terminal back as it was, unless another program has it.
+    /// Restores the terminal, unless another program has taken it.
     pub(super) fn release(&mut self) {
         let is_taken = self.modes().is_ok_and(|modes| self.is_taken(&modes));
         if let Some(shared) = &mut self.shared {
             shared.set = None;
         }
         if let Some(saved) = self.saved.take().filter(|_| !is_taken) {
-            // Where it is gone, so is what was to be restored.
+            // A closed terminal needs no restoration.
             let _ = termios::tcsetattr(self.fd(), SetArg::TCSANOW, &saved);
         }
     }
 
-    /// Whether other programs may use the terminal as well.
+    /// True if other programs may use the terminal too.
     pub(super) const fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Whether the keys are ours.
+    /// True if we have the keyboard.
     pub(super) fn is_engaged(&self) -> bool {
         self.saved.is_some()
     }
 
-    /// Drops what was typed and not read.
+    /// Drops keys that were typed and not read.
     pub(super) fn flush(&self) {
         let _ = termios::tcflush(self.fd(), FlushArg::TCIFLUSH);
     }
 
-    /// The modes as they are.
+    /// Returns the current modes.
     pub(super) fn modes(&self) -> nix::Result<Termios> {
         termios::tcgetattr(self.fd())
     }
 
-    /// Reads keys, and none while another program has the keyboard. Cancel safe. To be called while engaged.
+    /// Reads keys, but none while another program has the keyboard. Cancel safe. Call only while engaged.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.terminal.readable().await?;
@@ -125,7 +124,7 @@ impl Keyboard {
                 continue;
             }
             match read(self.fd(), &mut *buffer) {
-                // No key, or no terminal any more: the kernel tells of the latter by SIGHUP.
+                // There is no key, or the terminal is closed. SIGHUP reports the latter.
                 Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => guard.clear_ready(),
                 result => return Ok(result?),
             }

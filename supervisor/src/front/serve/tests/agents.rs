@@ -1,4 +1,4 @@
-//! The agents of a conversation: listed as they were told of, messaged, stopped.
+//! Tests of a conversation's agents: list, message, stop.
 
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::rights::{Network, Reach};
@@ -56,7 +56,7 @@ impl Core {
     }
 }
 
-/// A conversation with a sub-agent that runs a command, and one that is over.
+/// Creates a conversation with a sub-agent that runs a command, and one that has ended.
 async fn with_sub_agents() -> (Client, Core) {
     let mut client = Client::greeted().await;
     let core = client.converse().await;
@@ -90,7 +90,7 @@ async fn with_sub_agents() -> (Client, Core) {
         text: String::new(),
     };
     core.logs(("1", 30), EventKind::SubAgentResult(over));
-    // Seven events: a listing tells what was told before it.
+    // Reads the seven events, which come before the answer to a list request.
     for _ in 0..7 {
         client.read().await;
     }

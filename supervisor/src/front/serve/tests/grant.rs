@@ -1,4 +1,4 @@
-//! Rights that are given and taken back by a request.
+//! Tests of rights that a request grants and revokes.
 
 use ipc::rights::{Network, Reach, RightsChange};
 use protocol::frontend::{AgentAction, UserActionKind};

@@ -1,4 +1,4 @@
-//! The server against a scripted core: what reaches a conversation, and what a front end is told, line by line.
+//! Tests of the server with a scripted core.
 
 mod agents;
 mod grant;
@@ -33,7 +33,7 @@ use crate::process::exit::Exit;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A conversation's own side, in a test's hands.
+/// The core's side of a conversation, controlled by a test.
 struct Core {
     id: ConversationId,
     actions: mpsc::Receiver<UserAction>,
@@ -100,7 +100,7 @@ impl Core {
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });
     }
 
-    /// The next action, and the agent that it is wanted of.
+    /// Returns the next action and the agent that it is for.
     async fn wanted(&mut self) -> (Option<AgentId>, UserActionKind) {
         let action = timeout(PATIENCE, self.actions.recv()).await.expect("in time").expect("an action");
         (action.agent, action.kind)
@@ -146,7 +146,7 @@ impl Client {
         Self { input: Some(input), output, finished: Some(done), cores: made, server }
     }
 
-    /// One that has said hello.
+    /// Starts a client that has sent its first request.
     async fn greeted() -> Self {
         let mut client = Self::start();
         client.call(0, "initialize", json!({})).await;
@@ -167,7 +167,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Asks for something; gives the response, which has to be the next line.
+    /// Sends a request and returns its response, which must be the next line.
     async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let response = self.read().await;
@@ -191,7 +191,7 @@ impl Client {
         self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     }
 
-    /// Everything that is still to be read, and how the server ended.
+    /// Closes the input. Returns all remaining lines and the exit status.
     async fn end(mut self) -> (Vec<Value>, Exit) {
         self.input = None;
         let mut lines = Vec::new();
@@ -278,7 +278,7 @@ async fn the_history_comes_in_pages() {
         let head = head.to_string();
         format!("{},\"type\":\"user_message\",\"data\":{data},\"prev\":\"p\"}}\n", &head[..head.len() - 1])
     };
-    // What has no end yet is not there.
+    // The incomplete last line is not returned.
     let log = [line(1, "1"), line(2, "1.1"), line(3, "1"), "{\"v\":".to_owned()].concat();
     fs::write(&core.log, log).unwrap();
     let mut page = async |params: Value| {
@@ -345,7 +345,7 @@ async fn an_approval_is_answered_once() {
     client.respond(&request["id"], json!({"decision": "denied", "message": "no"})).await;
     let ApprovalAnswer::Exec(response) = core.answer(4).await else { panic!() };
     assert_eq!(response.decision.as_str(), "denied");
-    // A second answer is to nothing that waits, and so is one after the request was closed.
+    // A second answer to the same request has no effect, and neither has one after the request was closed.
     client.respond(&request["id"], json!({"decision": "approved"})).await;
     core.asks(5);
     let request = client.read().await;
@@ -396,7 +396,7 @@ async fn a_front_end_that_is_gone_denies_and_ends_everything() {
     for core in [&mut one, &mut two] {
         assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Terminate));
     }
-    // What is asked after that is denied too.
+    // Later questions are denied too.
     two.asks(1);
     assert!(matches!(two.answer(1).await, ApprovalAnswer::Failed { .. }));
     for core in [one, two] {
@@ -438,7 +438,7 @@ async fn shutdown_is_answered_when_everything_is_over() {
     assert_eq!((&lines[2], exit), (&json!({"jsonrpc": "2.0", "id": "bye", "result": {}}), Exit::Done));
 }
 
-/// Nobody reads: the core is never held up, and what waits stays bounded.
+/// Nobody reads the output: the core is not delayed, and the queue stays bounded.
 #[tokio::test]
 async fn a_reader_that_sleeps_holds_nobody_up() {
     let mut client = Client::greeted().await;

@@ -1,11 +1,11 @@
-//! Models of which there is one.
+//! A list of models with one entry.
 
 use agent::core::{ModelChoice, Window};
 use model::provider::RequestOptions;
 
 use crate::engine::driver::Models;
 
-/// Every conversation can have this model and no other.
+/// A list in which every conversation can choose this model only.
 pub(super) struct OneModel;
 
 impl Models for OneModel {

@@ -1,4 +1,4 @@
-//! A result that has no JSON form.
+//! A result that cannot be serialized as JSON.
 
 use serde::ser::{Error, Serialize, Serializer};
 

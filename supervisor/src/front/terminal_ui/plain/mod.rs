@@ -1,7 +1,7 @@
-//! `bailiwick --plain`: the same session in lines, for screen readers and for terminals that cannot move their cursor.
+//! `bailiwick --plain`: a session in lines, for screen readers and for terminals that cannot move their cursor.
 //!
-//! Nothing that was printed changes any more. What is asked is answered by a word in full, typed after the question was printed: an empty
-//! line, and what was typed before, answers nothing.
+//! Printed text never changes. Questions are answered by a whole word that is typed after the question. Empty lines and
+//! earlier input do not answer.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Write, stdin, stdout};
@@ -30,24 +30,24 @@ use crate::process::tty;
 
 mod words;
 
-/// The first lines.
+/// The first printed lines.
 const WELCOME: &str =
     "Type a message and press Enter. :help lists the commands, Ctrl+C stops a turn, Ctrl+D ends the session.";
 
 /// The words that answer a question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
-/// A question that waits.
+/// A question that waits for an answer.
 struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
     request: Box<ServerRequest>,
 }
 
-/// A line, and when it was read.
+/// A line, with the time at which it was read.
 type TypedLine = (Instant, String);
 
-/// Runs a session to its end.
+/// Runs a session until it ends.
 pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFinished {
     let PreparedUi { session, handle, mut events, mut endings, effective, .. } = prepared;
     let log = Some(session.log_path().to_owned());
@@ -107,21 +107,21 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
 #[derive(Default)]
 struct PlainUi {
     live: ShownLive,
-    /// The questions that wait; the first one was printed.
+    /// The open questions. The first one was printed.
     asked: VecDeque<OpenQuestion>,
-    /// When the first one was printed.
+    /// The time at which the first question was printed.
     since: Option<Instant>,
-    /// The agents whose turns run.
+    /// The agents with a running turn.
     at_work: BTreeSet<AgentId>,
-    /// The grants, once the session has begun.
+    /// The current rights and mode, once the session has started.
     allowed: Option<(RightsSummary, ApprovalMode)>,
-    /// The models that the session may be changed to.
+    /// The models that the person can choose.
     models: KnownModels,
     /// True while the log cannot be written.
     is_paused: bool,
     /// True once the session ends.
     is_over: bool,
-    /// True if a mark stands at the beginning of a line, behind which the user writes.
+    /// True if the prompt mark is at the beginning of the current line.
     is_open: bool,
 }
 
@@ -148,7 +148,7 @@ impl PlainUi {
                     self.ask();
                 }
             }
-            // It is told at each attempt to go on.
+            // The event is repeated at each attempt.
             UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
                 self.is_paused = true;
                 self.say(&format!(
@@ -162,12 +162,12 @@ impl PlainUi {
                 self.say("the log is written again: the session goes on, and nothing is lost");
                 self.invite();
             }
-            // Replies and outputs are printed when they are whole.
+            // Replies and outputs are printed when they are complete.
             _ => {}
         }
     }
 
-    /// Takes note of what decides whether a message is wanted, and of what is allowed.
+    /// Records the data of an event that decides what the person may type.
     fn note(&mut self, agent: &AgentId, event: &EventKind) {
         match event {
             EventKind::UserMessage { .. } if agent.is_top_level() => _ = self.at_work.insert(agent.clone()),
@@ -192,7 +192,7 @@ impl PlainUi {
         }
     }
 
-    /// Asks what waits the longest. Its content was printed when it was logged; between the two others may have been.
+    /// Asks the oldest question. Its content was printed when it was logged, possibly before other text.
     fn ask(&mut self) {
         self.since = None;
         let Some(first) = self.asked.front() else { return };
@@ -201,7 +201,7 @@ impl PlainUi {
             1 => " Another question waits behind it.".to_owned(),
             count => format!(" {count} other questions wait behind it."),
         };
-        // What was typed before cannot have been meant for this.
+        // Earlier input cannot be an answer to this question.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
         let question = format!("Approval {} waits for you.{others} {ANSWERS}", first.id);
         self.say(&question);
@@ -209,25 +209,25 @@ impl PlainUi {
         self.invite();
     }
 
-    /// Prints lines. What the user was about to write stays in the terminal, and goes on behind the next mark.
+    /// Prints lines. A half-typed line stays in the terminal's buffer and continues after the next prompt mark.
     fn tell(&mut self, lines: &str) {
         self.end_line();
         print(lines);
     }
 
-    /// Prints words of ours, or of others, in as many lines as they take.
+    /// Prints a message with terminal controls removed, broken at the terminal's width.
     fn say(&mut self, words: &str) {
         self.tell(&broken(&harmless(words), columns()));
     }
 
-    /// Ends the line that has a mark, if there is one.
+    /// Ends the line with the prompt mark, if there is one.
     fn end_line(&mut self) {
         if std::mem::take(&mut self.is_open) {
             print("\n");
         }
     }
 
-    /// Marks the place for what is wanted of the user: an answer, or a message where nothing runs.
+    /// Prints the prompt mark if input is expected: an answer, or a message while no turn runs.
     fn invite(&mut self) {
         if self.is_open || self.is_over {
             return;
@@ -247,11 +247,11 @@ impl PlainUi {
         (at, text): TypedLine,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        // Its end was the user's.
+        // The person typed the line end.
         self.is_open = false;
         match (self.asked.front(), self.since) {
             (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
-            // It was on its way when the question came: a message all the same.
+            // The line was typed before the question and counts as a message.
             _ => self.command(&text, action),
         }
     }
@@ -320,7 +320,7 @@ impl PlainUi {
     }
 }
 
-/// Prints at once. Where nobody reads any more, the end of what is typed ends the session.
+/// Prints text at once. If nobody reads it, the session continues until the input ends.
 fn print(text: &str) {
     let mut out = stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -337,10 +337,10 @@ async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine
     }
 }
 
-/// The longest line that is taken; the rest of a longer one is another line.
+/// The longest line in bytes. The rest of a longer one becomes another line.
 const LONGEST: usize = 1 << 20;
 
-/// Reads lines on a thread of its own, which ends with the process. A line counts from when it was read: nothing is read ahead of it.
+/// Reads lines by a separate thread. Nothing is read ahead, so the time of a line is when it was read.
 fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
     let (sender, lines) = mpsc::channel(1);
     thread::Builder::new().name("lines".to_owned()).spawn(move || {
@@ -353,7 +353,7 @@ fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
                 Err(Errno::EINTR) => continue,
                 Err(_) => return,
             }
-            // A terminal gives a line at a time, and less only where that is longer than it takes.
+            // A terminal returns a line at a time, or a part of a very long line.
             if text.ends_with(b"\n") || text.len() > LONGEST {
                 let line = String::from_utf8_lossy(&text).trim_end_matches(['\r', '\n']).to_owned();
                 text.clear();

@@ -1,4 +1,4 @@
-//! The meaning of a typed line: an answer, a command, or a message.
+//! The parser for typed lines: answers, commands and messages.
 
 use std::fmt::Write;
 
@@ -7,21 +7,21 @@ use protocol::frontend::{AgentAction, UserActionKind};
 
 use gate::modes::ApprovalMode;
 
-/// An answer to a question.
+/// The answer to a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedAnswer {
-    /// This once.
+    /// Allow this once.
     Yes,
-    /// No, perhaps with a word to the model.
+    /// Deny this, with an optional reason for the model.
     No(Option<String>),
-    /// No, and the turn ends.
+    /// Deny this and end the turn.
     Stop,
-    /// Nothing of this.
+    /// No valid answer.
     Unclear,
 }
 
 impl TypedAnswer {
-    /// Only a whole word counts: a letter is typed by mistake.
+    /// Parses an answer. Only whole words count, because single letters are easily typed by mistake.
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
         let (word, rest) = text.split_once([' ', ',', ':']).unwrap_or((text, ""));
@@ -36,24 +36,24 @@ impl TypedAnswer {
     }
 }
 
-/// A line that answers nothing.
+/// A line that is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PlainCommand {
     /// An empty line.
     Nothing,
-    /// The list of commands is wanted.
+    /// A request for the list of commands.
     Help,
-    /// The list of what is allowed in the session is wanted.
+    /// A request for the list of the session's rights.
     Allowed,
-    /// Something for the session.
+    /// An action for the session.
     Act(UserActionKind),
-    /// This model is to answer, if it is a known one.
+    /// A request to use this model.
     Model(String),
-    /// It cannot be carried out, and this is why.
+    /// An invalid command, with the error message.
     Wrong(String),
 }
 
-/// The commands, with what they do.
+/// The commands with their descriptions.
 const COMMANDS: &[(&str, &str)] = &[
     (":net on|off", "allow or block network access"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
@@ -68,7 +68,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("!COMMAND", "run a command of your own in the sandbox"),
 ];
 
-/// The list of commands.
+/// Returns the list of commands.
 pub(super) fn help() -> String {
     COMMANDS.iter().fold(String::new(), |mut text, (command, about)| {
         // A String takes every write.
