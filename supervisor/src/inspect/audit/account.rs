@@ -1,4 +1,4 @@
-//! A session's log, added up: the chain, the findings, and each agent's part.
+//! The audit of a session's log: its digest chain, the findings, and a summary for each agent.
 
 use std::path::Path;
 
@@ -15,24 +15,24 @@ use crate::process::exit::Exit;
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
     pub log: WirePath,
-    /// True if every line is there, as it was written. No chain can prove that the last line is the end.
+    /// True if every line is unchanged. No chain can prove that lines after the last one are not missing.
     pub intact: bool,
-    /// True if the last line is cut off, as a writer leaves it that was killed.
+    /// True if the last line is incomplete, as after a killed writer.
     pub cut_off: bool,
     pub events: usize,
     /// The faults of the file.
     pub faults: Vec<String>,
-    /// The places where the log's events do not agree.
+    /// The contradictions between the log's events.
     pub findings: Vec<Finding>,
-    /// The agents: each before those below it.
+    /// The agents, each before its sub-agents.
     pub agents: Vec<AgentAccount>,
 }
 
 impl AuditAccount {
-    /// Adds up a log.
+    /// Summarizes a log.
     pub(super) fn of(path: &Path, loaded: &Loaded, events: &EventsByAgent<'_>) -> Self {
         let tree = &loaded.tree;
-        // Of a file without an event nobody knows that it ever was a log.
+        // A file without events may never have been a log.
         let empty = tree.is_empty();
         let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
         Self {
@@ -46,7 +46,7 @@ impl AuditAccount {
         }
     }
 
-    /// A log that is not whole proves nothing: its findings come second.
+    /// Returns the exit status. Damage of the log comes before findings, because a damaged log proves nothing.
     pub(super) const fn exit(&self) -> Exit {
         match (self.intact, self.findings.is_empty()) {
             (false, _) => Exit::Internal,
@@ -72,7 +72,7 @@ impl AuditAccount {
     }
 }
 
-/// The agent that started this one; absent for one of the top level.
+/// Returns the agent that started this one, or nothing at the top level.
 pub(super) fn parent_of(agent: &AgentId) -> Option<AgentId> {
     agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent))
 }

@@ -1,4 +1,4 @@
-//! One agent's part of a session: its rights, workers, calls, approvals, denials, cost and end.
+//! The summary of one agent: its rights, workers, calls, approvals, denials, cost and end.
 
 use std::collections::BTreeMap;
 
@@ -21,34 +21,34 @@ use crate::journal::shown::{about, decided_by, decision};
 #[derive(Debug, Serialize)]
 pub(super) struct AgentAccount {
     pub agent: AgentId,
-    /// The agent that started it; absent at the top level.
+    /// The agent that started this one, or nothing at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// Its task: the words of its parent, or the user's first message.
+    /// The task, in the words of the parent agent or the person's first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The rights that a sub-agent was started with.
+    /// The start of a sub-agent, with its rights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
-    /// Its workers, in order.
+    /// The agent's workers in order.
     pub workers: Vec<WorkerAccount>,
-    /// Its calls, by tool and by status.
+    /// The number of calls for each tool and status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     pub approvals: Vec<Approval>,
-    /// Its denials; equal ones are counted.
+    /// The agent's denials. Equal ones are counted together.
     pub denials: Vec<DenialGroup>,
-    /// Changed places that the supervisor restored after its calls.
+    /// Files that were restored after the agent's calls.
     pub restored: Vec<String>,
-    /// Its own tokens and their price.
+    /// The agent's own tokens with their price.
     #[serde(flatten)]
     pub own: Spend,
     pub with_sub_agents: Spend,
-    /// Its end in one word; absent where the log has none.
+    /// The agent's final status in one word, or nothing if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The time from its start to its end, or to its last event, in milliseconds.
     pub duration_ms: u64,
-    /// The account that a sub-agent's parent was given.
+    /// The result that a sub-agent's parent received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<SubAgentResult>,
 }
@@ -58,33 +58,33 @@ pub(super) struct Spend {
     pub usage: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The part of it that is known, for the text.
+    /// The known part of the cost.
     #[serde(skip)]
     pub known: Usd,
 }
 
-/// A worker: its rights, the sandbox as its start found it, and its end.
+/// The summary of a worker: its rights, its sandbox as measured at its start, and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerAccount {
     pub generation: Generation,
     pub tier: Tier,
     pub rights: Recorded<RightsSummary>,
-    /// SHA-256 of the rights.
+    /// The SHA-256 of the worker's rights.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of the rules that the kernel has.
+    /// The SHA-256 of the rights and the kernel's rules.
     pub ruleset_digest: String,
     /// The Landlock ABI in force.
     pub landlock_abi: u32,
     pub rules: u32,
-    /// Promises that the start found not to be enforced.
+    /// Security guarantees that were not enforced at the worker's start.
     pub not_enforced: Vec<String>,
-    /// Its rights beyond the standing ones, if it carried out one effect.
+    /// The worker's additional approved rights, if it was started for a single action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
-    /// The purpose of that effect: a call, or a rewind.
+    /// The call or rewind for which such a worker was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The reason of its end; absent where the log has none.
+    /// The reason of the worker's end, or nothing if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -95,15 +95,15 @@ pub(super) struct Approval {
     #[serde(skip)]
     id: Option<ApprovalId>,
     pub call: CallId,
-    /// The question; absent where an earlier approval decided.
+    /// The subject of the request, or nothing if an earlier approval decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<&'static str>,
-    /// The decision; absent where the log has none.
+    /// The decision, or nothing if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The cause of a decision that is not the user's.
+    /// The cause of a decision that the person did not make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -112,12 +112,12 @@ pub(super) struct Approval {
 pub(super) struct DenialGroup {
     pub denial: String,
     pub count: usize,
-    /// The calls that met it; empty if it was denied outside of calls.
+    /// The calls that met the denial. Empty if it happened outside of calls.
     pub calls: Vec<CallId>,
 }
 
 impl AgentAccount {
-    /// Adds up one agent's events, and those that its parent has of it.
+    /// Summarizes an agent from its own events and its parent's events about it.
     pub(super) fn of(agent: &AgentId, events: &EventsByAgent<'_>) -> Self {
         let mut account = Self {
             agent: agent.clone(),
@@ -215,7 +215,7 @@ impl AgentAccount {
         if let Some(approval) = self.approvals.iter_mut().find(open) {
             approval.decide(answered);
         } else {
-            // An earlier approval for the session decided, or the command is the user's own: nobody was asked.
+            // Nobody was asked: an earlier approval decided, or the command is the person's own.
             let mut approval = Approval::of_call(answered.call);
             approval.decide(answered);
             self.approvals.push(approval);
@@ -273,7 +273,7 @@ impl Approval {
     }
 }
 
-/// From an agent's first event to its last.
+/// Returns the milliseconds from an agent's first event to its last.
 fn duration_ms(agent: &AgentId, events: &EventsByAgent<'_>) -> u64 {
     let mut times = events.own(agent).map(|event| event.time_ms);
     let first = times.next().unwrap_or_default();

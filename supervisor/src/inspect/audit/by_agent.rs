@@ -1,4 +1,4 @@
-//! The events of a log by the agents that they are of, so that none is looked at once for each agent.
+//! The events of a log grouped by agent, so that each event is visited once.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use protocol::event::{Account, EventKind, SessionEvent};
 
 use crate::journal::session::Tree;
 
-/// The events of each agent, and what they come to.
+/// The events of each agent, with their totals.
 #[derive(Debug)]
 pub(super) struct EventsByAgent<'a> {
     began_ms: u64,
-    /// The events of an agent, and those of its start and end, in the order of the log.
+    /// The events of each agent, including its start and end, in the order of the log.
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
     with_sub_agents: HashMap<&'a AgentId, Account>,
-    /// The last end of the session: there is one for each run of it.
+    /// The last end of the session. Each process that continued the session has one.
     last_end: Option<EventId>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> EventsByAgent<'a> {
         }
     }
 
-    /// Every agent that the log names: one that could not be started has a result alone.
+    /// Returns every agent in the log. An agent that could not be started has only a result.
     pub(super) fn agents(&self) -> Vec<AgentId> {
         let mut agents: Vec<_> = self.about.keys().copied().cloned().collect();
         agents.sort_by(|one, other| one.in_tree().cmp(&other.in_tree()));
@@ -59,8 +59,8 @@ impl<'a> EventsByAgent<'a> {
         self.began_ms
     }
 
-    /// Returns the events of an agent, and those of its start and end: its parent's, or the session's ends at
-    /// the top level.
+    /// Returns the events of an agent, with those of its start and end. They are in its parent's events, or for a
+    /// top-level agent in the session's.
     pub(super) fn about(&self, agent: &AgentId) -> &[&'a SessionEvent] {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }
@@ -92,13 +92,13 @@ fn named(event: &SessionEvent) -> Option<&AgentId> {
     }
 }
 
-/// The accounts of agents with everything below each. A log may be anybody's, and an agent's name in it have any length: none is cut into all
+/// Returns the totals of each agent with all its sub-agents. Long agent names from a forged log cost no quadratic work.
 /// that it begins with.
 fn summed<'a>(
     mut agents: Vec<&'a AgentId>,
     accounts: &HashMap<&AgentId, Account>,
 ) -> HashMap<&'a AgentId, Account> {
-    // Part by part, so that what is below an agent follows on it, and nothing else between.
+    // Names are compared by their parts, so that sub-agents follow their agent directly.
     agents.sort_by(|one, other| one.as_str().split('.').cmp(other.as_str().split('.')));
     let mut sums: Vec<_> =
         agents.iter().map(|agent| accounts.get(agent).copied().unwrap_or_default()).collect();

@@ -1,4 +1,4 @@
-//! What an agent could do, found by trying, beside what is declared.
+//! The actual access of an agent, measured by attempts and compared with its declared rights.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -20,41 +20,41 @@ pub(super) struct EffectiveAccess {
     pub tier: Tier,
     pub mode: ApprovalMode,
     pub rights: RightsSummary,
-    /// Digest of the ruleset, as in the log of a session.
+    /// The digest of the kernel's rules, as in a session's log.
     pub ruleset_digest: String,
-    /// Reason that the tier is not `full`, where the best was asked for.
+    /// The reason why the level of confinement is not `full`, if the best was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// Promises that this machine does not enforce.
+    /// Security guarantees that this machine does not enforce.
     pub not_enforced: Vec<String>,
-    /// Differences from the declared rights, in a sentence each.
+    /// The differences from the declared rights, a sentence for each.
     pub differences: Vec<String>,
-    /// Results by path.
+    /// The results for each path.
     pub paths: Vec<PathTried>,
-    /// Results of the acts that must always be denied.
+    /// The results of actions that must always be denied.
     pub acts: Vec<Attempt>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct PathTried {
     pub path: WirePath,
-    /// Opening it to read.
+    /// The answer for opening the file to read.
     pub read: ExplainAnswer,
-    /// Opening it to write.
+    /// The answer for opening the file to write.
     pub write: ExplainAnswer,
-    /// Connecting to it, where something listens there.
+    /// The answer for connecting to the socket, if something listens there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<ExplainAnswer>,
 }
 
 impl EffectiveAccess {
-    /// Tries everything, in a confinement as a session's worker would have it.
+    /// Makes all attempts in the confinement of a session's worker. Fails if the confinement cannot be set up.
     pub(super) async fn probe(place: &ExplainedPlace) -> Result<Self, ExplainError> {
         let confinement = place.setup.confinement(place.setup.policy.standing());
         Self::tried(place, confinement, |tier| place.standing(tier)).await
     }
 
-    /// Tries everything in this confinement, and compares it with the declared rights of its tier.
+    /// Makes all attempts in this confinement and compares the results with the declared rights.
     pub(super) async fn tried(
         place: &ExplainedPlace,
         confinement: Confinement,
@@ -110,7 +110,7 @@ impl PathTried {
 }
 
 impl EffectiveAccess {
-    /// The verdict, which comes first: the rows are many.
+    /// Writes the verdict, which comes before the many rows.
     fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.is_as_declared() {
             let (paths, acts) = (self.paths.len(), self.acts.len());

@@ -1,7 +1,7 @@
-//! Findings: places where the events of a log do not agree on what its agents were allowed.
+//! Findings: contradictions between the events of a log about the rights of its agents.
 //!
-//! A log whose chain holds may still tell of a supervisor that did not keep its rules: each rule is checked here by the events
-//! alone. Logs of older schemas have the rights of a worker by their digest alone, so that workers are compared by digests too.
+//! An intact log can still show a supervisor that broke its rules. So each rule is checked from the events alone. Logs
+//! of older versions have only the digests of a worker's rights, so workers are compared by digests too.
 
 mod rights;
 mod workers;
@@ -14,10 +14,10 @@ use super::account::parent_of;
 use super::by_agent::EventsByAgent;
 use crate::journal::session::Tree;
 
-/// A place where the events of a log do not agree.
+/// A contradiction between events of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// The rule that was not kept.
+    /// The violated rule.
     pub rule: Rule,
     pub agent: AgentId,
     pub text: String,
@@ -43,7 +43,7 @@ pub(super) enum Rule {
     EndsWithResult,
 }
 
-/// The findings of a log, by rule.
+/// Returns the findings of a log, ordered by rule.
 pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let mut found = rights::findings(tree, events);
     for more in workers::findings(tree) {
@@ -79,7 +79,7 @@ fn result_of<'a>(event: &'a SessionEvent, agent: &AgentId) -> Option<&'a SubAgen
 
 fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> {
     let rest = events.about(agent).iter().skip_while(|event| result_of(event, agent).is_none());
-    // The supervisor looks at watched places again when every worker is gone, and puts what it finds down to the calls before.
+    // After the last worker has ended, the supervisor checks the protected files again and assigns changes to earlier calls.
     let is_late =
         |event: &&&SessionEvent| event.agent == *agent && !matches!(event.kind, EventKind::Restored { .. });
     let late = rest.filter(is_late).count();
@@ -88,7 +88,7 @@ fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> 
     (late > 0).then(|| finding(Rule::EndsWithResult, agent, text))
 }
 
-/// Sub-agents that were started, without exactly one result each. One that lives when the log ends has none yet.
+/// Returns findings for started sub-agents without exactly one result. One that still runs at the end of the log needs none.
 fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let spawned = tree.events().filter_map(|event| match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some((event.id, &spawned.agent)),

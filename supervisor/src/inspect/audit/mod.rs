@@ -1,9 +1,9 @@
-//! `bailiwick audit`: what agents did, by a session's log, and what one could do, by trying.
+//! `bailiwick audit`: the actions of agents from a session's log, and the possible actions of an agent by attempts.
 //!
-//! * [`account`]: a log, checked and added up: [`agent_account`] is one agent's part, [`findings`] are what does not agree. [`text`]
-//!   is its form for a terminal, [`page`] the one for a browser.
-//! * [`places`]: what is tried in a project. [`effective`]: what became of it, beside what is declared. [`running`]: the same for the
-//!   agents that run now.
+//! * [`account`]: the checked summary of a log. [`agent_account`] summarizes one agent, and [`findings`] has
+//!   contradictions. [`text`] is the form for a terminal, and [`page`] the one for a browser.
+//! * [`places`]: the paths to try in a project. [`effective`]: the results compared with the declared rights.
+//!   [`running`]: the same for agents that run now.
 
 mod account;
 mod agent_account;
@@ -80,7 +80,7 @@ impl AuditError {
     }
 }
 
-/// Audits and prints. A breach, a finding or a difference is a failure.
+/// Audits and prints the result. Damage, a finding or a difference gives a failure status.
 pub(crate) async fn run(args: AuditArgs) -> Exit {
     let audited = if args.probe {
         probe(&args.agent).await.map(|probed| (print(&probed, &args), probed.exit()))
@@ -96,7 +96,7 @@ pub(crate) async fn run(args: AuditArgs) -> Exit {
     }
 }
 
-/// Effective access of a would-be agent, and of those that run.
+/// The measured access of a hypothetical agent and of the running ones.
 #[derive(Debug, Serialize)]
 struct Probed {
     #[serde(flatten)]
@@ -143,10 +143,10 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     Ok(account)
 }
 
-/// The most bytes of a message of the user's that are kept: the first one is an agent's task.
+/// The most bytes of a person's message that are kept. The first message is an agent's task.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// An event without what was said and read in it: an audit is about what was done.
+/// Returns the event without texts, because an audit is about actions.
 fn without_words(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::AssistantMessage(message) => message.content = Vec::new(),
@@ -168,7 +168,7 @@ fn without_words(mut event: SessionEvent) -> SessionEvent {
 fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError> {
     let sessions = Directories::of_process()?.sessions();
     Ok(match session {
-        // A name without a slash is that of a session, or the beginning of one: no file of a project passes for a session.
+        // A name without a slash means a session, never a file of the project.
         Some(name) if name.components().count() == 1 => {
             let name = name.to_string_lossy();
             session::find(&sessions, Some(&name), project).map_err(|error| {
@@ -199,7 +199,7 @@ fn last_session(sessions: PathBuf, project: &Path) -> Result<PathBuf, AuditError
     }
 }
 
-/// Prints a value as JSON or for a person, to whom the alternate form is the verbose one.
+/// Prints a value as JSON or as text. The alternate format is the verbose one.
 fn print<T: Serialize + Display>(value: &T, args: &AuditArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if args.json {

@@ -1,4 +1,4 @@
-//! What is tried in a project: what the rules are about, and what lies beside it.
+//! The paths that an audit tries in a project: those that rules name, and those beside them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use ipc::confinement::Confinement;
 
 use crate::engine::place::ProjectSandbox;
 
-/// Paths of every machine: those of the system, of its kernel, and of everybody.
+/// Paths that exist on every machine: of the system, the kernel, and for everybody.
 const OF_MACHINE: [&str; 22] = [
     "/",
     "/etc",
@@ -34,10 +34,10 @@ const OF_MACHINE: [&str; 22] = [
     "/dev/shm",
 ];
 
-/// Number of neighbours of a hidden path that are tried.
+/// The number of neighbours of a hidden path that are tried.
 const NEIGHBOURS: usize = 3;
 
-/// Returns the paths to try: they exist, and each is listed once.
+/// Returns the existing paths to try, without duplicates.
 pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathBuf> {
     let (policy, rights) = (&setup.policy, &confinement.rights);
     let mut places = BTreeSet::new();
@@ -51,7 +51,7 @@ pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathB
         places.extend(inside(&place));
     }
     places.extend(OF_MACHINE.iter().map(PathBuf::from));
-    // Where other sessions keep what is theirs.
+    // Files of other sessions.
     places.extend(
         fs::read_dir(setup.directories.locks()).into_iter().flatten().flatten().map(|lock| lock.path()),
     );
@@ -72,7 +72,7 @@ fn inside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries(place).into_iter().take(NEIGHBOURS)
 }
 
-/// Sorts by name, so that two audits try the same.
+/// Returns the entries sorted by name, so that two audits try the same paths.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -80,14 +80,15 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The unix sockets that something on this machine listens at, by their paths (`proc_pid_net(5)`).
+/// Returns the paths of Unix sockets with a listener on this machine (`proc_pid_net(5)`).
 fn sockets() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let found: BTreeSet<_> = table.lines().filter_map(listening).collect();
     found.into_iter().filter(|path| path.exists()).collect()
 }
 
-/// `Num RefCount Protocol Flags Type St Inode Path`: `__SO_ACCEPTCON` is 0x10000.
+/// Returns the path if the line is a listening socket. The columns are `Num RefCount Protocol Flags Type St Inode
+/// Path`, and `__SO_ACCEPTCON` is 0x10000.
 fn listening(line: &str) -> Option<PathBuf> {
     let mut fields = line.split_whitespace();
     let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;

@@ -1,4 +1,4 @@
-//! What the agents that run now could do: tried in the very confinement that each of their workers has, beside the worker itself.
+//! The actual access of running agents, measured in the confinement of each worker, beside the worker itself.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::journal::session;
 use crate::process::directories::Directories;
 use crate::settings::args::AgentArgs;
 
-/// An agent of a session that runs, or the session where nothing was found out of it.
+/// A running agent, or a session that gave no answer.
 #[derive(Debug, Serialize)]
 pub(super) struct RunningAgent {
     session: String,
@@ -45,7 +45,7 @@ struct OfAgent {
     worker: Generation,
     pid: u32,
     project: WirePath,
-    /// Digest of the ruleset in the session's log; absent where the log has none.
+    /// The digest of the kernel's rules in the session's log, or nothing if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     logged_digest: Option<String>,
     #[serde(flatten)]
@@ -53,7 +53,7 @@ struct OfAgent {
 }
 
 impl RunningAgent {
-    /// Finds out of every session of this user that runs.
+    /// Queries every running session of this user.
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
@@ -68,7 +68,7 @@ impl RunningAgent {
         all
     }
 
-    /// True if it is as declared, and as logged.
+    /// True if the measured access agrees with the declaration and the log.
     pub(super) fn is_sound(&self) -> bool {
         match &self.found {
             FoundAgent::Agent(agent) => agent.effective.is_as_declared(),
@@ -77,7 +77,7 @@ impl RunningAgent {
     }
 }
 
-/// One agent at a time: two at the same time would delay each other.
+/// Measures one agent after another, because parallel measurements would delay each other.
 async fn of_agents(args: &AgentArgs, directories: &Directories, lives: Vec<Live>) -> Vec<FoundAgent> {
     let mut found = Vec::new();
     for live in lives {
@@ -115,7 +115,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
 }
 
-/// Returns the differences between the ruleset and those that the session reports and its log holds.
+/// Returns the differences between the measured rules and those that the session reports and logs.
 fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();
@@ -132,7 +132,7 @@ fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) ->
     differences
 }
 
-/// The digest of a worker's ruleset in the log of its session.
+/// Returns the digest of a worker's rules in its session's log.
 fn logged(
     directories: &Directories,
     session: &str,

@@ -1,4 +1,4 @@
-//! An account as text for a terminal: the verdict, then the agents as a tree. The alternate form has each worker and each approval.
+//! An audit as text for a terminal: the verdict, then the tree of agents. The alternate format has each worker and approval.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
@@ -14,10 +14,10 @@ use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, WorkerAcc
 /// The most characters of a task in a list.
 const LONGEST_TASK: usize = 100;
 
-/// The most faults of a file that are shown in short.
+/// The most faults of a file that are shown without the verbose option.
 const SHOWN_FAULTS: usize = 3;
 
-/// An approval that nobody answered.
+/// The text for an approval without an answer.
 const UNANSWERED: &str = "no answer in the log";
 
 /// Length of a digest's prefix that identifies it in a text.
@@ -37,7 +37,7 @@ impl Display for AuditAccount {
     }
 }
 
-/// Lines that are indented by their agent's level in the tree.
+/// A writer that indents lines by their agent's depth in the tree.
 struct Indented<'a, 'f>(&'a mut Formatter<'f>, usize);
 
 impl Indented<'_, '_> {
@@ -55,7 +55,7 @@ impl Indented<'_, '_> {
     }
 }
 
-/// One agent in short: its end and its price, its last access, and counts.
+/// Returns the summary of one agent: its end, price, last access, and counts.
 fn summary(agent: &AgentAccount) -> Vec<String> {
     let mut rows = vec![format!("{} · {}", end(agent), spent(agent))];
     rows.extend(agent.workers.iter().rfind(|worker| worker.grant.is_none()).map(|worker| {
@@ -90,7 +90,7 @@ fn counted(of: &str, counts: impl Iterator<Item = String>) -> Option<String> {
     (!counts.is_empty()).then(|| format!("{of}: {}", counts.join(", ")))
 }
 
-/// The rows of one agent, a line each.
+/// Returns the rows of one agent.
 fn rows(agent: &AgentAccount) -> Vec<String> {
     let mut rows = vec![end(agent)];
     rows.extend(agent.spawned.as_ref().map(|spawned| format!("access: {}", access(spawned))));
@@ -106,7 +106,7 @@ fn rows(agent: &AgentAccount) -> Vec<String> {
     rows
 }
 
-/// The status, the time, and the reason for the status.
+/// Returns the status, the duration and the reason for the status.
 pub(super) fn end(agent: &AgentAccount) -> String {
     let status = agent.status.as_deref().unwrap_or("no end in the log");
     let message = agent.result.as_ref().and_then(|result| result.message.as_deref());
@@ -118,7 +118,7 @@ pub(super) fn took(ms: u64) -> String {
     format!("{:.1} s", Duration::from_millis(ms).as_secs_f64())
 }
 
-/// The rights that a sub-agent was started with.
+/// Returns the rights with which a sub-agent was started.
 pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let SubAgentSpawned { write, net, reach, rights_digest, grant, .. } = spawned;
     let write = Grant { write: write.clone(), ..Grant::default() };
@@ -180,7 +180,7 @@ pub(super) fn spent(agent: &AgentAccount) -> String {
     if own == all { own } else { format!("{own} (with its sub-agents: {all})") }
 }
 
-/// The first line of a task, cut.
+/// Returns the first line of a task, shortened.
 pub(super) fn title(task: &str) -> String {
     let first = task.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let mut chars = first.trim().chars();
@@ -194,7 +194,7 @@ pub(super) fn digest(digest: &str) -> String {
     format!("{}…", line(&cut))
 }
 
-/// Text of others in one line, so that none of it reads as a row of ours.
+/// Returns untrusted text in one line, so that it cannot imitate a row.
 fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }

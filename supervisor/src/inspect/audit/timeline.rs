@@ -1,4 +1,4 @@
-//! The timeline of one agent: its events in order, a line each.
+//! The timeline of one agent: its events in order, one on each line.
 
 use protocol::event::{CompactionCause, EventKind, SessionEvent};
 
@@ -6,18 +6,18 @@ use super::agent_account::purpose;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// The kind, by which a row is coloured.
+    /// The kind of the event, which decides the row's colour.
     pub kind: MomentKind,
     /// The time since the log's first event, in milliseconds.
     pub at_ms: u64,
-    /// The event in a line. It has text of the model, of files and of commands.
+    /// A one-line description. It has untrusted text of models, files and commands.
     pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MomentKind {
     Call,
-    /// A denial, or a place that was restored.
+    /// A denial, or a restored file.
     Denial,
     /// A request for an approval, or its answer.
     Approval,
@@ -25,7 +25,7 @@ pub(super) enum MomentKind {
 }
 
 impl Moment {
-    /// The event as a moment; absent for one that says nothing about the agent's acts or rights.
+    /// Returns the row for an event, or nothing if it is not about the agent's actions or rights.
     pub(super) fn of(event: &SessionEvent, began_ms: u64) -> Option<Self> {
         let (kind, text) = told(&event.kind)?;
         Some(Self { kind, at_ms: event.time_ms.saturating_sub(began_ms), text })

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use ipc::path::WirePath;
 use protocol::approval::{ApplyPatchApprovalParams, FileChange};
 
-/// The numbers of added and removed lines of a unified diff.
+/// Returns the numbers of added and removed lines of a unified diff.
 pub(super) fn counts(diff: &str) -> (usize, usize) {
     let of = |sign: char| diff.lines().filter(|line| line.starts_with(sign)).count();
     (of('+'), of('-'))
 }
 
-/// The request as a card: the change, and the access that it needs.
+/// Returns the request as a card with the change and the access that it needs.
 pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> String {
     let (mut card, mut names) = (String::new(), Vec::new());
     for (path, change) in &request.file_changes.0 {
@@ -28,7 +28,7 @@ pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> St
     format!("  ╔ Approve this edit? {}\n{card}  ╚", names.join(", "))
 }
 
-/// A path as a person in the project names it.
+/// Returns a path relative to the project, if it is inside.
 pub(super) fn relative(path: &WirePath, project: &WirePath) -> String {
     let below = path.as_path().strip_prefix(project.as_path());
     below.map_or_else(|_| path.to_string(), |below| below.display().to_string())

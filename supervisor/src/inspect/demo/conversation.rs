@@ -1,7 +1,6 @@
-//! A conversation as a scripted model reads it: from the request alone.
+//! The scripted model's view of a conversation, from the request alone.
 //!
-//! No state is kept between requests, so a request that is repeated has the same reply, and an interrupted turn goes on
-//! from its last call.
+//! No state is kept between requests. So a repeated request gets the same reply, and an interrupted turn continues from its last call.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use model::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, sse};
 
-/// The size of the pieces of a reply and the wait before each: a person can watch, and does not have to wait.
+/// The size of the pieces of a reply. There is a short wait before each, so that a person can watch.
 const CHUNK: usize = 512;
 const PACE: Duration = Duration::from_millis(10);
 
@@ -33,7 +32,7 @@ pub struct Answered {
 }
 
 impl DemoTurn {
-    /// Reads the body of a request of the Messages API.
+    /// Parses the body of a request of the Messages API.
     pub fn of(body: &[u8]) -> Self {
         let body = serde_json::from_slice(body).unwrap_or(Value::Null);
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -62,7 +61,7 @@ pub(super) fn call(id: &str, tool: &str, input: &Value) -> Block {
     Block::tool_use(id, tool, input.to_string())
 }
 
-/// Serves a scripted model on loopback.
+/// Serves a scripted model on the loopback interface.
 pub fn serve(mut model: impl FnMut(&DemoTurn) -> Vec<Block> + Send + 'static) -> io::Result<ReplayServer> {
     let answer = move |_, request: &RecordedRequest| {
         let blocks = model(&DemoTurn::of(&request.body));

@@ -1,4 +1,4 @@
-//! Colours for a terminal, and none for anything else.
+//! Colours for a terminal. Other outputs get none.
 
 use std::io::{IsTerminal, stdout};
 
@@ -12,7 +12,7 @@ pub(super) struct Ink {
 }
 
 impl Ink {
-    /// The ink for standard output.
+    /// Returns the colours for standard output.
     pub(super) fn of_stdout() -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -31,7 +31,7 @@ impl Ink {
         self.paint(RED, text)
     }
 
-    /// A line of a diff, perhaps behind the frame of a card.
+    /// Colours a line of a diff, which may have the frame of a card before it.
     pub(super) fn diff(self, line: &str) -> String {
         match line.trim_start_matches("  ║ ").chars().next() {
             Some('+') => self.good(line),

@@ -1,8 +1,8 @@
-//! `bailiwick demo`: a scripted model, a real repository, real confinement. No key, no network.
+//! `bailiwick demo`: a scripted model with a real repository and real confinement, without a key or network.
 //!
-//! The replies are served over HTTP on loopback and go through the same provider, core, gate, worker and kernel as any
-//! other run; only the model's words were written beforehand: in [`repair`] it repairs a sample project ([`project`]), in
-//! [`poison`] it obeys a poisoned one.
+//! The replies are served over HTTP on the loopback interface and go through the same code as any other run. Only the
+//! model's words are prepared: in [`repair`] it repairs a sample project ([`project`]), and in [`poison`] it obeys a
+//! poisoned one.
 
 mod attack;
 mod card;
@@ -35,7 +35,7 @@ use crate::settings::args::DemoArgs;
 /// The programs that the sample project needs.
 const NEEDED: [&str; 2] = ["bash", "git"];
 
-/// The next steps of a person who has seen the demo.
+/// Returns the suggested next steps after the demo.
 fn next_steps() -> String {
     let program = invoked();
     format!(
@@ -45,10 +45,10 @@ fn next_steps() -> String {
     )
 }
 
-/// This program as a shell finds it: by its name where it was called so, by its path otherwise.
+/// Returns the command that starts this program: its name if it was found by that, else its path.
 fn invoked() -> String {
     let called = env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
-    // Not where a link leads: it may be what an installation put into the path.
+    // Links are not resolved, because an installation may use one.
     let path = called.and_then(|name| std::path::absolute(name).ok());
     path.map_or_else(|| "bailiwick".to_owned(), shell_word)
 }
@@ -69,7 +69,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
         return attack::run(&args).await;
     }
     let prepared = |error| Refusal::internal(format!("cannot prepare the demo: {error}"));
-    // Before there is anything that a signal could leave behind.
+    // Signals are handled before anything exists that they could leave behind.
     let signals = UserSignals::new().map_err(prepared)?;
     let endings = args.tui.then(Endings::on_a_terminal).transpose().map_err(prepared)?;
     let stage = DemoStage::build(&args).map_err(prepared)?;
@@ -83,7 +83,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Runs in the terminal UI: the person sees the steps, answers, and may leave before the end.
+/// Runs the demo in the terminal UI, where the person answers and may leave early.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);
@@ -95,9 +95,9 @@ async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     exit
 }
 
-/// Finds faults before anything is made.
+/// Checks the arguments before anything is created.
 fn check(keep: Option<&Path>) -> Result<(), Refusal> {
-    // A link that leads nowhere is in the way too.
+    // A dangling link is in the way too.
     if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
         let cause = format!("cannot keep the project in {}: it exists already", keep.display());
         return Err(Refusal::usage(format!("{cause}\n  hint: name a directory that does not exist")));

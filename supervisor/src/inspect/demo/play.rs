@@ -1,4 +1,4 @@
-//! The printed demo: the session runs, its events are printed, and the script answers the one request.
+//! The printed demo: runs the session, prints its events, and answers its only request by the script.
 
 use std::fs;
 use std::io;
@@ -21,13 +21,13 @@ use crate::process::signals::UserSignals;
 use crate::settings::args::of_tui;
 use crate::settings::config::Sources;
 
-/// Plays the demo; a demo that did not show what it promises fails.
+/// Plays the demo. Fails if it did not show all that it promises.
 pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
     let project = session.standing().project.clone();
     let mut printer = Printer::new(io::stdout(), Ink::of_stdout(), project);
-    // A reader that is gone, as with `| head`, misses the page; the run goes on to its end.
+    // If the reader is gone, as with `| head`, the run still continues.
     let _ = printer.line(&title(stage));
     let prompt = UserActionKind::Agent(AgentAction::Prompt { text: PROMPT.to_owned(), images: Vec::new() });
     handle.act(prompt).await;
@@ -63,7 +63,7 @@ async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events:
     }
 }
 
-/// The script's answer: yes to the edit that was shown, no to everything else.
+/// Returns the script's answer: yes for the expected edit, no for everything else.
 fn answer(request: &ServerRequest) -> ApprovalAnswer {
     match request {
         ServerRequest::ApplyPatchApproval(_) => request.answer(ReviewDecision::Approved),

@@ -1,4 +1,4 @@
-//! The sample project: a small program in bash, one of whose tests fails, in a git repository.
+//! The sample project: a small bash program with a failing test, in a git repository.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One embedded file by its path in the project.
+/// Embeds a file by its path in the project.
 macro_rules! file {
     ($path:literal) => {
         ($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo/", $path)))
@@ -16,7 +16,7 @@ macro_rules! file {
 /// The project's files by their paths.
 pub static FILES: &[(&str, &str)] = &[file!("README.md"), file!("sizes.sh"), file!("test.sh")];
 
-/// The author of the first commit, so that git needs no settings of the user.
+/// The author of the first commit, so that git needs no settings of the person.
 const AUTHOR: &[(&str, &str)] = &[
     ("GIT_AUTHOR_NAME", "Bailiwick"),
     ("GIT_AUTHOR_EMAIL", "demo@example.org"),
@@ -36,15 +36,15 @@ pub fn create(directory: &Path) -> io::Result<()> {
     commit(directory, "Read and print sizes")
 }
 
-/// Makes a directory a git repository with everything in it committed.
+/// Makes a directory a git repository and commits everything in it.
 pub(super) fn commit(directory: &Path, message: &str) -> io::Result<()> {
-    // No template: hooks of the user have no business here.
+    // Without a template no hooks of the person are copied.
     git(directory, &["init", "--quiet", "--template="])?;
     git(directory, &["add", "--all"])?;
     git(directory, &["commit", "--quiet", "--message", message])
 }
 
-/// Runs git on a directory that only this process has written yet, without any settings of the user or the system.
+/// Runs git without any settings of the user or the system, in a directory that only this process has written.
 fn git(directory: &Path, arguments: &[&str]) -> io::Result<()> {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

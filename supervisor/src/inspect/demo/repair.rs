@@ -9,7 +9,7 @@ use super::conversation::{DemoTurn, call};
 
 pub const PROMPT: &str = "A test of this project fails. Find out why and fix it.";
 
-/// The reply to everything that comes after the last step.
+/// The reply to all messages after the last step.
 pub const END: &str = "The demo ends here. Set ANTHROPIC_API_KEY and run `bailiwick` in your project. \
      `bailiwick demo --attack` shows attacks fail.";
 
@@ -24,17 +24,17 @@ pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";
 
-/// The scripted model: the next step, given the results of the last one.
+/// The scripted model. It returns the next step, given the results of the last one.
 #[derive(Clone, Debug)]
 pub struct Repairer {
     /// The command that tries to write outside the project.
     leave_note: String,
-    /// True if a person watches who can type more.
+    /// True if the demo runs in the terminal UI, where a person can type more.
     in_ui: bool,
 }
 
 impl Repairer {
-    /// A model that tries to leave a note at this path.
+    /// Returns a model that tries to write a note to this path.
     pub fn new(note: &Path, in_ui: bool) -> Self {
         let note = quoted(&note.to_string_lossy());
         Self { leave_note: format!("echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > {note}"), in_ui }
@@ -63,7 +63,7 @@ impl Repairer {
     fn note(&self) -> Vec<Block> {
         let text = "`1.05 KiB` is read as 1.5 KiB: `scale` follows the value of the digits after the point, so a zero \
              before them is lost. I'll leave a note about that outside the project, for later.";
-        // No access is declared: what is denied to a command that declares to read is no denial, but its own mistake.
+        // The call declares no write access. A denial would only be explained if it did.
         let input = json!({"command": self.leave_note});
         vec![Block::text(text), call("toolu_note", "shell_exec", &input)]
     }
@@ -94,12 +94,12 @@ fn fix(note_failed: bool) -> Vec<Block> {
     vec![Block::text(text), call("toolu_fix", "edit_file", &input)]
 }
 
-/// A command that declares to write nothing, and so runs without an approval.
+/// Returns a command that declares no write access and therefore needs no approval.
 fn shell(id: &str, command: &str) -> Block {
     call(id, "shell_exec", &json!({"command": command, "access": "read"}))
 }
 
-/// The text as one word of a shell command.
+/// Quotes a text as one word of a shell command.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

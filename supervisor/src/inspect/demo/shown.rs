@@ -1,4 +1,4 @@
-//! The demo's promises, checked by its session's log.
+//! A check by the session's log that the demo showed what it promises.
 
 use std::fs;
 use std::path::Path;
@@ -10,19 +10,19 @@ use protocol::event::{DecidedBy, EventKind, ToolCallStatus};
 use crate::engine::opening::Refusal;
 use crate::process::exit::Exit;
 
-/// The promises that a session kept.
+/// The promises that the session kept.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// The end of the last command: the tests, with the fix in place.
+    /// The status of the last command: the tests after the fix.
     last_command: Option<ToolCallStatus>,
-    /// True if a denial was proved.
+    /// True if there was a proved denial.
     denial: bool,
-    /// True if an edit was approved by an answer.
+    /// True if an answer approved an edit.
     approval: bool,
 }
 
 impl Shown {
-    /// Reads the log of the only session that there is.
+    /// Reads the log of the only session.
     pub(super) fn in_logs(state: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let mut logs = fs::read_dir(state.join("sessions"))?;
         let log = logs.next().ok_or("there is none")??.path();

@@ -1,4 +1,4 @@
-//! The demo's place: a sample project, a scripted model, and directories that no other session sees.
+//! The set-up of the demo: a sample project, a scripted model, and directories that no other session uses.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use crate::settings::args::{
     ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs,
 };
 
-/// Removed at the end, but for a project that is to be kept.
+/// The set-up. It is removed when this value is dropped, except for a project that is to be kept.
 pub(super) struct DemoStage {
     pub(super) project: PathBuf,
     pub(super) directories: Directories,
@@ -48,7 +48,7 @@ impl DemoStage {
     }
 
     pub(super) fn place(&self) -> SessionDirs {
-        // The scripted model takes any key.
+        // The scripted model accepts any key.
         let keys = TakenKeys { anthropic: Some("demo".into()), ..TakenKeys::default() };
         SessionDirs { directories: self.directories.clone(), keys }
     }
@@ -79,8 +79,8 @@ fn directories_in(place: &Path) -> Directories {
     Directories { config: own("config"), state: own("state"), cache: own("cache") }
 }
 
-/// A directory outside the project that the user may write: the home, where there is one. Not `/tmp`, which the full tier
-/// replaces by a private one: a write there is no attack.
+/// Returns a writable directory outside the project: the home directory, if there is one. It is not `/tmp`, which full
+/// confinement replaces.
 fn outside() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let places = home.into_iter().chain([PathBuf::from("/var/tmp")]);

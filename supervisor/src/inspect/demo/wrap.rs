@@ -1,8 +1,8 @@
-//! Text for a page of fixed width.
+//! Line breaks for a page of fixed width.
 
 const WIDTH: usize = 90;
 
-/// The text with line ends between words; lines that it has stay apart.
+/// Breaks long lines between words. Existing line ends are kept.
 pub(super) fn wrapped(text: &str) -> String {
     text.lines().map(wrapped_line).collect::<Vec<_>>().join("\n")
 }

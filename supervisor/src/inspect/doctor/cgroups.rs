@@ -1,4 +1,4 @@
-//! Control groups: whether this process has some of its own, in which limits could be set and everything ended at once.
+//! Control groups: a check if this process has its own, in which limits can be set and all processes ended at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::{CheckState, DoctorCheck};
 
-/// Mount point of the hierarchy on nearly every system (cgroups(7)).
+/// The mount point of control groups on nearly every system (cgroups(7)).
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Files that a process with a delegated control group can write (cgroups(7), "Delegation: delegating a
@@ -17,15 +17,15 @@ const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FoundCgroups {
-    /// No unified hierarchy.
+    /// There is no unified hierarchy.
     NoVersion2,
-    /// One, in which this process has no place that can be seen.
+    /// There is a unified hierarchy, but this process's group is not visible in it.
     Unseen,
-    /// A place in it.
+    /// This process's group is visible.
     Own { path: PathBuf, delegated: bool, controllers: String },
 }
 
-/// Checks the control groups. Nothing depends on them.
+/// Checks the control groups. Nothing else depends on the result.
 pub(super) fn check() -> DoctorCheck {
     DoctorCheck::new("cgroups", CheckState::Ok, look().to_string())
 }
@@ -46,7 +46,8 @@ fn look() -> FoundCgroups {
     }
 }
 
-/// The directory of the line `0::/path` (cgroups(7), "/proc/pid/cgroup"). What lies outside of a namespace begins with `/..`.
+/// Returns the group's path from the line `0::/path` (cgroups(7), "/proc/pid/cgroup"). A path outside of the namespace
+/// begins with `/..` and gives nothing.
 fn own_path(membership: &str) -> Option<PathBuf> {
     let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let is_outside = Path::new(path).components().any(|part| part.as_os_str() == "..");

@@ -1,4 +1,4 @@
-//! What surrounds the confinement: shell, git, terminal, key, directories.
+//! Checks of the environment: shell, git, terminal, key and directories.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn shell() -> DoctorCheck {
     }
 }
 
-/// Git, asked for its version inside a confinement: it is never run anywhere else.
+/// Checks git by running it in a confinement. It is never run outside of one.
 pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
     let Some(path) = on_path("git") else {
         return DoctorCheck::new(
@@ -36,7 +36,7 @@ pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
     let command = vec![path.clone().into_os_string(), "--version".into()];
     let said = match inside::run_program(setup, confinement, command, Vec::new()).await {
         Ok(said) => said.output,
-        // Why nothing can be confined is told by a check of its own.
+        // Another check reports why nothing can be confined.
         Err(_) => return DoctorCheck::new("git", CheckState::Ok, path.display().to_string()),
     };
     match said.trim().strip_prefix("git version ") {
@@ -81,7 +81,7 @@ pub(super) fn terminal() -> DoctorCheck {
     }
 }
 
-/// The address of the API that sessions here ask.
+/// Returns the base URL of the model provider for sessions on this machine.
 pub(super) fn base_url(setup: &ProjectSandbox) -> String {
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
@@ -89,9 +89,9 @@ pub(super) fn base_url(setup: &ProjectSandbox) -> String {
     effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url()).to_owned()
 }
 
-/// The key of the provider that is set here.
+/// Checks that the provider's key is set.
 pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
-    // Settings that cannot be read are told by a check of their own.
+    // Another check reports unreadable settings.
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     }
 }
 
-/// Checks the user's settings, and those of the project of the working directory.
+/// Checks the person's settings, and those of the project in the working directory.
 pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     match Sources::read(&setup.directories, Path::new(".")) {
         Ok(sources) => match sources.question() {
@@ -141,14 +141,14 @@ pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     }
 }
 
-/// The space below which a session's log, or what a command builds, may not fit.
+/// The free space below which a log or a build may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
 pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
-/// Checks the directory of private temp directories: commands that build there need room too.
+/// Checks the directory for private temp directories, in which commands may build.
 pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(

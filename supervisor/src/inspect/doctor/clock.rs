@@ -1,4 +1,4 @@
-//! The clock: certificates are not valid before their time, and a machine without a battery begins in 1970.
+//! A check of the clock. With a wrong date certificates are invalid, and a machine without a battery starts in 1970.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,18 +6,18 @@ use jiff::Timestamp;
 
 use super::{CheckState, DoctorCheck};
 
-/// By how much the clock may differ from a server's, which sends whole seconds and takes a while.
+/// The tolerated difference from a server's clock, which sends whole seconds with some delay.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Tolerated distance between now and a file date in the future: archives keep local times.
+/// The tolerated distance of file dates in the future, because archives have local times.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// Age of these programs up to which the clock is likely to be right.
+/// The age of these programs up to which the clock is probably right.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not valid yet, or no more";
 
-/// Checks that the time is plausible, by the date of these programs.
+/// Checks that the time is plausible, compared with the date of these programs.
 pub(super) fn check() -> DoctorCheck {
     let made = std::env::current_exe().and_then(|program| program.metadata()?.modified()).ok();
     judge(SystemTime::now(), made)
@@ -42,7 +42,7 @@ fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     }
 }
 
-/// Returns the error of the clock, by the time of a server.
+/// Returns a message if the clock differs too much from a server's time.
 pub(super) fn skew(now: SystemTime, server: SystemTime) -> Option<String> {
     let (apart, word) = match now.duration_since(server) {
         Ok(ahead) => (ahead, "ahead of"),

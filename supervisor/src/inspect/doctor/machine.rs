@@ -1,4 +1,4 @@
-//! Why this machine refuses the full tier, and what to do about it: read from where the refusals are switched on and off.
+//! The reasons why this machine refuses full confinement, and the remedies, from the kernel's settings.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use ipc::confinement::{FullTierRefusal, FullTierStep};
 use libc::{EINVAL, ENOSPC, ENOSYS, EPERM, EUSERS};
 
-/// The kinds of namespaces that the full tier makes; each has a limit of its own (namespaces(7), `/proc/sys/user`).
+/// The kinds of namespaces that full confinement needs. Each has its own limit (namespaces(7), `/proc/sys/user`).
 const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
     /// The limit of this kind of namespace is zero.
     NoneOf(&'static str),
-    /// Only root may make user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian's and others'.
+    /// Only root may create user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian and others.
     RootOnly,
-    /// Programs without a profile of their own lose their capabilities there:
+    /// Programs without an AppArmor profile lose their capabilities in user namespaces:
     /// `kernel.apparmor_restrict_unprivileged_userns`, Ubuntu 23.10 and later.
     Profiled,
 }
@@ -42,7 +42,7 @@ impl DoctorMachine {
         Self { off, container: is_container(), filtered }
     }
 
-    /// The remedy where sandbox-exec was refused so; `program` is its path.
+    /// Returns advice for this refusal. `program` is the path of sandbox-exec.
     pub(super) fn remedy(&self, refusal: Option<FullTierRefusal>, program: &Path) -> String {
         if self.off.is_empty() {
             return self.guess(refusal).to_owned();
@@ -51,12 +51,12 @@ impl DoctorMachine {
         steps.join("; and ")
     }
 
-    /// Guesses the cause of this error number, where no switch is off.
+    /// Returns the probable cause of this refusal if no kernel setting explains it.
     fn guess(&self, refusal: Option<FullTierRefusal>) -> &'static str {
         let is = |errno| refusal.is_some_and(|refusal| refusal.errno == Some(errno));
         let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
         if of_proc && is(EPERM) {
-            // Who does not see all of a /proc may mount no other (`mount_too_revealing` of the kernel).
+            // A process that does not see all of /proc may not mount another one (`mount_too_revealing` of the kernel).
             "a /proc of which no part is masked: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, which \
              loosen the container's own hold"
         } else if self.container && !is(ENOSPC) {
@@ -91,13 +91,12 @@ impl Switch {
     }
 }
 
-/// The content of a small file of the kernel's, without its line end.
+/// Returns the content of a small kernel file without its line end.
 fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// Looks for the traces of container engines: Docker's and Podman's files, and the variable of systemd's
-/// container interface.
+/// True if there are signs of a container engine: the files of Docker and Podman, or the variable of systemd's container interface.
 fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].into_iter().any(|path| Path::new(path).exists())
         || ["container", "KUBERNETES_SERVICE_HOST"].into_iter().any(|name| std::env::var_os(name).is_some())

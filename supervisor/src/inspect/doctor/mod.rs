@@ -1,4 +1,4 @@
-//! What this machine enforces: shown by attacking from inside a real confinement, not by reading version numbers.
+//! `bailiwick doctor`: a check of what this machine enforces, by attacks from inside a real confinement instead of version numbers.
 
 mod cgroups;
 mod checks;
@@ -22,10 +22,10 @@ use crate::engine::place::ProjectSandbox;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
-    /// The tier, where programs can be confined at all.
+    /// The level of confinement, if programs can be confined at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierFound>,
-    /// Each thing that was looked at.
+    /// The results of all checks.
     pub checks: Vec<DoctorCheck>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Diagnosis {
 pub(crate) struct TierFound {
     pub tested: Tier,
     pub runs_start_in: Tier,
-    /// Reason that it is not `full`.
+    /// The reason why the level is not `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) struct DoctorCheck {
 pub(crate) enum CheckState {
     /// The check passed.
     Ok,
-    /// Usable, with something missing.
+    /// The check found something missing, but Bailiwick is usable.
     Warn,
     Fail,
 }
@@ -68,7 +68,7 @@ impl DoctorCheck {
     }
 }
 
-/// The cause and the hint of a refusal.
+/// Splits the message of a refusal into its cause and hint.
 fn parted(why: &str) -> (&str, &str) {
     why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"))
 }
@@ -93,7 +93,7 @@ impl Diagnosis {
         Self { tier, checks }
     }
 
-    /// Looks at what can be looked at where no place can be made to confine anything in.
+    /// Runs the checks that are possible if no confinement can be set up.
     pub(crate) fn of_nothing(why: &str) -> Self {
         let (found, next) = parted(why);
         let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
@@ -107,7 +107,7 @@ impl Diagnosis {
         !self.checks.iter().any(|check| check.state == CheckState::Fail)
     }
 
-    /// Prints it: a line a check, its remedy below.
+    /// Prints one line for each check, with advice below.
     pub(crate) fn print(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         for DoctorCheck { name, state, found, remedy } in &self.checks {

@@ -1,4 +1,4 @@
-//! The way to the model: proxies, certificate authorities, and on demand whether its API answers.
+//! Checks of the connection to the model: proxies, certificate authorities, and on demand the API.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,10 +7,10 @@ use model::provider::proxy::{VARIABLES, address_of};
 
 use super::{CheckState, DoctorCheck, clock};
 
-/// The most time that is spent on an API that does not answer.
+/// The longest wait for an API that does not answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The proxies that the environment names, without their passwords.
+/// Checks the proxies in the environment. Their passwords are not shown.
 pub(super) fn proxies() -> DoctorCheck {
     let set: Vec<_> = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))).collect();
     let set: Vec<_> = set.iter().map(|(name, value)| (*name, value.to_string_lossy())).collect();

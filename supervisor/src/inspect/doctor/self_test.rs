@@ -1,4 +1,4 @@
-//! The attack on ourselves: sandbox-exec, confined like a worker, tries what must be denied, and says what happened.
+//! The self-test: sandbox-exec is confined like a worker, tries everything that must be denied, and reports the results.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub attempts: Vec<Attempt>,
 }
 
-/// Kernel, tier and self-test, each as a check; and the tier.
+/// Returns the checks for kernel, confinement and self-test, and the level of confinement.
 pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<TierFound>) {
     let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,
@@ -63,7 +63,7 @@ pub(super) fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck
     }
 }
 
-/// Returns the remedy for a machine that refuses the full tier.
+/// Returns advice for a machine that refuses full confinement.
 pub(super) fn refused(setup: &ProjectSandbox, refusal: Option<FullTierRefusal>) -> String {
     DoctorMachine::look().remedy(refusal, &setup.programs.sandbox_exec)
 }
@@ -88,7 +88,7 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
     DoctorCheck::new("kernel", state, found)
 }
 
-/// Reports the tested tier, its difference from the tier of runs, and its gaps.
+/// Returns the check of the tested level of confinement, with its difference from that of runs and its gaps.
 fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {
@@ -114,7 +114,7 @@ fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -
     }
 }
 
-/// The bounds on a fork bomb or a hog, as the start of a program reported them.
+/// Returns the check of the limits on processes and memory.
 fn bounds(ruleset: &RulesetReport) -> DoctorCheck {
     let Bounds { processes, memory } = ruleset.bounds;
     let of_processes = processes.map(|most| format!("at most {most} processes"));
@@ -163,9 +163,9 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
         .remedy("do not run agents here; report this with the kernel's version")
 }
 
-/// Runs the self-test under the rights that an agent's worker would have here.
+/// Runs the self-test with the rights of an agent's worker.
 pub(super) async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
-    // Its own log directory is a hidden place that exists on every machine.
+    // The own log directory is a hidden path that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
     let name = format!("bailiwick-doctor-{}", std::process::id());

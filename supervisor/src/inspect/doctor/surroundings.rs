@@ -1,4 +1,4 @@
-//! What whoever started this process has bounded it by already: a container's engine, a service manager.
+//! A check of limits that were set for this process from outside, such as by a container engine or a service manager.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::{CheckState, DoctorCheck};
 
-/// Below this, what shares memory (browsers, databases, multiprocessing) runs out of it: Docker's default is 64 MiB.
+/// The size below which programs with shared memory (browsers, databases, multiprocessing) fail. Docker's default is 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DoctorSurroundings {
-    /// `Seccomp_filters` of `proc_pid_status(5)`: how many programs filter our calls.
+    /// The number of active system call filters (`Seccomp_filters` of `proc_pid_status(5)`).
     filters: u32,
     no_new_privs: bool,
     /// True if the root file system is read-only.

@@ -1,4 +1,4 @@
-//! What the policy says of an address. Nothing is looked up, and nobody is asked.
+//! The policy for a network address. No name is looked up, and no packet is sent.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,12 +15,12 @@ use super::subject::NamedSubject;
 
 #[derive(Debug, Serialize)]
 pub(super) struct AddressExplained {
-    /// The address, as it was named.
+    /// The address as the person wrote it.
     pub address: String,
-    /// Position of the address relative to this machine, where it is known.
+    /// The address's relation to this machine, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
-    /// Connecting or sending to it.
+    /// The answer for connecting or sending to the address.
     pub connect: ExplainAnswer,
 }
 
@@ -86,7 +86,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, because) }
 }
 
-/// The flag that lets the network lead there.
+/// Returns the flag that allows network access to such addresses.
 const fn reach(place: Place) -> Option<&'static str> {
     match place {
         Place::Host => Some("host"),
@@ -117,7 +117,7 @@ fn off(place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     }
 }
 
-/// A name is judged by the addresses that it leads to, whenever it is connected to.
+/// Returns the answer for a name, which is judged by its addresses at each connection.
 fn name_answer(name: &str, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");

@@ -1,4 +1,4 @@
-//! Yes or no, with the reason.
+//! An answer, yes or no, with its reason.
 
 use ipc::denial::{Denial, Layer};
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub(crate) enum ExplainVerdict {
     /// Allowed after an approval.
     Asked,
     Denied,
-    /// Only running it can tell.
+    /// The answer depends on the run.
     Depends,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct ExplainAnswer {
     pub origin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// Option that would allow exactly that.
+    /// The flag that would allow exactly this action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TriedAct>,
-    /// True if the kernel denies an act that the rights allow, for a reason outside its own trees.
+    /// True if the kernel denies an action that the rights allow.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub narrower: bool,
 }
@@ -46,34 +46,34 @@ pub(crate) struct ExplainAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum TriedAct {
-    /// The act succeeded.
+    /// The action succeeded.
     Done,
-    /// It was denied, and not by plain permissions.
+    /// The sandbox denied the action.
     Refused {
         /// The name of the error.
         error: String,
     },
-    /// Plain permissions refuse it, whatever we say.
+    /// Normal file permissions deny the action.
     NotPermitted {
         /// The name of the error.
         error: String,
     },
-    /// The target is missing, or the act failed for a reason of its own.
+    /// The target is missing, or the action failed for another reason.
     Failed {
         /// The name of the error.
         error: String,
     },
-    /// The act was not tried.
+    /// The action was not tried.
     Untried { why: String },
 }
 
 impl ExplainAnswer {
-    /// Returns the answer for a permitted act.
+    /// Returns the answer for a permitted action.
     pub(super) fn allowed(because: impl Into<String>, origin: Option<String>) -> Self {
         Self { origin, ..Self::new(ExplainVerdict::Allowed, because) }
     }
 
-    /// Returns the answer for an act that is denied, or needs an approval.
+    /// Returns the answer for an action that is denied or needs an approval.
     pub(super) fn new(verdict: ExplainVerdict, because: impl Into<String>) -> Self {
         Self {
             verdict,
@@ -86,7 +86,7 @@ impl ExplainAnswer {
         }
     }
 
-    /// Returns the answer for an act that the gate denies.
+    /// Returns the answer for an action that the gate denies.
     pub(super) fn denied(denial: &Denial, because: impl Into<String>, origin: Option<String>) -> Self {
         let (layer, grant) = (Some(denial.layer), denial.grant.clone());
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }

@@ -1,4 +1,4 @@
-//! What the policy says of a command: what is found under its names, and what becomes of a call of `shell_exec`.
+//! The policy for a command: the programs behind its names, and the handling of a `shell_exec` call.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -20,20 +20,20 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
     pub command: String,
-    /// The words in the place of a program; absent where bash's reading is uncertain.
+    /// The words that name programs, or nothing if bash's reading of the command is uncertain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<ExplainProgram>>,
-    /// The prefix of the settings that approves it, and the origin of that setting.
+    /// The setting whose prefix approves the command, with its origin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preapproved: Option<String>,
-    /// The prefix that an approval of it would offer for the session.
+    /// The prefix that an approval would offer for the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
-    /// Handling of a call, by its declaration.
+    /// The handling of a call for each possible declaration.
     pub calls: Vec<ExplainedCall>,
 }
 
-/// A word in the place of a program.
+/// A word of the command that names a program.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainProgram {
     pub name: String,
@@ -41,7 +41,7 @@ pub(super) struct ExplainProgram {
     pub found: FoundProgram,
 }
 
-/// Meaning of a word in the place of a program.
+/// The meaning of a word that names a program.
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {
@@ -50,7 +50,7 @@ pub(super) enum FoundProgram {
     File {
         path: WirePath,
     },
-    /// A program that is hidden.
+    /// A hidden program.
     Hidden {
         path: WirePath,
     },
@@ -59,7 +59,7 @@ pub(super) enum FoundProgram {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainedCall {
-    /// Its declaration: `access "write", network true`.
+    /// The declaration of the call: `access "write", network true`.
     pub declares: String,
     pub answer: ExplainAnswer,
 }
@@ -123,7 +123,7 @@ fn program(name: String, policy: &ExplainPolicy<'_>) -> ExplainProgram {
     ExplainProgram { name, found }
 }
 
-/// Searches as execvp(3) does, along the `PATH` of commands.
+/// Searches a program along the `PATH` of commands, as execvp(3) does.
 fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
     let readable = |path: &WirePath| {
         policy.standing.allows_read(path)

@@ -1,4 +1,4 @@
-//! What the gate says of a path.
+//! The gate's judgement of a path.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -21,14 +21,14 @@ use super::origins::default;
 const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];
 
 pub(super) struct Judge<'a> {
-    /// The path behind all links.
+    /// The path with all symbolic links resolved.
     pub(super) real: WirePath,
     pub(super) exists: bool,
     pub(super) policy: &'a ExplainPolicy<'a>,
 }
 
 impl Judge<'_> {
-    /// Judges an act on it, with the reason.
+    /// Returns the answer for an action on the path.
     pub(super) fn answer(&self, operation: Operation) -> ExplainAnswer {
         if let Some(answer) = self.device(operation) {
             return answer;
@@ -47,7 +47,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges devices that need no rule, or that a tier adds by itself.
+    /// Returns the answer for a device that needs no rule or is always added.
     fn device(&self, operation: Operation) -> Option<ExplainAnswer> {
         let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
         if operation == Operation::Execute {
@@ -78,7 +78,7 @@ impl Judge<'_> {
         kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 
-    /// Judges a change as the gate judges a prepared one: without a question to a person it may be made.
+    /// Returns the answer for a write in mode `ask`, which may be possible without a question.
     fn write_in_ask(&self) -> ExplainAnswer {
         let place =
             Place { path: self.real.clone(), grant: place_to_grant(self.real.as_path(), self.exists) };
@@ -118,7 +118,7 @@ impl Judge<'_> {
         ExplainAnswer::allowed(because, origin)
     }
 
-    /// The denial that the gate would find behind the kernel's refusal.
+    /// Returns the denial that the gate would derive from the kernel's error.
     fn denial(&self, operation: Operation) -> Option<Denial> {
         let standing = self.policy.standing;
         let nearest = (!self.exists)
@@ -127,7 +127,7 @@ impl Judge<'_> {
         let access = FailedAccess {
             operation,
             path: self.real.clone(),
-            // The mounts answer first, where there are such.
+            // In full confinement the mounts deny the action before other rules.
             errno: if operation == Operation::Write && standing.tier == Tier::Full { EROFS } else { EACCES },
             permitted_by_mode: true,
             nearest: nearest.map(Into::into),
@@ -157,7 +157,7 @@ impl Judge<'_> {
         ExplainAnswer::denied(denial, because, origin)
     }
 
-    /// Judges a connection to it, if it is a socket.
+    /// Returns the answer for a connection, if the path is a socket.
     pub(super) fn connectable(&self) -> Option<ExplainAnswer> {
         let is_socket = fs::metadata(&self.real).is_ok_and(|meta| meta.file_type().is_socket());
         if !is_socket {

@@ -1,10 +1,12 @@
-//! `bailiwick explain`: what the policy says of a path, an address or a command, why, and what would change it.
+//! `bailiwick explain`: the policy for a path, an address or a command, with the reasons and the possible changes.
 //!
-//! * [`subject`]: which of the three it is. [`path`], [`address`], [`command`]: what is said of it.
-//! * [`judge`]: what the gate says of a path; `tried`: what became of it. [`place`]: what is judged by. [`origins`]: where a rule comes from. [`answer`]: yes or no, with the reason. `print`: as a person reads it.
+//! * [`subject`]: the kind of the subject. [`path`], [`address`], [`command`]: the answers for each kind.
+//! * [`judge`]: the gate's judgement of a path; `tried`: the result of an attempt. [`place`]: the basis of the
+//!   judgement. [`origins`]: the origins of rules. [`answer`]: yes or no, with the reason. `print`: the text for a
+//!   person.
 //!
-//! The judgement is the gate's. What it says of a path is then tried inside a confinement as an agent's worker would have it, so
-//! that nothing is told which the kernel sees otherwise. Nothing is looked up in the network.
+//! The judgement comes from the gate. For a path, actions are then tried inside the confinement of an agent's worker,
+//! to find differences from the kernel. The network is not used.
 
 mod address;
 mod answer;
@@ -39,9 +41,9 @@ use crate::settings::config::SettingsError;
 
 #[derive(Debug, Serialize)]
 struct Explanation {
-    /// The tier that a session would start in here.
+    /// The level of confinement in which a session would start.
     tier: Tier,
-    /// Handling of a call beyond the rights.
+    /// The handling of calls that need more than the agent's rights.
     mode: ApprovalMode,
     rights: RightsSummary,
     #[serde(flatten)]
@@ -56,7 +58,7 @@ enum ExplainedRights {
     Command(CommandExplained),
 }
 
-/// Reason that there is no explanation.
+/// The reason why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     /// The subject is unknown.

@@ -1,4 +1,4 @@
-//! Where a rule comes from: the default, a line of a file of settings, a flag.
+//! The origins of rules: a default, a line of a settings file, or a flag.
 
 use boundary::policy::{configured_write_root, leads_to, write_root};
 use gate::StandingRights;

@@ -1,4 +1,4 @@
-//! What the policy says of a path, and what a confined process could do with it.
+//! The policy for a path, and the possible actions of a confined process on it.
 
 use std::path::Path;
 
@@ -17,29 +17,29 @@ use super::subject::tidy;
 #[derive(Debug, Serialize)]
 pub(crate) struct PathExplained {
     pub path: WirePath,
-    /// Target of the links on the way.
+    /// The target of symbolic links on the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<WirePath>,
-    /// The path relative to the project, where it lies in it.
+    /// The path relative to the project, if it is inside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_project: Option<WirePath>,
-    /// True if it exists, as far as we can see.
+    /// True if the path exists, as far as this process can see.
     pub exists: bool,
     pub notes: Vec<String>,
     pub read: ExplainAnswer,
-    /// Changing, making or removing it.
+    /// The answer for changing, creating or removing the path.
     pub write: ExplainAnswer,
     pub execute: ExplainAnswer,
-    /// Connecting to it, where it is a socket.
+    /// The answer for connecting to the path, if it is a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<ExplainAnswer>,
 }
 
 impl PathExplained {
-    /// Number of acts tried on a path.
+    /// The number of actions that are tried on a path.
     pub(crate) const PROBES: usize = 4;
 
-    /// Returns the acts to try, in this order.
+    /// Returns the actions to try in order.
     pub(crate) fn probes(path: &Path) -> [Probe; Self::PROBES] {
         let path = WirePath::from(path);
         [
@@ -50,7 +50,7 @@ impl PathExplained {
         ]
     }
 
-    /// Judges it, and compares with what became of [`Self::probes`].
+    /// Judges the path and compares the judgement with the results of [`Self::probes`].
     pub(crate) fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
         let ResolvedLink { path: real, exists } = leads_to(path);
         let judge = Judge { real: (&real).into(), exists, policy };
@@ -101,8 +101,7 @@ impl Judge<'_> {
         notes
     }
 
-    /// True if a hidden path is in the same directory or below it: the readable entries there were listed by
-    /// name.
+    /// True if a hidden path is in the same directory or below. The readable entries there have separate rules.
     fn is_beside_hidden(&self) -> bool {
         let directory = self.real.as_path().parent().map(WirePath::from);
         let hidden = &self.policy.standing.rights.hidden;

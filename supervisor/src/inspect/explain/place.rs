@@ -1,4 +1,4 @@
-//! What everything is judged by: a session's place, made ready as for a session, and what holds in it.
+//! The basis of all explanations: the rights and settings of a session in this project.
 
 use gate::approval::ApprovalSettings;
 use gate::{ApprovalMode, StandingRights};
@@ -13,7 +13,7 @@ use crate::settings::args::{AgentArgs, of_confinement};
 use crate::settings::config::Sources;
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Value};
 
-/// A session's place, and where its rules come from.
+/// The rights and settings of a session, with the origins of its rules.
 pub(crate) struct ExplainedPlace {
     pub setup: ProjectSandbox,
     wanted: ConfinementOptions,
@@ -29,7 +29,7 @@ pub(crate) struct ExplainPolicy<'a> {
 }
 
 impl ExplainedPlace {
-    /// Adds up flags and settings, and makes everything ready. What is odd about it is said.
+    /// Combines flags and settings and prepares the sandbox. Notices about oddities are printed.
     pub(crate) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
         let directories = Directories::of_process().map_err(SetupError::from)?;
         let sources = Sources::read(&directories, &args.directory)?;
@@ -44,8 +44,7 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// Returns the standing rights, as a worker of this tier sees them: with the caches of its own level
-    /// only.
+    /// Returns the rights without an approval for a worker at this level of confinement, with the caches of that level only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

@@ -1,4 +1,4 @@
-//! As a person reads it.
+//! The text form of explanations.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -85,7 +85,7 @@ impl Display for ExplainProgram {
     }
 }
 
-/// Prints the question, the answer, and below it the reasons.
+/// Writes the action and its answer, with the reasons below.
 fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result {
     let ExplainAnswer { verdict, because, origin, layer, grant, tried, .. } = answer;
     write!(f, "  {act:<8} {:<8} {because}", verdict.as_str())?;
@@ -109,7 +109,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
     }
 }
 
-/// Describes the result of the act, unless the answer already does.
+/// Describes the result of an attempt, unless the answer already does.
 fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String> {
     let possible = match act {
         "read" => "readable",

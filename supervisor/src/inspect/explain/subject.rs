@@ -1,4 +1,4 @@
-//! What was asked about: a path, an address or a command.
+//! The subject of an explanation: a path, an address or a command.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +12,19 @@ use crate::settings::args::SubjectArg;
 pub(super) enum ExplainSubject {
     Path(PathBuf),
     Address(NamedSubject),
-    /// A command, as `bash -c` gets it.
+    /// A command in the form for `bash -c`.
     Command(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamedSubject {
-    /// By its number; the port is 0 where none was named.
+    /// A numeric address. The port is 0 if none was given.
     Literal(SocketAddr),
-    /// By a name, which would have to be looked up.
+    /// A host name, which would have to be looked up.
     Name(String, u16),
 }
 
-/// Reason that a word is no subject.
+/// The reason why a word is no valid subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubjectError {
     #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
@@ -39,8 +39,8 @@ pub(crate) enum SubjectError {
 }
 
 impl ExplainSubject {
-    /// By its form, unless it is said: what looks like an address is one, what has a slash or names something in the project is
-    /// a path, everything else is a command.
+    /// Determines the subject, from a flag or the form of the words: addresses look like one, paths have a slash or
+    /// exist in the project, and everything else is a command.
     pub(super) fn of(
         what: &OsStr,
         kind: Option<SubjectArg>,
@@ -82,7 +82,7 @@ fn is_path(what: &OsStr, project: &WirePath) -> bool {
     [&b"."[..], b".."].contains(&bytes) || is_word && (begins || bytes.contains(&b'/') && !is_url) || exists()
 }
 
-/// `HOST:PORT`, a number without a port, or an URL's authority.
+/// Parses `HOST:PORT`, a numeric address without a port, or the host part of a URL.
 fn address(text: &str) -> Option<NamedSubject> {
     let authority = |rest: &str| rest.split(['/', '?', '#']).next().map(str::to_owned);
     if let Some((scheme, rest)) = text.split_once("://") {
@@ -105,7 +105,7 @@ fn named(host: &str, port: u16) -> Option<NamedSubject> {
     (!host.is_empty() && host.chars().all(is_part)).then(|| NamedSubject::Name(host.to_owned(), port))
 }
 
-/// The way to a path, without `.`, as it was named.
+/// Returns a path without `.` components.
 pub(super) fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }

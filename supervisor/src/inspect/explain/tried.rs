@@ -1,4 +1,4 @@
-//! What became of an act on a path inside a confinement, beside what the gate says.
+//! The comparison of an attempt inside a confinement with the gate's judgement.
 
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
-    /// The kernel decides: where it denies an act that the policy allows, the answer says so.
+    /// Adds the attempt's result to the answer. If the kernel denies what the policy allows, the answer says so.
     pub(super) fn compare(
         &self,
         operation: Operation,
@@ -34,15 +34,14 @@ impl Judge<'_> {
         ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
-    /// Without mounts the sandbox does not enforce everything that the full tier does; a start reports it,
-    /// and so does this.
+    /// Adjusts the answer for limits of a confinement without mounts, which enforces less than the full one.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
         let hidden = self.policy.standing.hidden_root(&self.real).is_some();
         let protected = within(&rights.protected);
         let why = match operation {
-            // Rules let the names in a hidden directory be listed.
+            // The names in a hidden directory can be listed under the rules.
             Operation::Read if hidden && self.real.as_path().is_dir() => {
                 "its names can be listed, and nothing in it be read"
             }
@@ -69,7 +68,7 @@ impl Judge<'_> {
         };
         let error = format!("{:?}", Errno::from_raw(errno));
         let standing = self.policy.standing;
-        // What covers a hidden place in the full tier has a mode of its own, which permits nothing.
+        // In full confinement the cover of a hidden path has a mode that permits nothing.
         let is_masked = standing.tier == Tier::Full && standing.hidden_root(&self.real).is_some();
         match (errno, permitted_by_mode || is_masked) {
             (EACCES | EPERM | EROFS, true) => TriedAct::Refused { error },
@@ -78,13 +77,13 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a connection, if the path is a socket.
+    /// Returns the answer for a connection, if the path is a socket.
     pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<ExplainAnswer> {
         let tried = outcome.map(|outcome| self.tried(outcome));
         self.connectable().map(|answer| ExplainAnswer { tried, ..answer })
     }
 
-    /// True if the sandbox has another file under this name.
+    /// True if this name leads to another file inside the sandbox.
     pub(super) fn is_in_own_tmp(&self) -> bool {
         let setup = self.policy.setup;
         let hosts = &setup.policy;
@@ -96,7 +95,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the reason that the kernel denies an act that the rights allow.
+/// Returns the reason why the kernel denies an action that the rights allow.
 fn closed(path: &WirePath, operation: Operation) -> &'static str {
     let within = |tree: &str| path.is_within(&WirePath::from(tree));
     match operation {

@@ -1,4 +1,4 @@
-//! Findings about rights: a sub-agent has those that were declared, and those are within its parent's.
+//! Findings about rights: a sub-agent must have its declared rights, and they must be within its parent's.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
     for event in tree.events() {
         found.extend(known.take(event));
     }
-    // The log of a killed session may end between a worker and the word of its change.
+    // The log of a killed session may end between a worker's start and the event for its change of rights.
     let goes_on = |other: &OtherRights| {
         events.own(&other.finding.agent).next_back().is_some_and(|last| last.id > other.event)
     };
@@ -31,21 +31,21 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
     found
 }
 
-/// The facts that later events have to agree with, by agent.
+/// The facts about each agent with which later events must agree.
 #[derive(Default)]
 struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
-    /// The rights of its last standing worker, by digest.
+    /// The digest of the rights of each agent's last long-lived worker.
     digest: BTreeMap<&'a AgentId, &'a str>,
-    /// Workers with other rights than were to be expected, as long as no change is logged.
+    /// Workers with unexpected rights for which no change is logged yet.
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
     asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
     approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
-    /// Plans that the flags of the run approved.
+    /// The plans that command-line flags approved.
     by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
 }
 
-/// A worker with other rights than were to be expected.
+/// A worker with unexpected rights.
 struct OtherRights<'a> {
     event: EventId,
     generation: Generation,
@@ -58,7 +58,7 @@ impl<'a> KnownRights<'a> {
         let agent = &event.agent;
         match &event.kind {
             EventKind::SubAgentSpawned(spawned) => return self.start(agent, spawned),
-            // Another run of the session: its rights follow from the settings of its own start.
+            // A new process of the session starts with the rights from its own settings.
             EventKind::SessionStarted(_) => self.digest.clear(),
             EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
                 self.start_worker(event, started);
@@ -149,7 +149,7 @@ impl<'a> KnownRights<'a> {
     }
 }
 
-/// Returns a sub-agent's rights beyond those of the sub-agent that started it and its own grant.
+/// Returns a finding if a sub-agent has rights beyond its parent's and its own grant.
 fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
     let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
     let rights = rights_of(child);

@@ -1,4 +1,4 @@
-//! Findings about the rights of workers, where the log has them as values: those of a sub-agent only ever narrow.
+//! Findings about the logged rights of workers: those of a sub-agent may only become fewer.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,9 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 #[derive(Default)]
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
-    /// The rights of each agent's worker just now.
+    /// The rights of each agent's current worker.
     now: BTreeMap<&'a AgentId, Rights>,
-    /// Maximum rights of each sub-agent: at first its parent's rights and its grant, then those of its first
-    /// worker.
+    /// The maximum rights of each sub-agent: at first its parent's rights with its grant, later those of its first worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
@@ -54,14 +53,14 @@ impl<'a> KnownWorker<'a> {
         let than = if rule == Rule::WithinParent { "its parent and its grant" } else { "the worker before" };
         let text =
             format!("worker {} of agent {agent} has more rights than {than}: {summary}", started.generation);
-        // Later workers are held to the rights that were within bounds.
+        // Later workers are compared with the allowed rights.
         self.most.insert(agent, (rule, most));
         Some(finding(rule, agent, text))
     }
 }
 
-/// Returns the rights that can be passed on, without the private temp directory and the private caches: each
-/// agent, and each level of rights, has its own.
+/// Returns the rights that an agent can pass on. The private temp directory and private caches are left out, because
+/// each agent has its own.
 fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
     let write = summary.write.iter().filter_map(|root| match root {
         NamedRoot::Temp | NamedRoot::Caches => None,

@@ -1,7 +1,7 @@
-//! An account as one page of HTML that needs nothing else: no script, and nothing to load.
+//! An audit as one page of HTML without scripts or external resources.
 //!
-//! A page is made of [`Html`], which takes markup as literals of ours alone; every other text goes through its one way of escaping.
-//! Text is cut and rows are counted, so that a page has a bound.
+//! The page is built with [`Html`], whose markup is constant and whose texts are escaped. Texts and rows are limited,
+//! so that the size of a page is bounded.
 
 mod file;
 mod section;
@@ -17,13 +17,13 @@ pub(super) use self::file::{PageError, write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The most agents that have a section of their own.
+/// The most agents with their own section.
 const MOST_AGENTS: usize = 200;
 
-/// The most rows of all timelines of a page.
+/// The most timeline rows of a page.
 const MOST_MOMENTS: usize = 20_000;
 
-/// The most rows of one timeline.
+/// The most rows of one agent's timeline.
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
 pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String {
@@ -43,7 +43,7 @@ pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String
     html.into_string()
 }
 
-/// An agent whose box is not ticked is not shown.
+/// Adds a style rule that hides an agent while its box is not ticked.
 fn hides(html: &mut Html, index: usize) {
     html.raw("body:has(#show-").number(index).raw(":not(:checked)) #agent-").number(index);
     html.raw(" { display: none }\n");
@@ -61,7 +61,7 @@ fn verdict(html: &mut Html, account: &AuditAccount) {
     html.raw("</header>\n");
 }
 
-/// The tree of agents, with a link and a box for each.
+/// Adds the tree of agents with a link and a box for each.
 fn outline(html: &mut Html, account: &AuditAccount) {
     html.raw("<nav><h2>Agents</h2>\n<p>A ticked agent is shown below. Tick two to compare them side by side.</p>\n<ul>\n");
     for (index, agent) in account.agents.iter().take(MOST_AGENTS).enumerate() {

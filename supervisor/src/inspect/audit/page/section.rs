@@ -6,11 +6,11 @@ use crate::inspect::audit::timeline::{Moment, MomentKind};
 use crate::journal::shown::Html;
 
 pub(super) struct AgentSection<'a> {
-    /// The place of the agent in the page.
+    /// The agent's index in the page.
     pub(super) index: usize,
     pub(super) agent: &'a AgentAccount,
     pub(super) moments: &'a [Moment],
-    /// The number of later moments that the page has no room for.
+    /// The number of timeline rows that were left out.
     pub(super) left_out: usize,
 }
 
@@ -78,7 +78,7 @@ impl AgentSection<'_> {
 /// The most characters of a row of the timeline.
 const LONGEST_ROW: usize = 400;
 
-/// A text of the timeline, cut: there are many.
+/// Returns a shortened text for the timeline.
 fn row(text: &str) -> String {
     let mut chars = text.chars();
     let cut: String = chars.by_ref().take(LONGEST_ROW).collect();

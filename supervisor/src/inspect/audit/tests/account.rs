@@ -25,7 +25,7 @@ fn denied(call: Value) -> Value {
     })
 }
 
-/// A session with three agents, of which one was never started.
+/// Returns a log of three agents, one of which was never started.
 fn log() -> Log {
     let log = Log::new().worker("1", 1, "top").said("1", "repair the parser\nand nothing else");
     let log = reply(log, "1", "0.5").spawned("1.1", json!({"task": "find the bug", "write": ["/p/a b"]}));
@@ -44,7 +44,7 @@ fn log() -> Log {
     log.with("1", "sub_agent_result", refused).end()
 }
 
-/// The account without the time of the top-level agent, which is the clock's.
+/// Returns the summary without the duration of the top-level agent.
 fn account() -> AuditAccount {
     let mut account = log().account();
     account.agents[0].duration_ms = 4000;
@@ -138,7 +138,7 @@ fn agents_stand_in_the_order_of_their_numbers() {
 #[test]
 fn a_one_shot_worker_is_named_by_its_call_or_by_the_rewind_that_it_wrote() {
     let mut log = Log::new();
-    // Earlier versions wrote a rewind as call 0.
+    // Earlier versions logged a rewind as call 0.
     for (generation, shot) in [(2, json!({"call": 3})), (3, json!({})), (4, json!({"call": 0}))] {
         let mut shot = shot;
         shot["grant"] = json!("write /p/a");

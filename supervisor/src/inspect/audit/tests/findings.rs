@@ -40,7 +40,7 @@ fn another_worker_has_other_rights_only_after_a_change_that_is_logged() {
     insta::assert_snapshot!(findings(&log.said("1.1", "go on")), @"");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d3"));
     insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other rights (d2…) than the one before (d1…), and no change is logged");
-    // A restart under the same rights needs no word, and a log that breaks off behind the worker had no time for one.
+    // A restart under the same rights needs no event, and a log that breaks off may lack it.
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d1").said("1.1", "go on")), @"");
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d2")), @"");
 }
@@ -115,10 +115,10 @@ fn each_sub_agent_has_one_result_unless_the_log_ends_before() {
     insta::assert_snapshot!(findings(&started()), @"");
     insta::assert_snapshot!(findings(&started().end()), @"OneResult: agent 1.1 was started, and its end is not logged");
     insta::assert_snapshot!(findings(&started().result("1.1", "").result("1.1", "").end()), @"OneResult: agent 1.1 has 2 results");
-    // An agent ends after everything below it.
+    // An agent ends after its sub-agents.
     let log = started().spawned("1.1.1", json!({})).result("1.1", "");
     insta::assert_snapshot!(findings(&log), @"OneResult: agent 1.1.1 was started, and its end is not logged");
-    // One that could not be started has a result alone.
+    // An agent that could not be started has only a result.
     insta::assert_snapshot!(findings(&Log::new().result("1.1", "").end()), @"");
 }
 
@@ -138,7 +138,7 @@ fn a_sub_agent_was_started_before_it_did_anything() {
     insta::assert_snapshot!(findings(&log().spawned("1.1", json!({}))), @"Started: agent 1.1 has events before any that says that it was started");
 }
 
-/// A worker whose rights the log has as a value.
+/// Adds a worker with its rights as a value.
 fn worker(log: Log, agent: &str, generation: u32, write: &Value) -> Log {
     let digest = format!("d{generation}");
     let data = json!({
@@ -165,7 +165,7 @@ fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
     insta::assert_snapshot!(findings(&log(&project, &source)), @"");
     insta::assert_snapshot!(findings(&log(&project, &project)), @"");
     insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: writes in the project, $TMPDIR · network off · nothing hidden");
-    // What is in the caches was written under its own rights, or more.
+    // Content of caches was written under the same rights or more.
     insta::assert_snapshot!(findings(&log(&project, &json!(["project", "temp", "caches"]))), @"");
 }
 
@@ -175,7 +175,7 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     let log = || begun(&project).spawned("1.1", json!({}));
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more rights than the worker before: writes in the project · network off · nothing hidden");
-    // What the user turns on reaches the agent of the top level alone.
+    // Rights that the person adds affect only the top-level agent.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }
 

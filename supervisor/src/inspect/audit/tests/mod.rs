@@ -1,4 +1,4 @@
-//! Accounts, findings and pages of logs that are made here.
+//! Tests of audits with logs that are built here.
 
 mod account;
 mod findings;
@@ -11,7 +11,7 @@ use super::by_agent::EventsByAgent;
 use crate::journal::session::made::Log;
 
 impl Log {
-    /// The start of a sub-agent, by the first call of its parent.
+    /// Adds the start of a sub-agent by its parent's first call.
     fn spawned(self, agent: &str, changes: Value) -> Self {
         let parent = agent.rsplit_once('.').unwrap().0;
         let mut data = json!({

@@ -40,11 +40,11 @@ const ELEMENTS: &[&str] = &[
     "td",
 ];
 
-/// The attributes that a page may have: none of them is code.
+/// The allowed attributes of a page. None of them contains code.
 const ATTRIBUTES: &[&str] =
     &["lang", "charset", "http-equiv", "content", "name", "class", "type", "checked", "id", "href", "open"];
 
-/// Reads a page as XML is read: every element is closed where it was opened, and none is of another's making.
+/// Checks that all elements of a page are closed and known.
 fn assert_well_formed(page: &str) {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let mut open = Vec::new();
@@ -73,7 +73,7 @@ fn assert_well_formed(page: &str) {
     assert!(!rest.contains('>'));
 }
 
-/// Texts that mean to be more than text.
+/// Texts that try to be interpreted as markup or commands.
 const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
     "</style><style>*{display:none}</style>",
@@ -86,9 +86,9 @@ const HOSTILE: &[&str] = &[
     "\u{1b}[31mred\u{7}\0\r",
 ];
 
-/// A log with a text in every place that can hold a text of others.
+/// Returns a log with the text in every field that can hold untrusted text.
 fn everywhere(text: &str) -> Log {
-    // No path has a NUL.
+    // Paths cannot contain NUL.
     let name = text.replace('\0', "");
     let denied = json!({
         "layer": "landlock", "operation": "write", "object": {"path": format!("/p/{name}")}, "program": text,

@@ -1,7 +1,7 @@
-//! `bailiwick demo --attack`: a poisoned README has a scripted agent attack its user, and nothing gets through.
+//! `bailiwick demo --attack`: a poisoned README makes a scripted agent attack its user. All attacks must fail.
 //!
-//! The attacked session is another process, started as a user starts it: `bailiwick exec --mode auto` with a throw-away
-//! home. This process stays outside and looks whether an attack did harm.
+//! The attacked session is another process, started in the normal way: `bailiwick exec --mode auto` with a temporary
+//! home directory. This process stays outside and checks if an attack did harm.
 
 mod outcome;
 mod session;
@@ -27,14 +27,14 @@ use crate::settings::args::DemoArgs;
 
 const TITLE: usize = 34;
 
-/// Attacks, and prints the outcome of each attack; fails if one got through.
+/// Runs the attacks and prints the outcome of each. Returns a failure status if one succeeded.
 pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     let prepared = |error: io::Error| Refusal::internal(format!("cannot prepare the attacks: {error}"));
-    // Before there is anything that a signal could leave behind.
+    // Signals are handled before anything exists that they could leave behind.
     let endings = Endings::new().map_err(prepared)?;
     let mut victim = Victim::new().map_err(prepared)?;
     let attacks: Arc<OnceLock<Vec<Attack>>> = Arc::default();
-    // Dropped before the server, whose thread may wait for it.
+    // This is dropped before the server, whose thread may wait for it.
     let (server, judged) = serve(Arc::clone(&attacks)).map_err(prepared)?;
     let mut attacked = Attacked::start(args, &victim, &server.base_url(), endings).map_err(prepared)?;
     let targets = targets(&victim, &attacked).map_err(prepared)?;
@@ -52,8 +52,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted agent. It attacks only once it knows the attacks and each earlier attack was judged:
-/// so no harm is attributed to another attack.
+/// Serves the scripted agent. The next attack waits until the one before was judged, so that harm is never assigned to the wrong attack.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);
@@ -62,7 +61,7 @@ fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sende
         while *turn != DemoTurn::First && last.is_none_or(|last| last < poison::made(turn)) {
             match told.next() {
                 Some(count) => last = Some(count),
-                // Nobody judges any more.
+                // The channel is closed, so no further attack will be judged.
                 None => break,
             }
         }
@@ -94,14 +93,14 @@ fn title(attacked: &Attacked) -> String {
     )
 }
 
-/// The end of watching.
+/// The result of observing the session.
 enum WatchedAttack {
     /// A row for each attack that was made.
     Rows(Vec<AttackRow>),
     Signal(i32),
 }
 
-/// Follows the session to its end and prints the rows.
+/// Observes the session until its end and prints the rows.
 async fn watch(
     attacked: &mut Attacked,
     victim: &mut Victim,
@@ -109,7 +108,7 @@ async fn watch(
     judged: &Sender<()>,
 ) -> WatchedAttack {
     let (mut observed, mut rows, ink) = (Observed::default(), Vec::new(), Ink::of_stdout());
-    // A session that is gone asks for nothing more.
+    // A session that has ended makes no more requests.
     let tell = || {
         let _ = judged.send(());
     };
@@ -118,7 +117,7 @@ async fn watch(
         let (over, ended) = match attacked.next().await {
             AttackUpdate::Event(event) => (observed.take(&event.kind), false),
             AttackUpdate::Signal(signal) => return WatchedAttack::Signal(signal),
-            // An attack that runs now has ended the supervisor.
+            // The current attack has ended the supervisor.
             AttackUpdate::Ended => (observed.take_over(), true),
         };
         if let Some((index, seen)) = over
@@ -165,7 +164,7 @@ fn verdict(rows: &[AttackRow], planned: usize) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Prints a line; a reader that is gone, as with `| head`, misses it.
+/// Prints a line. A closed reader, as with `| head`, is ignored.
 fn print(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }

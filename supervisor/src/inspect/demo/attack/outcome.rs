@@ -1,4 +1,4 @@
-//! The outcome of one attack, by the events of the session and by the harm that is seen from outside.
+//! The outcome of an attack, from the session's events and from visible harm.
 
 use ipc::denial::Denial;
 use ipc::id::CallId;
@@ -7,10 +7,10 @@ use protocol::event::{EventKind, RestoredPlace};
 use crate::inspect::demo::poison::{Attack, index};
 use crate::process::attempt::GOT_THROUGH;
 
-/// Everything that the session's events say about the attack that runs.
+/// The data about the running attack from the session's events.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// The attack's place in their order, with its call.
+    /// The index of the attack, with its call.
     running: Option<(usize, CallId)>,
     output: String,
     denials: Vec<Denial>,
@@ -20,21 +20,21 @@ pub(super) struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,
-    /// The end of it, or the harm that it did.
+    /// The way in which the attack ended, or the harm that it did.
     pub(super) outcome: Result<AttackEnd, String>,
 }
 
-/// The end of an attack that did no harm.
+/// The end of a harmless attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttackEnd {
-    /// This layer denied it.
+    /// This part of the sandbox denied the attack.
     Blocked(String),
-    /// The act succeeded, and this was restored at the end of its command.
+    /// The attack changed something, which was restored at the end of the command.
     Undone(String),
 }
 
 impl Observed {
-    /// Takes in an event. The attack that ran before a new request to the model is over.
+    /// Records an event. A new request to the model ends the attack before it, which is then returned.
     pub(super) fn take(&mut self, event: &EventKind) -> Option<(usize, Self)> {
         match event {
             EventKind::ToolCallStarted { call, tool_use, .. } => {
@@ -51,7 +51,7 @@ impl Observed {
         None
     }
 
-    /// The attack that ran, which is over.
+    /// Returns the attack that has ended.
     pub(super) fn take_over(&mut self) -> Option<(usize, Self)> {
         let observed = std::mem::take(self);
         observed.running.map(|(index, _)| (index, observed))
@@ -61,7 +61,7 @@ impl Observed {
         self.running.is_some_and(|(_, running)| running == call)
     }
 
-    /// Judges the attack; `harm` is what was seen from outside, `secrets` are the values that nothing may print.
+    /// Judges the attack. `harm` was seen from outside, and `secrets` are values that no output may contain.
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
@@ -89,7 +89,7 @@ impl Observed {
         }
     }
 
-    /// The layer that stopped it, with the evidence for that: an attack that failed for another reason was not blocked.
+    /// Returns the part of the sandbox that stopped the attack, with the evidence. Returns nothing if the attack failed for another reason.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if !self.output.contains(attack.tried) {
             return None;

@@ -1,4 +1,4 @@
-//! The attacked session: a `bailiwick exec` of its own, with nothing of the user's environment.
+//! The attacked session: a separate `bailiwick exec` without the person's environment.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -20,7 +20,7 @@ use crate::process::exit::Exit;
 use crate::process::signals::Endings;
 use crate::settings::args::{DemoArgs, TierArg};
 
-/// The variables of the user that the session gets.
+/// The person's environment variables that the session gets.
 const PASSED: [&str; 2] = ["PATH", "TMPDIR"];
 
 pub(super) struct Attacked {
@@ -34,7 +34,7 @@ pub(super) struct Attacked {
 
 pub(super) enum AttackUpdate {
     Event(Box<SessionEvent>),
-    /// A signal that is to end this process.
+    /// A signal that ends this process.
     Signal(i32),
     Ended,
 }
@@ -48,7 +48,7 @@ impl Attacked {
         command.args(["--provider", "anthropic", "--model", "scripted", "--base-url", url]).arg("-C");
         command.arg(victim.project()).arg(PROMPT).env_clear();
         command.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-        // Errors are judged by their words, which must not be translated.
+        // Errors are recognized by their text, which must not be translated.
         command.env("LC_ALL", "C").env("HOME", victim.home()).env("ANTHROPIC_API_KEY", &victim.secrets[2]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -66,12 +66,12 @@ impl Attacked {
         Ok(fs::read_to_string(format!("/proc/{}/comm", self.pid()))?.trim_end().to_owned())
     }
 
-    /// The program that attacks use for what a shell cannot do.
+    /// Returns the program for attacks that a shell cannot make.
     pub(super) fn helper(&self) -> &Path {
         &self.helper
     }
 
-    /// The flags that widen or change its access.
+    /// Returns the flags that change the session's access.
     pub(super) fn arguments(&self) -> &[String] {
         &self.arguments
     }
@@ -83,13 +83,13 @@ impl Attacked {
         }
     }
 
-    /// Ends it as its user would: it removes its private temp directory.
+    /// Ends the session by a signal, so that it removes its private temp directory.
     pub(super) fn terminate(&mut self) -> io::Result<()> {
         kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM)?;
         self.child.wait().map(drop)
     }
 
-    /// Waits for the end, which must be the session's own: its last calls were denied, which is status 4.
+    /// Waits for the session's end. Fails unless it ends by itself with status 4, because its last calls were denied.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
         let status = self.child.wait().map_err(Refusal::internal)?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
@@ -105,13 +105,13 @@ impl Attacked {
 
 impl Drop for Attacked {
     fn drop(&mut self) {
-        // The session of a demo that failed half-way must not outlive it.
+        // A session of a failed demo must be ended too.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The access that the user gives to the session.
+/// Returns the flags with the session's access.
 fn rights(args: &DemoArgs) -> Vec<String> {
     let named = |flag: &str, value: &dyn Fn() -> Option<PossibleValue>| {
         value().map(|value| [flag.to_owned(), value.get_name().to_owned()])
@@ -119,7 +119,7 @@ fn rights(args: &DemoArgs) -> Vec<String> {
     let tier = named("--tier", &|| args.tier.to_possible_value()).filter(|_| args.tier != TierArg::Best);
     let net = named("--net", &|| args.net?.to_possible_value());
     let reach = args.reach.iter().filter_map(|place| named("--reach", &|| place.to_possible_value()));
-    // The session's project is not the directory of the user.
+    // The session's project is another directory than the person's.
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let write = args.write.iter().map(absolute);
     let write = write.map(|path| ["--write".to_owned(), path.display().to_string()]);
@@ -130,7 +130,7 @@ fn read_events(stdout: ChildStdout) -> mpsc::UnboundedReceiver<SessionEvent> {
     let (sender, events) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        // Only a line of another version is no event.
+        // Lines of other versions are skipped.
         for event in lines.filter_map(|line| SessionEvent::from_json(line.as_bytes()).ok()) {
             if sender.send(event).is_err() {
                 return;
@@ -140,7 +140,7 @@ fn read_events(stdout: ChildStdout) -> mpsc::UnboundedReceiver<SessionEvent> {
     events
 }
 
-/// The SSH keys of this user, wherever `HOME` points.
+/// Returns the directory of the person's SSH keys, independent of `HOME`.
 pub(super) fn own_keys() -> Option<PathBuf> {
     let user = User::from_uid(geteuid()).ok().flatten()?;
     Some(user.dir.join(".ssh")).filter(|keys| keys.is_dir())

@@ -1,4 +1,4 @@
-//! A throw-away home to attack, and everything in it and around it that an attack could reach.
+//! A temporary home directory to attack, with everything in and around it that an attack could reach.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -18,10 +18,9 @@ use tempfile::TempDir;
 use crate::inspect::demo::poison;
 use crate::process::scratch::private_in;
 
-/// A home with secrets, a project in it, servers next to it, and a terminal. Dropping this value removes the
-/// home.
+/// A home directory with secrets, a project, servers beside it, and a terminal. It is removed when this value is dropped.
 pub(super) struct Victim {
-    /// The secret values: no attack may print one.
+    /// The secret values. No attack may print one.
     pub(super) secrets: [String; 3],
     pub(super) name: String,
     home: TempDir,
@@ -29,11 +28,11 @@ pub(super) struct Victim {
     unix: UnixListener,
     abstracted: UnixListener,
     terminal: Option<Terminal>,
-    /// The files that an attack would change, as they are.
+    /// The files that attacks try to change, with their original content.
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
-/// A terminal of nobody's.
+/// A terminal that nobody uses.
 struct Terminal {
     screen: OwnedFd,
     keyboard: OwnedFd,
@@ -71,7 +70,7 @@ impl Victim {
         Ok(victim)
     }
 
-    /// The control: without a sandbox each of these attacks does harm, and the harm is seen.
+    /// Checks that each attack does visible harm without a sandbox. Otherwise the demo would prove nothing.
     fn check(&mut self) -> io::Result<()> {
         TcpStream::connect(self.tcp.local_addr()?)?;
         self.expect_harm()?;
@@ -102,7 +101,7 @@ impl Victim {
         self.home().join("project")
     }
 
-    /// A program where the sandbox sees it: a private `/tmp` hides one that lies there.
+    /// Returns a path at which the sandbox sees a program. A private `/tmp` would hide one in there.
     pub(super) fn visible(&self, program: PathBuf) -> io::Result<PathBuf> {
         if !program.canonicalize()?.starts_with("/tmp") {
             return Ok(program);
@@ -130,7 +129,7 @@ impl Victim {
         self.files = names.iter().map(|name| content(self.home().join(name))).collect();
     }
 
-    /// The harm that was done since this was asked last, seen from outside the sandbox.
+    /// Returns the harm since the last call, as seen from outside the sandbox.
     pub(super) fn harm(&mut self) -> Option<String> {
         let harm = self.contact().or_else(|| self.changed_file());
         self.note_files();
@@ -158,7 +157,7 @@ impl Terminal {
     fn open() -> io::Result<Self> {
         let pty = openpty(None, None)?;
         let mut raw = tcgetattr(&pty.slave)?;
-        // Keys count one by one, and nothing is echoed.
+        // Each key is read separately and not echoed.
         cfmakeraw(&mut raw);
         tcsetattr(&pty.slave, SetArg::TCSANOW, &raw)?;
         for end in [&pty.master, &pty.slave] {
@@ -169,15 +168,14 @@ impl Terminal {
         Ok(Self { screen: pty.master, keyboard: pty.slave, path })
     }
 
-    /// True if something was written to its screen, or typed.
+    /// True if something was written to the terminal or typed.
     fn is_touched(&self) -> bool {
         let has_come = |end: &OwnedFd| read(end.as_fd(), &mut [0; 64]).is_ok_and(|count| count > 0);
         has_come(&self.screen) | has_come(&self.keyboard)
     }
 }
 
-/// The parent of the throw-away home. Not `/tmp`, which the full tier replaces by a private one: an attack on something that
-/// is not there shows nothing.
+/// Returns the parent of the temporary home. It is not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
 fn parent() -> io::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let writable = |place: &PathBuf| {
@@ -188,7 +186,7 @@ fn parent() -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other("neither /var/tmp nor the home can be written"))
 }
 
-/// Writes a file that only its owner may read, in a directory of its own kind.
+/// Writes a file in a new directory. Only its owner can read it.
 fn write(path: &Path, content: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -196,11 +194,11 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// Reads to the end on a thread of its own; a worker's words can be longer than a pipe.
+/// Reads to the end by a separate thread, because the output can be longer than a pipe's capacity.
 pub(super) fn drained(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
-        // A part of the words is better than none.
+        // Partial output is better than none.
         let _ = pipe.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     })

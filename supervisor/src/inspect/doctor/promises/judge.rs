@@ -1,4 +1,4 @@
-//! Whether a promise holds, by the report of a confined start and by the acts that were tried in it.
+//! The judgement if a security promise holds, from the report of a confined start and the attempts in it.
 
 use ipc::confinement::{Attempt, Bounds, Tier};
 
@@ -10,7 +10,7 @@ const SCOPES: u32 = 6;
 const DELEGATE: &str =
     "a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
 
-/// The ground of a judgement.
+/// The facts on which a judgement is based.
 #[derive(Clone, Debug)]
 pub(super) struct PromiseGround {
     pub tier: Tier,
@@ -18,7 +18,7 @@ pub(super) struct PromiseGround {
     pub bounds: Bounds,
     /// True if each program has a control group of its own.
     pub own_group: bool,
-    /// The remedy for what only the full tier keeps.
+    /// The advice for promises that only full confinement keeps.
     pub full_tier: String,
 }
 

@@ -1,7 +1,7 @@
-//! `bailiwick doctor --promises`: which promise of SECURITY.md holds on this machine, by whom it is kept, and what would give the rest.
+//! `bailiwick doctor --promises`: which promises of SECURITY.md hold on this machine, what enforces them, and how to get the others.
 //!
-//! A promise holds as its row of the [`table`] says for the tier that the self-test was made in, unless an act of the self-test that
-//! belongs to it succeeded.
+//! A promise holds as its row of the [`table`] says for the tested level of confinement, unless an attempt against it
+//! succeeded in the self-test.
 
 mod judge;
 mod table;
@@ -21,44 +21,44 @@ use crate::engine::place::ProjectSandbox;
 struct Promise {
     name: &'static str,
     says: &'static str,
-    /// Its holders in the full tier and in the floor.
+    /// The enforcing parts in full confinement and in the minimum one.
     holders: [Holder; 2],
-    /// Acts of the self-test that would break it.
+    /// The attempts of the self-test that would break the promise.
     acts: &'static [&'static str],
 }
 
-/// The part that keeps a promise.
+/// The part that enforces a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// The kernel, by these means.
+    /// The kernel, by this mechanism.
     Kernel(&'static str),
-    /// The broker, by these means.
+    /// The broker, by this mechanism. The broker is the sandbox-exec process around a program.
     Broker(&'static str),
-    /// The kernel where Landlock has scopes, and the broker before that.
+    /// The kernel if Landlock has scopes, else the broker.
     Scopes { kernel: &'static str, broker: &'static str },
     /// Bailiwick's processes outside of the sandbox.
     Supervisor(&'static str),
-    /// The kernel where a control group is delegated, and nobody elsewhere.
+    /// The kernel if a control group is delegated, else nothing.
     Groups,
-    /// The kernel where processes are limited, and nobody elsewhere.
+    /// The kernel if processes are limited, else nothing.
     Processes,
-    /// The kernel where memory is limited, and nobody elsewhere.
+    /// The kernel if memory is limited, else nothing.
     Memory,
-    /// Nobody, for this reason: the full tier's alone.
+    /// Nothing, for this reason. Only full confinement enforces the promise.
     Nobody(&'static str),
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct PromisesPage {
-    /// The tier, where programs can be confined at all.
+    /// The level of confinement, if programs can be confined at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     tier: Option<Tier>,
     kernel: String,
-    /// The Landlock ABI in force; 0 without Landlock.
+    /// The Landlock ABI in force, or 0 without Landlock.
     landlock_abi: u32,
-    /// Each promise of SECURITY.md.
+    /// The result for each promise of SECURITY.md.
     promises: Vec<PromiseHere>,
-    /// True if agents can be confined here and no act of the self-test succeeded, whether a promise names it or not.
+    /// True if agents can be confined on this machine and no attempt of the self-test succeeded.
     #[serde(skip)]
     usable: bool,
 }
@@ -67,17 +67,17 @@ pub(crate) struct PromisesPage {
 struct PromiseHere {
     name: &'static str,
     says: &'static str,
-    /// The part that keeps it.
+    /// The part that enforces the promise.
     held_by: HeldBy,
-    /// The means, or the reason for which it is not kept.
+    /// The mechanism, or the reason why the promise does not hold.
     why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// The acts against it that were tried and denied.
+    /// The attempts against the promise that were denied.
     denied: Vec<String>,
 }
 
-/// The part that keeps a promise here.
+/// The part that enforces a promise on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum HeldBy {
@@ -89,7 +89,7 @@ enum HeldBy {
 }
 
 impl PromisesPage {
-    /// Tries what the self-test tries, and judges each promise by it.
+    /// Runs the self-test and judges each promise by its results.
     pub(crate) async fn make(setup: &ProjectSandbox) -> Self {
         match self_test::attack(setup, setup.tier).await {
             Ok(outcome) => Self::of(&outcome, has_own_group(setup).await, full_tier(setup, &outcome)),
@@ -113,13 +113,13 @@ impl PromisesPage {
         }
     }
 
-    /// The page where no place can be made to confine anything in.
+    /// Returns the page for a set-up that was refused.
     pub(crate) fn of_refusal(why: &str) -> Self {
         let (found, next) = parted(why);
         Self::of_nothing(found, Some(next.to_owned()))
     }
 
-    /// The page of a machine on which nothing starts.
+    /// Returns the page for a machine on which nothing can be confined.
     fn of_nothing(found: &str, remedy: Option<String>) -> Self {
         let nothing = |promise: &Promise| PromiseHere {
             name: promise.name,
@@ -133,13 +133,13 @@ impl PromisesPage {
         Self { tier: None, kernel: self_test::release(), landlock_abi: 0, promises, usable: false }
     }
 
-    /// True if agents can be confined here and no act of the self-test succeeded.
+    /// True if agents can be confined on this machine and no attempt of the self-test succeeded.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
 }
 
-/// The remedy for what the floor leaves open.
+/// Returns advice for promises that the minimum confinement does not keep.
 fn full_tier(setup: &ProjectSandbox, Outcome { ruleset, .. }: &Outcome) -> String {
     match &ruleset.no_full_tier {
         Some(reason) => format!("for the full tier: {}", self_test::refused(setup, reason.refusal)),
@@ -149,7 +149,7 @@ fn full_tier(setup: &ProjectSandbox, Outcome { ruleset, .. }: &Outcome) -> Strin
     }
 }
 
-/// True if a program of the floor is in a control group of its own, as it sees itself.
+/// True if a confined program has its own control group.
 async fn has_own_group(setup: &ProjectSandbox) -> bool {
     let Some(cat) = checks::on_path("cat") else { return false };
     let confinement = setup.confinement(setup.policy.standing());

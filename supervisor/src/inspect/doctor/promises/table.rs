@@ -1,4 +1,4 @@
-//! The promises of SECURITY.md, in its order: the table from which `doctor --promises` is made, and to which a test holds that page.
+//! The promises of SECURITY.md in their order. A test compares this table with that file.
 
 use super::{Holder, Promise};
 
@@ -12,7 +12,7 @@ const fn both(holder: Holder) -> [Holder; 2] {
     [holder, holder]
 }
 
-/// Every promise; of two holders, the first is the full tier's.
+/// Every promise. The first of two enforcing parts is that of full confinement.
 pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "write outside",

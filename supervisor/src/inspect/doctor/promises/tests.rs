@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The rows of the table of promises in SECURITY.md: names, and the cells of full tier and floor.
+/// Returns the rows of the table in SECURITY.md: names, and the cells for full and minimum confinement.
 fn of_security_md() -> Vec<(String, [String; 2])> {
     let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
     let rows = text.lines().skip_while(|line| !line.starts_with("| promise | full | floor |")).skip(2);
@@ -34,7 +34,7 @@ fn security_md_has_the_same_promises() {
     }
 }
 
-/// Two-way: an act that is tried belongs to a promise, and one that a promise names is tried.
+/// Checks both directions: each attempt belongs to a promise, and each attempt of a promise is made.
 #[test]
 fn the_acts_are_those_of_the_self_test() {
     let source: String = ["self_test.rs", "attempt.rs"]
