@@ -1,4 +1,4 @@
-//! `bailiwick debug`: tools for those who work on Bailiwick itself.
+//! `bailiwick debug`: tools for developers of Bailiwick.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::DebugStreamArgs;
 
-/// `debug attempt`: attacks from within the sandbox; done where the attack succeeded.
+/// `debug attempt`: makes an attack from inside the sandbox. Returns success if the attack succeeded.
 pub(super) fn attempt(attempt: &Attempt) -> Exit {
     match attempt.make(&mut std::io::stdout()) {
         Ok(true) => Exit::Done,
@@ -18,7 +18,7 @@ pub(super) fn attempt(attempt: &Attempt) -> Exit {
     }
 }
 
-/// `debug stream`: sends one request body and prints what came back.
+/// `debug stream`: sends a request body and prints the response.
 pub(super) async fn stream(args: DebugStreamArgs, keys: TakenKeys) -> Exit {
     let request = match std::fs::read(&args.request) {
         Ok(request) => request,

@@ -1,4 +1,4 @@
-//! `bailiwick sessions delete`: sessions that are named, deleted.
+//! `bailiwick sessions delete`: deletes sessions by name.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, harmless};
 use crate::settings::args::DeleteArgs;
 
-/// Deletes them; nothing if one of the names is no session's.
+/// Deletes the named sessions. Deletes none if one of the names is unknown.
 pub(super) fn run(args: &DeleteArgs, directories: &Directories) -> Exit {
     let find = |name: &String| find_log(&directories.sessions(), Some(name), Path::new("."));
     let mut logs = match args.sessions.iter().map(find).collect::<Result<Vec<_>, _>>() {

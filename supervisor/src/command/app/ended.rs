@@ -1,11 +1,11 @@
-//! Commands that a signal ends in order.
+//! Commands that clean up after a signal.
 
 use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 
-/// Works until a signal ends this process: what the work made is removed by then. Must be called within the runtime, before the work
-/// makes anything.
+/// Runs the work until it is done or a signal arrives. Then the work is dropped, which removes what it made. Must be
+/// called within the runtime before the work makes anything.
 pub(super) async fn until_ended(work: impl Future<Output = Exit>) -> Exit {
     let mut endings = match Endings::new() {
         Ok(endings) => endings,

@@ -1,4 +1,4 @@
-//! Files that are generated from the command line: completions of shells, and manual pages.
+//! Files that are generated from the command line: shell completions and manual pages.
 
 use std::io::{self, Write, stdout};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn completions(shell: Shell) -> Exit {
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
     let mut out = stdout();
     match out.write_all(&script).and_then(|()| out.flush()) {
-        // Whoever read has seen enough.
+        // A reader that closed the pipe is no error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&format!("cannot print the completions: {error}"));
             Exit::Internal

@@ -1,4 +1,4 @@
-//! The command line front: parse, prepare, run, exit with a named code.
+//! The entry point of the command line: it parses the arguments, runs a command, and exits with its status.
 
 mod config;
 mod debug;
@@ -47,7 +47,7 @@ pub fn harden() -> Result<TakenKeys, Exit> {
     }
 }
 
-/// Parses the command line and runs what it asks for.
+/// Parses the command line and runs the command.
 pub fn main(keys: TakenKeys) -> Exit {
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
@@ -127,7 +127,7 @@ async fn start_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
     }
 }
 
-/// Our own directories and the keys that were in the environment.
+/// Returns the directories of Bailiwick, with the keys from the environment.
 fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     match Directories::of_process() {
         Ok(directories) => Ok(opening::SessionDirs { directories, keys }),
@@ -138,7 +138,7 @@ fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     }
 }
 
-/// The bounds that sessions here have. Settings that cannot be read are told by a check of their own.
+/// Returns the resource limits of sessions, or nothing if the settings cannot be read. Another check reports that.
 fn bounds() -> Option<Bounds> {
     let directories = Directories::of_process().ok()?;
     let sources = Sources::read(&directories, Path::new(".")).ok()?;
@@ -171,7 +171,7 @@ async fn doctor(args: &DoctorArgs, keys: &TakenKeys) -> Exit {
     shown(&diagnosis, args.json, || diagnosis.print(), diagnosis.is_usable())
 }
 
-/// Prints a report as JSON or as it prints itself.
+/// Prints a report as JSON, or by the function `print`.
 fn shown(report: &impl Serialize, json: bool, print: impl FnOnce() -> io::Result<()>, usable: bool) -> Exit {
     let done = if json {
         serde_json::to_writer_pretty(io::stdout(), report)

@@ -1,4 +1,4 @@
-//! `bailiwick sessions prune`: old sessions, deleted.
+//! `bailiwick sessions prune`: deletes old sessions.
 
 use std::io::{self, Write};
 use std::time::SystemTime;
@@ -10,7 +10,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, harmless};
 use crate::settings::args::PruneArgs;
 
-/// Deletes what is beyond the flags; without flags nothing.
+/// Deletes the sessions beyond the limits of the flags. Without flags it deletes nothing.
 pub(super) fn run(args: &PruneArgs, directories: &Directories) -> Exit {
     let keep = Keep { days: args.older_than, mib: args.larger_than };
     if keep.is_everything() {

@@ -1,4 +1,4 @@
-//! `bailiwick relay`: in the foreground, until a signal comes or its caller is gone.
+//! `bailiwick relay`: runs a relay until a signal arrives or the calling process has ended.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,15 +22,15 @@ use crate::process::messages::{complain, say, tell};
 use crate::process::signals::Endings;
 use crate::settings::args::{RelayArgs, RelayPlace};
 
-/// The time between two looks at the caller.
+/// The time between two checks of the calling process.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The shortest token that somebody may have chosen.
+/// The shortest allowed token.
 const SHORTEST_TOKEN: usize = 16;
 
 /// Serves the clients.
 pub(super) fn run(args: RelayArgs, keys: &TakenKeys, runtime: &Runtime) -> Exit {
-    // Before anything else, so that a caller that ends at once is missed.
+    // The caller is recorded first, so that its end cannot be missed.
     let caller = getppid();
     let done = Directories::of_process()
         .map_err(Refusal::usage)
@@ -76,7 +76,7 @@ async fn serve(
                 return Err(error.into());
             }
         };
-        // Whoever waits for this line can connect.
+        // Clients can connect once this line is printed.
         let mut out = io::stdout().lock();
         writeln!(out, "{name} {base_url}").and_then(|()| out.flush()).map_err(Refusal::internal)?;
     }
@@ -94,7 +94,7 @@ async fn serve(
     Ok(exit)
 }
 
-/// Waits until the process that started us is gone.
+/// Waits until the calling process has ended.
 async fn outlived(caller: Pid) {
     while getppid() == caller {
         tokio::time::sleep(LOOK).await;
@@ -157,11 +157,11 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     Ok(clients)
 }
 
-/// The token of a file; a new one where there is no file.
+/// Returns the token in a file. Creates the file with a new token if it is missing.
 fn token(file: &Path) -> io::Result<SecretString> {
     match File::options().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut made) => {
-            // 244 random bits, from the kernel.
+            // 244 random bits from the kernel.
             let [first, second] = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
             let token = Zeroizing::new(format!("{}{}", first.simple(), second.simple()));
             writeln!(made, "{}", *token)?;

@@ -1,4 +1,4 @@
-//! `bailiwick rewind`: files and the conversation of a session that no process has open, taken back to a message.
+//! `bailiwick rewind`: restores the files and the conversation of a closed session to the state at a message.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -23,10 +23,10 @@ use crate::process::messages::{ReadingProgress, complain, harmless, one_line, sa
 use crate::settings::args::RewindArgs;
 use crate::settings::config::{Layer, Sources, can_ask};
 
-/// The columns of a message in the list.
+/// The columns for a message in the list.
 const COLUMNS: usize = 100;
 
-/// Lists the messages, or takes the session back.
+/// Lists the messages, or rewinds the session.
 pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
     let done = Directories::of_process()
         .map_err(Refusal::usage)
@@ -127,7 +127,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     Ok(Exit::Done)
 }
 
-/// A line about what was done.
+/// Returns a line about the rewind.
 fn told(rewound: &Rewound) -> String {
     let files = match rewound.files.len() {
         0 => "no file".to_owned(),
@@ -144,7 +144,7 @@ fn is_message(event: &SessionEvent) -> bool {
     event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })
 }
 
-/// The place of the session, under the settings of today.
+/// Prepares the sandbox for the session's project with the current settings.
 fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Refusal> {
     let sources = Sources::read(&directories, project).map_err(Refusal::usage)?;
     let effective = sources.effective(&Layer::default());
@@ -152,7 +152,7 @@ fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Ref
     Ok(ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
 }
 
-/// The number of the last worker of the first agent.
+/// Returns the number of the first agent's last worker.
 fn last_worker(events: &[SessionEvent]) -> Generation {
     let numbers = events.iter().filter(|event| event.agent == AgentId::root());
     let numbers = numbers.filter_map(|event| match &event.kind {
@@ -184,7 +184,7 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// The digest that is confirmed, if it is.
+/// Returns the digest of the preview if the person or the flag confirmed it.
 fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<String>, Refusal> {
     if let Some(digest) = digest.filter(|digest| *digest == preview.digest) {
         return Ok(Some(digest.to_owned()));
@@ -203,7 +203,7 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
         )));
     }
     let ask = || {
-        // What was typed before the question stood there is no answer to it.
+        // Input before the question is no answer.
         tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
         let mut out = io::stderr().lock();
         write!(out, "Take it back? [y/N] ")?;
@@ -215,7 +215,7 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
     Ok(ask().map_err(Refusal::internal)?.then(|| preview.digest.clone()))
 }
 
-/// The error of standard output, which it names.
+/// Converts an error of standard output.
 fn shown(printed: io::Result<()>) -> Result<(), Refusal> {
     printed.map_err(|error| Refusal::internal(format!("cannot write to standard output: {error}")))
 }
@@ -250,7 +250,7 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes into the log of the session, which this process alone has open.
+/// A writer to the session's log, which this process has locked.
 struct OwnJournal {
     log: SessionLog,
     last: Generation,

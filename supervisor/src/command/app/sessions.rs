@@ -1,4 +1,4 @@
-//! `bailiwick sessions`: the sessions that have a log, by the index.
+//! `bailiwick sessions`: lists the sessions with a log, from the index.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ use crate::settings::args::{SessionsArgs, SessionsCommand};
 
 use super::{delete, prune};
 
-/// The columns of a message, and of a line that was found.
+/// The columns for a message or a found line.
 const COLUMNS: usize = 100;
 
-/// Lists them, or deletes some.
+/// Lists or deletes sessions.
 pub(super) fn run(args: &SessionsArgs) -> Exit {
     let directories = match Directories::of_process() {
         Ok(directories) => directories,
@@ -40,10 +40,10 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
     printed(print(&found(sessions, args), args), Exit::Done)
 }
 
-/// A session, and the line that was looked for.
+/// A session, with the line that matches the search.
 type FoundSession = (ListedSession, Option<String>);
 
-/// The sessions that are wanted.
+/// Returns the sessions that match the arguments.
 fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
@@ -128,7 +128,7 @@ pub(super) fn counted(sessions: usize) -> String {
     if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
 }
 
-/// A size in few characters.
+/// Returns a size in short form.
 pub(super) fn size(bytes: u64) -> String {
     let tenths = |unit: u64, name| {
         let (whole, tenth) = (bytes / unit, bytes % unit * 10 / unit);

@@ -1,4 +1,4 @@
-//! `bailiwick show`: a session, for a person to read or for another program.
+//! `bailiwick show`: prints a session for a person or for another program.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -19,7 +19,7 @@ use crate::process::signals::UserSignals;
 use crate::process::tty;
 use crate::settings::args::{SessionOutput, ShowSessionArgs};
 
-/// Shows it.
+/// Prints the session.
 pub(super) fn run(args: &ShowSessionArgs, runtime: &Runtime) -> Exit {
     match show(args, runtime) {
         Ok(exit) => exit,
@@ -60,7 +60,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// The log of a session by its name, or a log by its path. A path has a slash: no file of a project passes for a session.
+/// Returns the path of a log by the session's name or by a path. A path must have a slash, so no file of a project is taken for a session.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;
@@ -84,18 +84,18 @@ fn check_agent(agent: Option<&AgentId>, loaded: &Loaded) -> Result<(), Refusal> 
     )))
 }
 
-/// In a pager where standard output is a terminal.
+/// Shows the text in a pager if standard output is a terminal.
 fn paged(text: &str, runtime: &Runtime) -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return pager::print(text.as_bytes());
     }
-    // Ctrl+C is the pager's: from here on it does not end this process, and the pager has its default.
+    // From here on Ctrl+C does not end this process. The pager handles it.
     let _within = runtime.enter();
     let _signals = UserSignals::new()?;
     pager::show(text)
 }
 
-/// The bytes of the log; at a terminal its characters are made harmless.
+/// Prints the lines of the log. At a terminal, terminal controls are escaped.
 fn events(log: &Path, agent: Option<&AgentId>) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());

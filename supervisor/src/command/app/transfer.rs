@@ -1,4 +1,4 @@
-//! `bailiwick export` and `bailiwick import`: a session as one file that leaves this machine, or comes to it.
+//! `bailiwick export` and `bailiwick import`: a session as one file for transfer between machines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -50,7 +50,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
             let mut out = WatchedOutput::new(new_file(file).map_err(|error| failed(&error))?);
             let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
             if head.is_err() {
-                // It was made a moment ago, and nobody else's is overwritten.
+                // The file was created just now and overwrote nothing.
                 let _ = fs::remove_file(file);
             }
             (head, out.failed.then(|| file.display().to_string()))
@@ -65,7 +65,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
         }
     };
     match head {
-        // A reader of standard output that has seen enough is no failure.
+        // A reader that closed standard output is no error.
         Err(ArchiveError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
         head => say(&told(&head.map_err(|error| match unwritten {
             Some(output) => Refusal::internal(format!("cannot write {output}: {error}")),
@@ -75,7 +75,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A writer that knows whether it was the one that failed: the log is read meanwhile.
+/// A writer that records its own failures, to tell them from failures of reading the log.
 struct WatchedOutput<W> {
     to: W,
     failed: bool,
@@ -87,7 +87,7 @@ impl<W> WatchedOutput<W> {
     }
 
     fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
-        // An interrupted write is tried again.
+        // An interrupted write is repeated.
         self.failed |= done.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
         done
     }
@@ -105,7 +105,7 @@ impl<W: Write> Write for WatchedOutput<W> {
     }
 }
 
-/// Creates a file that its owner alone can read. `O_EXCL` follows no link and overwrites nothing (open(2)).
+/// Creates a file that only its owner can read. Fails if the path exists, also as a symbolic link (`O_EXCL`, open(2)).
 fn new_file(path: &Path) -> Result<File, String> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|error| match error.kind() {
@@ -116,7 +116,7 @@ fn new_file(path: &Path) -> Result<File, String> {
     })
 }
 
-/// A line about the export, and one about what nobody found.
+/// Returns a message about the export, with a warning about secrets that were not found.
 fn told(head: &Head) -> String {
     let unit = if head.events == 1 { "event" } else { "events" };
     let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
@@ -132,14 +132,14 @@ fn told(head: &Head) -> String {
     format!("{exported}; redacted: {}; look at it before you give it away", found.join(", "))
 }
 
-/// A file that is read more than once: what comes out of a pipe goes through a file without a name.
+/// Opens a file that can be read repeatedly. Data from a pipe is copied to an unnamed file.
 fn seekable(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }
     let mut copy = tempfile::tempfile()?;
-    // One byte more than is read: such an archive is too large.
+    // One byte more than allowed shows that the archive is too large.
     io::copy(&mut file.take(LARGEST + 1), &mut copy)?;
     Ok(copy)
 }
@@ -165,7 +165,7 @@ fn read(args: &ImportArgs) -> Result<(), Refusal> {
     say(&format!(
         "bailiwick show {session} shows it; it came from elsewhere, and nothing proves that it is true"
     ));
-    // For scripts.
+    // Scripts read this line.
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{session}");
     printed.map_err(Refusal::internal)

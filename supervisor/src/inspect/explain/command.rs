@@ -45,7 +45,7 @@ pub(super) struct ExplainProgram {
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {
-    /// Done by the shell itself.
+    /// A built-in of the shell.
     Shell,
     File {
         path: WirePath,

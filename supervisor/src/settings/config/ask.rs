@@ -1,4 +1,4 @@
-//! The question whether a project's file is trusted, to a person at a terminal.
+//! The question to a person at a terminal if they trust the project's settings file.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -6,29 +6,29 @@ use nix::sys::termios::{FlushArg, tcflush};
 
 use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
 
-/// Asks the person at this terminal, before anything begins, if the project's file would enable something. A no is not
-/// remembered: what it would enable is named in a note, and asked again the next time.
+/// Asks the person before the session starts if the project's file would enable something. A no is not stored. A notice
+/// then names the ignored settings, and the next session asks again.
 pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     let Some(question) = sources.question() else { return Ok(()) };
     if !can_ask() {
         return Ok(());
     }
-    // A terminal that cannot be read says no.
+    // If the terminal cannot be read, the answer is no.
     match asked(&question) {
         Ok(true) => sources.trust(&question),
         Ok(false) | Err(_) => Ok(()),
     }
 }
 
-/// True if a person reads the question: an answer typed before the question was read does not count.
+/// True if standard input and error are a terminal with a person.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// True if the person said yes to a question of one line; anything else is no.
+/// Asks a question of one line. Returns true for a yes, and false for any other answer.
 pub(crate) fn yes(question: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
-    // What was typed before the question stood there is no answer to it.
+    // Input before the question is no answer.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
     write!(out, "{question} [y/N] ")?;
     out.flush()?;
@@ -38,7 +38,7 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// True if the person said yes; anything else is no.
+/// Asks the question about trust. Returns true for a yes, and false for any other answer.
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();

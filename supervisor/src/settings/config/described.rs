@@ -1,4 +1,4 @@
-//! The table of keys in words, for the reference and for `bailiwick config keys`.
+//! Descriptions of the keys, for the reference and for `bailiwick config keys`.
 
 use super::keys::{Key, Kind, Preset, ProjectMay};
 
@@ -23,7 +23,7 @@ impl Key {
         }
     }
 
-    /// The value without any setting.
+    /// Returns the default value as text.
     pub(crate) fn default(&self) -> String {
         match self.preset {
             Preset::Word(word) => format!("`{word}`"),
@@ -34,7 +34,7 @@ impl Key {
         }
     }
 
-    /// The effect of a project's file on it.
+    /// Returns the effect of a project's file on the key as text.
     pub(crate) fn in_a_project(&self) -> &'static str {
         match self.project {
             ProjectMay::Narrow => "adds to it",

@@ -1,4 +1,4 @@
-//! What holds, by its meaning.
+//! The settings in force, as typed values.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -25,23 +25,23 @@ use super::value::{Element, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// Results by key, in the order of the table.
+    /// The result for each key, in the order of the table.
     pub settled: Vec<Resolution>,
-    /// Settings of the project's file that would widen rights, and are ignored.
+    /// The project's settings that would add rights and are ignored.
     pub ignored: Vec<Ignored>,
-    /// The keys of the terminal UI that the user has changed.
+    /// The changed keys of the terminal UI.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// The roles of sub-agents: the user's, then the trusted ones of the project.
+    /// The roles of sub-agents: first the person's, then the trusted ones of the project.
     pub roles: Vec<RoleEntry>,
-    /// The user's own instructions, which hold in every project.
+    /// The person's own instructions for every project.
     pub instructions: Option<String>,
 }
 
 impl Effective {
-    /// Handling of calls beyond the standing rights, at the start of a terminal UI.
+    /// Returns the approval mode: the handling of calls that need more rights, at the start of a terminal UI.
     pub fn mode(&self) -> ApprovalMode {
-        // A word that is none of them would be the narrowest.
+        // An unknown word becomes the strictest mode.
         self.text("mode").and_then(ApprovalMode::named).unwrap_or(ApprovalMode::Deny)
     }
 
@@ -59,7 +59,7 @@ impl Effective {
         self.text("provider").and_then(ProviderKind::named).unwrap_or_else(of_model)
     }
 
-    /// The reason for the provider, where nobody named it.
+    /// Returns the reason for the provider if it was not set.
     pub fn reason_of_provider(&self) -> Option<String> {
         let kind = self.provider().as_str();
         match (self.text("provider"), self.facts() == Facts::default()) {
@@ -69,7 +69,7 @@ impl Effective {
         }
     }
 
-    /// The address of the provider, if it is another than its own.
+    /// Returns the base URL of the provider if it is not the default.
     pub fn base_url(&self) -> Option<&str> {
         self.text("base_url")
     }
@@ -78,7 +78,7 @@ impl Effective {
         if self.text("rights.net") == Some("on") { Network::On } else { Network::Off }
     }
 
-    /// Returns the further reach of the network.
+    /// Returns the additional network ranges that agents may reach.
     pub fn reach(&self) -> Reach {
         let within =
             |place: &str| self.elements("rights.reach").iter().any(|element| element.first() == place);
@@ -90,27 +90,27 @@ impl Effective {
         }
     }
 
-    /// Further write roots, as they were named.
+    /// Returns the additional directories for writes, as they were written.
     pub fn write(&self) -> &[Element] {
         self.elements("rights.write")
     }
 
-    /// Hidden paths in addition to the default ones, as they were named.
+    /// Returns the additional hidden paths, as they were written.
     pub fn hide(&self) -> &[Element] {
         self.elements("rights.hide")
     }
 
-    /// Places inside the project that stay as they are, as they were named.
+    /// Returns the protected paths inside the project, as they were written.
     pub fn protect(&self) -> &[Element] {
         self.elements("rights.protect")
     }
 
-    /// Variables: `NAME` or `NAME=VALUE`.
+    /// Returns the environment variables as `NAME` or `NAME=VALUE`.
     pub fn env(&self) -> &[Element] {
         self.elements("rights.env")
     }
 
-    /// Bounds on one turn.
+    /// Returns the limits of one turn.
     pub fn run_limits(&self) -> RunLimits {
         let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
         let max_usd = self.amount("limits.max_usd");
@@ -128,7 +128,7 @@ impl Effective {
         }
     }
 
-    /// The fate of the rest of a plan after a failed step, where the plan does not say.
+    /// Returns what happens to the rest of a plan after a failed step, if the plan does not say it.
     pub fn on_failure(&self) -> OnFailure {
         match self.text("plan.on_failure") {
             Some("retry") => OnFailure::Retry,
@@ -137,12 +137,12 @@ impl Effective {
         }
     }
 
-    /// The number of times that a failed step of a plan is tried again.
+    /// Returns how often a failed step of a plan is repeated.
     pub fn plan_retries(&self) -> u32 {
         self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// The longest that an acceptance command of a plan may take.
+    /// Returns the time limit of an acceptance command of a plan.
     pub fn acceptance_timeout(&self) -> Duration {
         Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
     }
@@ -156,13 +156,13 @@ impl Effective {
         self.roles.iter().map(|entry| entry.role.clone()).collect()
     }
 
-    /// Returns the models that sub-agents may have in addition to the session's own.
+    /// Returns the models that sub-agents may use besides the session's own.
     pub fn agent_models(&self) -> Vec<String> {
         let listed = self.elements("agents.models").iter();
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
     }
 
-    /// The colours of the terminal UI; absent if the terminal's background decides.
+    /// Returns the theme of the terminal UI, or nothing if the terminal's background decides.
     pub fn theme(&self) -> Option<ThemeName> {
         match self.text("theme") {
             Some("dark") => Some(ThemeName::Dark),
@@ -172,22 +172,22 @@ impl Effective {
         }
     }
 
-    /// True if the terminal UI has no NORMAL.
+    /// True if the terminal UI has no modes such as NORMAL.
     pub fn has_plain_keys(&self) -> bool {
         self.text("key_modes") == Some("plain")
     }
 
-    /// True if the terminal UI scrolls with the mouse's wheel.
+    /// True if the mouse wheel scrolls the terminal UI.
     pub fn has_wheel(&self) -> bool {
         self.text("mouse") != Some("off")
     }
 
-    /// Returns the used share of the model's context.
+    /// Returns the share of the model's context window that is used.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
 
-    /// The longest that a run may last.
+    /// Returns the time limit of a run.
     pub fn timeout(&self) -> Option<Duration> {
         match self.value("limits.timeout_s") {
             Some(Value::Time(time)) => Some(*time),
@@ -195,7 +195,7 @@ impl Effective {
         }
     }
 
-    /// Bounds on one call.
+    /// Returns the limits of one call.
     pub fn call_limits(&self) -> Limits {
         let preset = Limits::default();
         let timeout_ms = self.number("limits.command_timeout_s").map(|seconds| seconds.saturating_mul(1000));
@@ -205,7 +205,7 @@ impl Effective {
         }
     }
 
-    /// Returns the joint limits of one worker and its commands.
+    /// Returns the resource limits of a worker and its commands together.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             processes: self.number("limits.processes"),
@@ -213,7 +213,7 @@ impl Effective {
         }
     }
 
-    /// Returns the settings for questions in mode `ask`, with or without somebody who can answer.
+    /// Returns the settings for approvals in mode `ask`. `answerer` is true if somebody can answer.
     pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
         let preset = ApprovalSettings::default();
         let words = |element: &Element| {
@@ -232,7 +232,7 @@ impl Effective {
         self.get(key).is_some_and(|settled| settled.origin != ConfigOrigin::Default)
     }
 
-    /// The origin of a key's value, as a person reads it.
+    /// Returns the origin of a key's value as text.
     pub fn origin(&self, key: &str) -> String {
         self.get(key).map_or_else(|| ConfigOrigin::Default.to_string(), |settled| settled.origin.to_string())
     }
@@ -242,7 +242,7 @@ impl Effective {
         Keymap::new(&rebindings)
     }
 
-    /// Returns the user's settings of the model, the most binding first.
+    /// Returns the person's settings for the model, those with precedence first.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
         self.said_of(self.model())
     }
@@ -252,18 +252,18 @@ impl Effective {
         catalogue::matching(&said, model).into_iter().copied().collect()
     }
 
-    /// Returns the facts of the model: the user's, then the catalogue's, then the defaults.
+    /// Returns the facts about the model, from the person's settings, the catalogue and the defaults.
     pub fn facts(&self) -> Facts {
         self.facts_of(self.model())
     }
 
-    /// The facts about a model, by its name.
+    /// Returns the facts about a model by its name.
     pub fn facts_of(&self, model: &str) -> Facts {
         let entries: Vec<_> = self.said_of(model).into_iter().map(|model| &model.entry).collect();
         Facts::of(&[entries, catalogue::built_in(model)].concat())
     }
 
-    /// Returns the effort of a reply, if one is set.
+    /// Returns the effort of replies, if it is set.
     pub fn effort(&self) -> Option<Effort> {
         let word = self.text("effort")?;
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
@@ -274,8 +274,7 @@ impl Effective {
         Some(self.text("thinking")? == "on")
     }
 
-    /// Returns the time that the provider keeps the unchanging part of prompts. A person who `watches` comes
-    /// back after a while.
+    /// Returns how long the provider caches the beginning of prompts. It is longer if a person `watches`, because they may answer late.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,
@@ -297,7 +296,7 @@ impl Effective {
         }
     }
 
-    /// When to try again. A person who `watches` sees how long it takes and can end it: there a wait may be longer.
+    /// Returns the policy for repeated requests. Waits may be longer if a person `watches` and can stop them.
     pub fn retries(&self, watches: bool) -> RetryPolicy {
         let preset = RetryPolicy::default();
         let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };
@@ -333,7 +332,7 @@ impl Effective {
         }
     }
 
-    /// A number that is set.
+    /// Returns a number, if it is set.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.value(name)? {
             Value::Number(number) => Some(*number),
@@ -341,18 +340,18 @@ impl Effective {
         }
     }
 
-    /// The elements of a list.
+    /// Returns the elements of a list.
     pub(crate) fn elements(&self, name: &str) -> &[Element] {
         self.value(name).map(Value::elements).unwrap_or_default()
     }
 }
 
-/// Three quarters of this machine's memory: a quarter is left to everything else.
+/// Returns three quarters of this machine's memory, or nothing if its size is unknown.
 fn most_of_the_memory() -> Option<u64> {
     sysinfo().ok().map(|machine| machine.ram_total() / 4 * 3)
 }
 
-/// A path as it was named, with `~` for the user's home.
+/// Returns a path with `~` replaced by the home directory.
 pub fn at_home(named: &OsStr, home: Option<&std::path::Path>) -> PathBuf {
     let path = PathBuf::from(named);
     match (path.strip_prefix("~"), home) {

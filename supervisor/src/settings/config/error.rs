@@ -1,4 +1,4 @@
-//! What is wrong with a file of settings: what, where, and what to do about it.
+//! The errors of settings files, each with its place and a remedy.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use gate::shell_word::shell_word;
 
 use super::origin::{SettingPlace, printable};
 
-/// One thing that is wrong in a file.
+/// A problem in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub place: SettingPlace,
@@ -26,18 +26,14 @@ impl fmt::Display for Problem {
 pub enum SettingsError {
     #[error("cannot read {}: {source}", printable(.file))]
     Unreadable { file: PathBuf, source: io::Error },
-    /// The project itself cannot be read.
+    /// The project's directory cannot be read.
     #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
-    UnreadableProject {
-        /// Its directory.
-        project: PathBuf,
-        source: io::Error,
-    },
-    /// It is no regular file.
+    UnreadableProject { project: PathBuf, source: io::Error },
+    /// The path is no regular file.
     #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
         file: PathBuf,
-        /// Its kind, in words.
+        /// The kind of the file in words.
         what: &'static str,
     },
     #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
@@ -46,27 +42,19 @@ pub enum SettingsError {
         /// The limit in bytes.
         most: usize,
     },
-    /// Others could widen what agents may do.
+    /// Other users could change the file, and so the rights of agents.
     #[error(
         "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  hint: chmod go-w {}",
         printable(.path), shell_word(.path)
     )]
-    OpenToOthers {
-        /// The file or directory.
-        path: PathBuf,
-        mode: u32,
-    },
-    /// It belongs to another user.
+    OpenToOthers { path: PathBuf, mode: u32 },
+    /// The file belongs to another user.
     #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
-    Foreign {
-        /// The file or directory.
-        path: PathBuf,
-        owner: u32,
-    },
-    /// It has errors.
+    Foreign { path: PathBuf, owner: u32 },
+    /// The file has errors.
     #[error("{}", lines(.0))]
     Wrong(Vec<Problem>),
-    /// Something in a project's file is wrong that may narrow.
+    /// The project's file has an error in a setting that could restrict agents.
     #[error("{}\n  hint: correct the file: a limit in it that cannot be read would be lost", lines(.0))]
     WrongInProject(Vec<Problem>),
 }

@@ -1,16 +1,16 @@
-//! The table of keys: what there is to set, what is expected, and how far a project's file may go.
+//! The table of keys: the settings, their kinds of values, and the power of a project's file over each.
 
 use agent::core::Window;
 
 /// A key of `config.toml` and `.bailiwick.toml`.
 #[derive(Debug)]
 pub struct Key {
-    /// Its name, with the tables that it lies in.
+    /// The name of the key, including its tables.
     pub name: &'static str,
     pub kind: Kind,
-    /// Powers of a project's file over the key.
+    /// The power of a project's file over the key.
     pub project: ProjectMay,
-    /// Value without any setting.
+    /// The default value.
     pub preset: Preset,
     pub about: &'static str,
 }
@@ -19,62 +19,61 @@ pub struct Key {
 pub enum Kind {
     /// A word or a sentence.
     Text,
-    /// The address of a server.
+    /// The base URL of a server.
     Address,
-    /// One of these words, the narrowest first.
+    /// One of these words. The strictest comes first.
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Paths,
-    /// Variables, as `NAME` or `NAME=VALUE`.
+    /// Environment variables as `NAME` or `NAME=VALUE`.
     Variables,
-    /// Beginnings of commands, each a list of words.
+    /// Beginnings of commands. Each is a list of words.
     Commands,
     Names,
-    /// A number within these bounds; the lower, the narrower.
+    /// A number within these bounds. Lower numbers are stricter.
     Count {
-        /// The least.
         least: u64,
         most: u64,
     },
-    /// An amount in US dollars; the lower, the narrower.
+    /// An amount in US dollars. Lower amounts are stricter.
     Amount,
-    /// A length of time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)); the shorter, the narrower.
+    /// A time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)). Shorter times are stricter.
     Time,
     Switch,
 }
 
-/// Powers of a project's file over a key.
+/// The power of a project's file over a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectMay {
-    /// Add to the list, which narrows.
+    /// The file may add to the list, which restricts agents.
     Narrow,
-    /// Set what is narrower; what is wider takes trust.
+    /// The file may set a stricter value. A less strict one needs trust.
     Lower,
-    /// Add to the list, or set it, once the user has trusted the file.
+    /// The file may set the key or add to its list after the person has trusted it.
     IfTrusted,
-    /// The key is the user's own.
+    /// The file has no power over the key.
     Never,
 }
 
-/// Value without any setting.
+/// The default value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     Word(&'static str),
     Number(u64),
     Off,
     Empty,
-    /// No value; the text explains the effect.
+    /// There is no value. The text explains what that means.
     Unset(&'static str),
 }
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// The most replies or tokens that a limit can name: what fits the narrowest place where it ends up.
+/// The largest number of replies or tokens as a limit. It fits the smallest integer that stores it.
 const MOST: u64 = u32::MAX as u64;
 
 pub(crate) const MODEL: &str = "claude-opus-5-5";
 
-/// Every key, in the order in which they are shown.
+/// Every key in the order of display.
 pub const KEYS: &[Key] = &[
     Key {
         name: "mode",

@@ -1,4 +1,4 @@
-//! What one source says: a file, the flags, the environment.
+//! A layer: the settings from one source, such as a file, the flags or the environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,23 +17,23 @@ pub struct Setting {
     pub origin: ConfigOrigin,
 }
 
-/// Settings of one source.
+/// The settings of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
-    /// The keys of the terminal UI that it changes.
+    /// The changed keys of the terminal UI.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// The roles of sub-agents that it describes.
+    /// The described roles of sub-agents.
     pub roles: Vec<RoleEntry>,
-    /// The lines of a project's file that count for nothing: they could only widen.
+    /// The ignored lines of a project's file, which could only add rights.
     pub void: Vec<Void>,
 }
 
-/// A line of a project's file that counts for nothing, trusted or not.
+/// A line of a project's file that is ignored, trusted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Void {
-    /// The place of the line.
+    /// The position of the line.
     pub origin: ConfigOrigin,
     pub why: String,
 }
@@ -44,16 +44,16 @@ impl std::fmt::Display for Void {
     }
 }
 
-/// One line about the keys of the terminal UI.
+/// A changed key of the terminal UI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     pub rebinding: Rebinding,
     pub(super) at: usize,
-    /// Position for a person.
+    /// The position of the line.
     pub origin: ConfigOrigin,
 }
 
-/// A table about one model, or about those with a common prefix.
+/// A table about one model, or about all models with a common prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelEntry {
     pub pattern: Pattern,
@@ -64,7 +64,7 @@ pub struct ModelEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleEntry {
     pub role: Role,
-    /// The place that describes it.
+    /// The position of the table.
     pub origin: ConfigOrigin,
 }
 
@@ -73,12 +73,12 @@ impl Layer {
         self.settings.get(key.name)
     }
 
-    /// The value of a key that is known by name, if it says one.
+    /// Returns the value of a key, if the layer sets it.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.settings.get(name).map(|setting| &setting.value)
     }
 
-    /// The elements that it lists under a key.
+    /// Returns the elements that the layer lists under a key.
     pub(super) fn elements(&self, key: &Key) -> &[Element] {
         self.get(key).map(|setting| setting.value.elements()).unwrap_or_default()
     }
@@ -92,14 +92,14 @@ impl Layer {
         self.settings.insert(key.name, Setting { value, origin });
     }
 
-    /// This layer with another one over it: a single value of that one replaces ours, and lists add up.
+    /// Combines this layer with one above it. Single values of the upper layer replace ours, and lists are joined.
     #[must_use]
     pub(super) fn under(mut self, over: Self) -> Self {
         for (name, mut setting) in over.settings {
             if let Value::List(above) = &mut setting.value
                 && let Some(Value::List(ours)) = self.settings.remove(name).map(|ours| ours.value)
             {
-                // Of two settings of a variable the last one holds.
+                // If a variable is set twice, the last setting counts.
                 *above = ours.into_iter().chain(std::mem::take(above)).collect();
             }
             self.settings.insert(name, setting);
@@ -107,7 +107,7 @@ impl Layer {
         self
     }
 
-    /// Sets a key that is known by name.
+    /// Sets a key by name.
     #[must_use]
     pub fn with(mut self, name: &str, value: Option<Value>, origin: ConfigOrigin) -> Self {
         if let (Some(key), Some(value)) = (Key::named(name), value) {
@@ -116,7 +116,7 @@ impl Layer {
         self
     }
 
-    /// Removes the setting of one key.
+    /// Returns the layer without one key.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut layer = self.clone();

@@ -1,5 +1,5 @@
-//! What holds, of everything that was said: flags before the environment before the user's file before a trusted project's;
-//! and what a project narrows is narrowed whoever said otherwise.
+//! The combination of all layers. Precedence: flags, environment, the person's file, a trusted project's file. A
+//! stricter value of the project wins over all.
 
 use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};
@@ -14,7 +14,7 @@ pub struct Layers<'a> {
     pub environment: &'a Layer,
     pub user: &'a Layer,
     pub project: &'a Layer,
-    /// True if the user trusts the project's file.
+    /// True if the person trusts the project's file.
     pub trusted: bool,
 }
 
@@ -26,7 +26,7 @@ pub fn merge(layers: Layers<'_>) -> Effective {
 }
 
 impl<'a> Layers<'a> {
-    /// Returns the user's layers, the most binding first.
+    /// Returns the person's layers in the order of precedence.
     fn of_user(&self) -> [&'a Layer; 3] {
         [self.flags, self.environment, self.user]
     }
@@ -38,14 +38,14 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// A list: every layer adds to it.
+    /// Joins the elements of a list from all layers.
     fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =
             |elements: &[Element], one: &Element| !elements.iter().any(|other| other.is_like(one, key.kind));
         for layer in self.of_user() {
             let mut fresh: Vec<Element> = Vec::new();
-            // Of two settings of a variable the later holds, as among flags.
+            // If a variable is set twice in a layer, the later setting counts.
             for one in layer.elements(key).iter().rev() {
                 if is_new(&elements, one) && is_new(&fresh, one) {
                     fresh.push(one.clone());
@@ -67,7 +67,7 @@ impl<'a> Layers<'a> {
         Resolution { key, value: Some(Value::List(elements)), origin }
     }
 
-    /// A single value: the most binding holds, unless the project narrows it.
+    /// Returns a single value: the one with precedence, unless the project's is stricter.
     fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Resolution {
         let said = self.of_user().into_iter().find_map(|layer| layer.get(key));
         let settled = |Setting { value, origin }: &Setting| Resolution {
@@ -94,7 +94,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// True if the project's value is narrower; any limit is narrower than none.
+/// True if the project's value is stricter. Any limit is stricter than none.
 fn narrows(key: &Key, project: &Setting, without: Option<&Value>) -> bool {
     without.is_none_or(|value| project.value.width(key.kind) < value.width(key.kind))
 }

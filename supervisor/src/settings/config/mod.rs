@@ -1,7 +1,7 @@
-//! Settings: the user's `config.toml`, a project's `.bailiwick.toml`, and what they add up to with flags and environment.
+//! Settings: the person's `config.toml`, a project's `.bailiwick.toml`, and their combination with flags and environment.
 //!
-//! Parsing and merging are pure; only [`UserFile`], [`ProjectFile`] and [`Trust`] touch files. A project's file is a
-//! stranger's word: it may narrow what agents may do, and widens nothing before the user has trusted exactly this file.
+//! Only [`UserFile`], [`ProjectFile`] and [`Trust`] touch files. A project's file is untrusted. It may restrict agents,
+//! and adds rights only after the person has trusted exactly this file.
 
 mod ask;
 mod described;

@@ -1,20 +1,20 @@
-//! Where a value comes from.
+//! The origins of values.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A place in a file, counted from 1; columns in characters.
+/// A position in a file. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
-    /// The file, as a person reads it.
+    /// The file's path in the form for a person.
     pub file: Arc<Path>,
     pub line: usize,
     pub column: usize,
 }
 
 impl SettingPlace {
-    /// The place of a byte in the text of a file.
+    /// Returns the position of a byte in the text of a file.
     pub fn of(file: &Arc<Path>, text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -30,7 +30,7 @@ impl fmt::Display for SettingPlace {
     }
 }
 
-/// A path as a person may be shown it: nothing in it acts on a terminal.
+/// Returns a path with terminal controls escaped.
 pub(super) fn printable(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }
@@ -38,7 +38,7 @@ pub(super) fn printable(path: &Path) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigOrigin {
     Default,
-    /// The catalogue of the program.
+    /// The built-in catalogue of models.
     Catalogue,
     User(SettingPlace),
     Project(SettingPlace),
@@ -47,7 +47,7 @@ pub enum ConfigOrigin {
 }
 
 impl ConfigOrigin {
-    /// The word for the kind of origin.
+    /// Returns the word for the kind of origin.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -59,7 +59,7 @@ impl ConfigOrigin {
         }
     }
 
-    /// The place in a file, if it is one.
+    /// Returns the position in a file, or nothing for other origins.
     pub const fn place(&self) -> Option<&SettingPlace> {
         match self {
             Self::User(place) | Self::Project(place) => Some(place),

@@ -1,4 +1,4 @@
-//! A project's `.bailiwick.toml`: a stranger's file under a fixed name, opened beneath the project without following links.
+//! A project's `.bailiwick.toml`: an untrusted file, opened below the project without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,30 +15,30 @@ use super::layer::Layer;
 use super::parse::{FileOwner, parse, text};
 use super::trust::FileDigest;
 
-/// Its name at the top of a project.
+/// The file's name in the top directory of a project.
 pub const PROJECT_NAME: &str = ".bailiwick.toml";
 
-/// Name of another agent's settings: reported, and never read.
+/// The name of another agent's settings, which are reported and never read.
 pub const FOREIGN_NAME: &str = ".agent.toml";
 
-/// The most bytes that it may have.
+/// The most bytes of the file.
 const MOST: usize = 64 << 10;
 
-/// A project's file, if it has one.
+/// A project's settings file, which may be missing.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     pub project: PathBuf,
     pub layer: Layer,
-    /// The digest of exactly these bytes; absent where there is no file.
+    /// The digest of the file's bytes, or nothing without a file.
     pub digest: Option<FileDigest>,
-    /// True if settings of another agent are next to it.
+    /// True if another agent's settings file exists beside it.
     pub has_foreign: bool,
 }
 
 impl ProjectFile {
-    /// Reads the file of a project, named by its canonical path; a missing file has no settings.
+    /// Reads the file of a project, which is named by its canonical path. A missing file has no settings.
     ///
-    /// Anything but a readable file is an error: its restrictions are unknown.
+    /// Fails if the file exists but cannot be read, because its restrictions would be unknown.
     pub fn read(project: &Path) -> Result<Self, SettingsError> {
         let root = beneath::open_root(project).map_err(|error| SettingsError::UnreadableProject {
             project: project.to_owned(),
@@ -71,7 +71,7 @@ fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
         found => check(beneath::kind(&found.map_err(unreadable)?))?,
     }
     let file = beneath::open_file(&root, name).map_err(unreadable)?;
-    // It may have been replaced since.
+    // The file may have been replaced since the check.
     check(beneath::kind(&fstat(&file).map_err(unreadable)?))?;
     let mut content = Vec::new();
     let read = File::from(file).take(MOST as u64 + 1).read_to_end(&mut content);

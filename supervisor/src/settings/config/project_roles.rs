@@ -1,5 +1,5 @@
-//! The roles that a project brings along, `.bailiwick/agents/*.md`: a stranger's files, opened beneath the project without
-//! following links. Each counts once the user has trusted exactly this file.
+//! The roles in a project's `.bailiwick/agents/*.md`: untrusted files, opened below the project without following
+//! links. Each is used only after the person has trusted exactly this file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use nix::errno::Errno;
 
 use super::trust::FileDigest;
 
-/// The directories that they lie in, one in the other.
+/// The directories of the roles, the second inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "agents"];
 
-/// The most bytes of one.
+/// The most bytes of a role's file.
 const MOST: usize = 32 << 10;
 
-/// The most names that are looked at.
+/// The most names in the directory that are read.
 const MOST_NAMES: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub(super) struct RoleFile {
     pub(super) path: PathBuf,
-    /// The role, and the digest of exactly these bytes; or the reason that it is missing.
+    /// The role with the digest of its file, or the reason why it cannot be used.
     pub(super) role: Result<(Role, FileDigest), String>,
 }
 
-/// The directory that they lie in, in the project.
+/// Returns the path of the roles' directory in the project.
 pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads those of a project, named by its canonical path. An unreadable file is reported and otherwise
-/// ignored: it could only have added something.
+/// Reads the roles of a project, which is named by its canonical path. Unreadable files are reported and ignored,
+/// because a role can only add something.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
     for name in DIRECTORIES {
@@ -66,7 +66,7 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
     }
 }
 
-/// The reason why the tools of a role make no sense, if they do not.
+/// Returns the reason why a role's tools are invalid, or nothing.
 pub(super) fn unknown_tool(role: &Role) -> Option<String> {
     let all = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true, plan: None });
     let name = all.lacks(role.tools.as_deref()?)?;

@@ -1,4 +1,4 @@
-//! What holds of one key, and what a project's file would have.
+//! The value in force of one key, and the ignored values of a project's file.
 
 use super::keys::Key;
 use super::origin::ConfigOrigin;
@@ -7,22 +7,22 @@ use super::value::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     pub key: &'static Key,
-    /// The value; absent if the default is no value.
+    /// The value, or nothing if there is none by default.
     pub value: Option<Value>,
-    /// Origin of the value; elements of a list have their own.
+    /// The origin of the value. Elements of a list have their own.
     pub origin: ConfigOrigin,
 }
 
-/// Something that a project's file would widen, and does not as long as it is not trusted.
+/// A setting of an untrusted project's file that would add rights and is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub key: &'static Key,
-    /// The value that it would add or set.
+    /// The value that the project's file would add or set.
     pub value: Value,
     pub origin: ConfigOrigin,
 }
 
-/// `write "/data"`, `net "on"`: in a few words.
+/// Writes the setting in short form: `write "/data"`, `net "on"`.
 impl std::fmt::Display for Ignored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.key.name, self.value)

@@ -1,4 +1,4 @@
-//! Settings as every front end begins with them: both files, the flags, the environment, and whether the project is trusted.
+//! The sources of settings for all front ends: both files, the environment, and the trust in the project.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,18 +16,18 @@ use super::{
 };
 use crate::process::directories::Directories;
 
-/// Maximum number of settings of a project's file that one notice names.
+/// The most settings of a project's file that one notice names.
 const NAMED: usize = 5;
 
-/// Everything that is said outside of the command line.
+/// All settings outside of the command line.
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
-    /// Absent without such a directory, which other code detects and reports.
+    /// The project's file, or nothing without a project directory. Other code reports that.
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
-    /// The roles that the project brings along, each with whether its file is trusted.
+    /// The roles of the project. The flag is true if a role's file is trusted.
     roles: Vec<(RoleFile, bool)>,
 }
 
@@ -53,7 +53,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Finds out which of the project's roles are trusted.
+    /// Determines which roles of the project are trusted.
     fn judge_roles(&mut self) {
         let Some(project) = self.project().map(Path::to_owned) else { return };
         for (file, trusted) in &mut self.roles {
@@ -62,8 +62,8 @@ impl Sources {
         }
     }
 
-    /// Returns the effective settings, with these flags. The address in the user's file belongs to the
-    /// provider there: another vendor's provider, chosen by a flag, never uses it, and does not get its key.
+    /// Returns the settings in force with these flags. The base URL in the person's file belongs to the provider in
+    /// that file. If a flag chooses another provider, that URL is not used and never gets the other provider's key.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
@@ -96,7 +96,7 @@ impl Sources {
         effective
     }
 
-    /// Lists the present files, in a line.
+    /// Returns a line with the existing files.
     pub(crate) fn summary(&self) -> String {
         let user = self.user.path.display().to_string();
         let user = user.escape_debug();
@@ -109,8 +109,7 @@ impl Sources {
         }
     }
 
-    /// Returns the question to a person, as long as the project's file is not trusted and would widen
-    /// something.
+    /// Returns the question about trust, or nothing if the project's file is trusted or would add no rights.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -124,7 +123,7 @@ impl Sources {
         Some(question).filter(|question| !question.lines.is_empty())
     }
 
-    /// Trusts the files that the question was about: these very ones, as they were read. Only after a person's answer.
+    /// Trusts exactly the files of the question, as they were read. Call only after a person's answer.
     pub(crate) fn trust(&mut self, question: &TrustQuestion) -> Result<(), TrustError> {
         for (place, digest) in &question.files {
             self.trust.remember(place, digest)?;
@@ -140,12 +139,12 @@ impl Sources {
         self.project.as_ref().map(|file| file.project.as_path())
     }
 
-    /// True if a file of the project is trusted, as it is now.
+    /// True if the current file of the project is trusted.
     pub(crate) fn is_trusted(&self) -> bool {
         self.trusted || self.roles.iter().any(|(_, trusted)| *trusted)
     }
 
-    /// Withdraws the trust in the project's files; true if there was any.
+    /// Withdraws the trust in the project's files. Returns true if there was any.
     pub(crate) fn forget(&self) -> Result<bool, TrustError> {
         self.project().map_or(Ok(false), |project| self.trust.forget(project))
     }
@@ -175,12 +174,12 @@ impl Sources {
         notices
     }
 
-    /// The lines of the project's file that count for nothing, trusted or not.
+    /// Returns the lines of the project's file that are ignored, trusted or not.
     pub(crate) fn void(&self) -> impl Iterator<Item = String> {
         self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
     }
 
-    /// The roles of the project that count for nothing, and why.
+    /// Returns the project's roles that are not used, with the reasons.
     fn of_roles(&self, effective: &Effective) -> Vec<String> {
         let Some(project) = self.project() else { return Vec::new() };
         let why = |(file, trusted): &(RoleFile, bool)| match &file.role {
@@ -212,8 +211,8 @@ impl Sources {
     }
 }
 
-/// The reason why a trusted role of a project counts for nothing, if it does not. A project chooses no model that the user has not
-/// listed, and replaces no role of the user's.
+/// Returns the reason why a trusted role cannot be used, or nothing. A project's role may not choose a model that the
+/// person did not list, or replace a role of the person.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;
     let is_the_users =
@@ -227,7 +226,7 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     Some(format!("`agents.models` does not list its model {model:?}"))
 }
 
-/// A role for a person who is asked to trust it: a sub-agent follows its instructions, so that all of them are shown.
+/// Describes a role completely in the question about trust, because a sub-agent follows its instructions.
 fn described(path: &Path, role: &Role) -> Vec<String> {
     let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
     let access = if *writes { "may write" } else { "reads" };
@@ -240,11 +239,11 @@ fn described(path: &Path, role: &Role) -> Vec<String> {
         path.display()
     );
     let instructions = prompt.lines().map(|line| format!("  | {line}"));
-    // Nothing of a stranger's acts on the terminal, or looks like a line of ours.
+    // Untrusted text cannot control the terminal or imitate another line.
     std::iter::once(head).chain(instructions).map(|line| line.escape_debug().to_string()).collect()
 }
 
-/// Returns the environment's settings for this provider: each has a variable for its address.
+/// Returns the settings from the environment for this provider. Each provider has a variable for its base URL.
 fn of_environment(provider: ProviderKind) -> Layer {
     let variable = provider.address_variable();
     let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());

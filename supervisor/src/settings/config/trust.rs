@@ -1,5 +1,5 @@
-//! Trust in a project's file: bound to the project's place and to the file's bytes, given once, by an answer to a question
-//! that lists what would be enabled.
+//! Trust in a project's file. It is given by an answer to a question that lists the enabled settings, and applies to
+//! this project path and these bytes only.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, DirBuilder, File};
@@ -18,7 +18,7 @@ use super::project_file::ProjectFile;
 use super::project_roles;
 use crate::process::directories::Directories;
 
-/// The most bytes that a record has: a path of 4096 bytes, as JSON.
+/// The most bytes of a record: a path of 4096 bytes as JSON.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,30 +41,30 @@ impl fmt::Display for FileDigest {
     }
 }
 
-/// Question to a person before a project's file may widen anything.
+/// The question to a person before a project's file may add rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustQuestion {
     pub project: PathBuf,
-    /// Everything that its files would enable, one line each; nothing in it acts on a terminal.
+    /// The settings that the files would enable, one on each line, with terminal controls escaped.
     pub lines: Vec<String>,
-    /// The files as they were read; the settings file is represented by the project's own path.
+    /// The files as they were read. The settings file has the project's own path.
     pub(super) files: Vec<(PathBuf, FileDigest)>,
 }
 
 impl TrustQuestion {
-    /// True if the project's settings are among the files.
+    /// True if the project's settings file is among the files.
     pub(super) fn has_settings(&self) -> bool {
         self.files.iter().any(|(place, _)| *place == self.project)
     }
 
-    /// No question.
+    /// Returns an empty question.
     pub(super) fn nothing(project: &Path) -> Self {
         Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
     }
 
-    /// The question that a file raises, if it would widen anything.
+    /// Returns the question about a file, or nothing if it would add no rights.
     ///
-    /// All of it is listed, also what the user's own settings overrule now: they can change, and the trust stays.
+    /// The question includes settings that the person's own override now, because the trust remains if those change.
     pub fn about(file: &ProjectFile) -> Option<Self> {
         let nothing = Layer::default();
         let alone = Layers {
@@ -82,7 +82,7 @@ impl TrustQuestion {
     }
 }
 
-/// Trusted files. Kept in our state directory, which no worker sees.
+/// The store of trusted files, in the state directory, which no worker can access.
 #[derive(Clone, Debug)]
 pub struct Trust {
     place: PathBuf,
@@ -103,25 +103,24 @@ struct TrustRecord {
 }
 
 impl Trust {
-    /// Opens the store in these directories.
+    /// Opens the store in the state directory.
     pub fn new(directories: &Directories) -> Self {
         Self { place: directories.state.join("trust") }
     }
 
-    /// True if this file of this project is trusted. An unreadable store, or one that others could have
-    /// written, counts as no.
+    /// True if this file of this project is trusted. Returns false if the store is unreadable or others could have written it.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
         let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
-    /// Remembers that this file of this project is trusted, and no other of it.
+    /// Stores the trust in this file of this project, instead of any earlier one.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
         let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))
     }
 
-    /// Forgets the trust in a project's files, those that are no longer there too; true if there was any.
+    /// Removes the trust in all files of a project, including deleted ones. Returns true if there was any.
     pub fn forget(&self, project: &Path) -> Result<bool, TrustError> {
         self.remove_records(project).map_err(|source| self.failed(source))
     }
@@ -154,7 +153,7 @@ impl Trust {
 
     fn write(&self, path: &Path, record: &TrustRecord) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.place)?;
-        // Made with mode 0600, and renamed when it is whole.
+        // The temporary file has mode 0600 and is renamed when it is complete.
         let mut file = tempfile::NamedTempFile::new_in(&self.place)?;
         serde_json::to_writer(&mut file, record)?;
         file.write_all(b"\n")?;
@@ -222,7 +221,7 @@ mod tests {
         assert!(!trust.is_given(Path::new("/p"), &digest));
         fs::set_permissions(&record, Permissions::from_mode(0o600)).unwrap();
         assert!(trust.is_given(Path::new("/p"), &digest));
-        // Copied for another project, it still speaks of the first.
+        // A copied record still names the first project.
         fs::copy(&record, trust.record(Path::new("/q"))).unwrap();
         assert!(!trust.is_given(Path::new("/q"), &digest));
         for garbage in [&b""[..], b"{}", b"\xff", b"{\"project\":\"/p\"}"] {

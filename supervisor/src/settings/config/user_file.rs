@@ -1,4 +1,4 @@
-//! The user's own `config.toml` and `AGENTS.md`: they say what agents may do and should do, so that nobody else may write them.
+//! The person's own `config.toml` and `AGENTS.md`. They decide what agents may do, so nobody else may be able to write them.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use crate::process::directories::Directories;
 
 pub const USER_NAME: &str = "config.toml";
 
-/// The name of the user's own instructions, which hold in every project, in the configuration directory.
+/// The name of the file with the person's own instructions, in the configuration directory.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// The most bytes of the settings.
+/// The most bytes of the settings file.
 const MOST: usize = 1 << 20;
 
 /// The most bytes of the instructions.
@@ -24,16 +24,16 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 
 #[derive(Debug)]
 pub struct UserFile {
-    /// The path, whether the file exists or not.
+    /// The path of the settings file, which may be missing.
     pub path: PathBuf,
-    /// Its settings, with those for the project alone.
+    /// The settings, including those for this project alone.
     pub layer: Layer,
-    /// The user's own instructions, where there are any.
+    /// The person's own instructions, if there are any.
     pub instructions: Option<String>,
 }
 
 impl UserFile {
-    /// Reads both, for a project if there is one; a file that is missing says nothing.
+    /// Reads both files, with the settings for `project` if it is given. Missing files are empty.
     pub fn read(directories: &Directories, project: Option<&Path>) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let (mut layer, for_projects) = match own_text(&path, directories, MOST)? {
@@ -55,13 +55,13 @@ impl UserFile {
     }
 }
 
-/// The text of a file of the user's own, if there is one.
+/// Returns the text of one of the person's files, or nothing if it is missing.
 fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, SettingsError> {
     let unreadable = |source| SettingsError::Unreadable { file: path.to_owned(), source };
-    // It may be a link: people keep such files in repositories of their own. What it leads to is judged.
+    // The file may be a link, because people keep such files in repositories. The target is checked.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = match opened {
-        // A link that leads nowhere is no absence: what it led to perhaps hid paths and set limits.
+        // A dangling link is an error, because its target may have had restrictions.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Optio
     super::parse::text(text, path, most).map(Some)
 }
 
-/// Only the user and root may be able to change or replace it.
+/// Fails if anybody but the person and root can change or replace the file.
 fn check(path: &Path, meta: &Metadata) -> Result<(), SettingsError> {
     let path = path.to_owned();
     let owner = meta.uid();

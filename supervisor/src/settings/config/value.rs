@@ -1,4 +1,4 @@
-//! What stands under a key.
+//! The values of keys.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -18,13 +18,13 @@ pub enum Value {
     Amount(Usd),
     Time(Duration),
     Switch(bool),
-    /// A list, of which each element has an origin of its own.
+    /// A list whose elements have their own origins.
     List(Vec<Element>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// Its words: one, but for commands.
+    /// The words of the element. Only commands have more than one.
     pub words: Vec<OsString>,
     pub origin: ConfigOrigin,
 }
@@ -38,7 +38,7 @@ impl Element {
         self.words.first().map(OsString::as_os_str).unwrap_or_default()
     }
 
-    /// True if the two values agree, or set the same variable.
+    /// True if the values are equal or set the same variable.
     pub(super) fn is_like(&self, other: &Self, kind: Kind) -> bool {
         match kind {
             Kind::Variables => variable(self.first()) == variable(other.first()),
@@ -47,19 +47,19 @@ impl Element {
     }
 }
 
-/// The name of a variable that is set or passed.
+/// Returns the name in a setting of a variable.
 fn variable(setting: &OsStr) -> &[u8] {
     setting.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
-/// A length of time that this many seconds are, from a thousandth of a second to a year.
+/// Returns a number of seconds as a duration, or nothing if it is not between a thousandth of a second and a year.
 pub fn time_of(seconds: f64) -> Option<Duration> {
     let fits = (0.001..=31_536_000.0).contains(&seconds);
     fits.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
 }
 
 impl Value {
-    /// Returns the width, where it can be compared: the lower, the narrower.
+    /// Returns a measure of strictness. Lower values are stricter.
     pub(super) fn width(&self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::Text(word), Kind::Choice(words)) => {
@@ -94,7 +94,7 @@ impl Preset {
     }
 }
 
-/// Displays the value as in a file, on one line; nothing in it acts on a terminal.
+/// Writes the value as in a file, on one line, with terminal controls escaped.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

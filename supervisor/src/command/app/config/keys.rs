@@ -1,4 +1,4 @@
-//! `bailiwick config keys`: what there is to set. It reads no file, since it is for those who have an error in theirs.
+//! `bailiwick config keys`: the list of all settings. It reads no settings file, so it works also if one has errors.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `bailiwick config`: the settings that hold in a project, and the trust in its file.
+//! `bailiwick config`: the settings in force in a project, and the trust in its file.
 
 mod keys;
 mod show;

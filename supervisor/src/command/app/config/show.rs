@@ -1,4 +1,4 @@
-//! `bailiwick config`: what holds, and where each of it comes from.
+//! `bailiwick config`: the settings in force, with their origins.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::settings::config::{
     RoleEntry, Sources, Value,
 };
 
-/// One line: a value, or one element of a list.
+/// A line of output: a value, or an element of a list.
 struct SettingRow {
     name: String,
-    /// The value, for a person.
+    /// The value in a form for a person.
     shown: String,
     json: Json,
     origin: ConfigOrigin,
-    /// Whether the value does not hold as long as the project is not trusted.
+    /// True if the value is ignored until the project is trusted.
     ignored: bool,
 }
 
-/// Prints it.
+/// Prints the settings.
 pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     let flags = Layer::default();
     let effective = sources.effective(&flags);
@@ -50,7 +50,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     printed(done, Exit::Done)
 }
 
-/// A list has a row for each element, since each has an origin of its own.
+/// Returns the rows of a key. A list has a row for each element, because each has its own origin.
 fn of_key(settled: &Resolution) -> Vec<SettingRow> {
     let Resolution { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
@@ -101,7 +101,7 @@ fn of_role(entry: &RoleEntry) -> SettingRow {
     }
 }
 
-/// What holds of the model, fact by fact: the user's word, the catalogue's, or the default.
+/// Returns the facts about the model, from the person's settings, the catalogue, or the defaults.
 fn of_model(effective: &Effective) -> Vec<SettingRow> {
     let said = effective.of_model();
     let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));
@@ -121,7 +121,7 @@ fn of_model(effective: &Effective) -> Vec<SettingRow> {
     catalogue::FIELDS.iter().map(fact).collect()
 }
 
-/// The settings that somebody has set, and the way to the others.
+/// Prints the settings that differ from the defaults, and how to see the others.
 fn print_different(mut rows: Vec<SettingRow>, project: &Path) -> io::Result<()> {
     let count = rows.len();
     rows.retain(|row| !matches!(row.origin, ConfigOrigin::Default | ConfigOrigin::Catalogue));
@@ -154,7 +154,7 @@ struct JsonRow<'a> {
     key: &'a str,
     value: &'a Json,
     origin: &'a str,
-    /// The flag, the variable, or the file.
+    /// The flag, variable or file that set the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! The access of a plan's execution, as a person reads it before an approval.
+//! The access of a plan's execution, in the form that a person reads before an approval.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};
 use crate::process::directories::Directories;
 
-/// The account: places with absolute paths, the network, and every acceptance command in full. Places that are to be created are
-/// those that the approval showed, or as things stand where there is none.
+/// Returns the access as text: directories as absolute paths, the network, and every acceptance command. The
+/// directories to create are those from the approval, or without one those that are missing now.
 pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
     let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
     let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
@@ -25,7 +25,7 @@ pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) ->
     account(kept, plan, &to_create, directories)
 }
 
-/// The account where these places are to be created.
+/// Returns the access as text, with these directories to be created.
 pub(super) fn account(
     kept: &KeptPlan,
     plan: &Plan,
@@ -62,7 +62,7 @@ pub(super) fn account(
     text
 }
 
-/// The marker stands before the path: no path can spell it away.
+/// Returns a line for each directory. The marker comes before the path, so that no path can hide it.
 fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {

@@ -1,4 +1,4 @@
-//! `bailiwick plan approve` and `reject`: a person's word on exactly the bytes that they were shown.
+//! `bailiwick plan approve` and `reject`: the person's decision about exactly the text that they were shown.
 
 use std::io::{self, Write};
 
@@ -58,7 +58,7 @@ pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Asks a person who was shown everything; true after a yes, and anything else is no.
+/// Asks the person after everything was shown. Returns true for a yes, and false for any other answer.
 fn asked(text: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "{}", harmless(text))?;

@@ -1,4 +1,4 @@
-//! `bailiwick plan edit`: the person's editor on a copy, until the text is a plan or they give up.
+//! `bailiwick plan edit`: opens a copy in the person's editor until the text is a valid plan or they stop.
 
 use std::io::{self, BufRead, Write};
 
@@ -19,7 +19,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
         say(&format!("{} is as it was", kept.id));
         return Ok(Exit::Done);
     };
-    // Another process may have written the plan meanwhile: neither text is lost.
+    // If another process has changed the plan meanwhile, both texts are kept.
     if store.find(Some(&kept.id), &args.directory)?.digest != kept.digest {
         return Err(lost(&text, "the plan was changed while it was edited, and stays as it is now"));
     }
@@ -29,7 +29,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// The text that the person made of it; none if they left it as it was.
+/// Returns the edited text, or nothing if it is unchanged.
 fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {
@@ -54,7 +54,7 @@ fn again() -> io::Result<bool> {
     Ok(read > 0 && !matches!(answer.trim(), "n" | "N" | "no"))
 }
 
-/// The person's work is not thrown away.
+/// Returns an error that tells where the person's text was saved.
 fn lost(text: &str, why: &str) -> Refusal {
     let kept = tempfile::Builder::new().prefix("bailiwick-plan-").suffix(".md").tempfile();
     let kept = kept.and_then(|mut file| {

@@ -1,4 +1,4 @@
-//! `bailiwick plan export`: the bytes of a plan, where the person wants them.
+//! `bailiwick plan export`: writes the text of a plan to a file or standard output.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub(super) fn run(store: &Store, args: &ExportArgs) -> Result<Exit, Refusal> {
     match &args.output {
         None => io::stdout().lock().write_all(bytes).map_err(Refusal::internal)?,
         Some(path) => {
-            // A file or a link that stands there, as an agent may have left one, is not written through.
+            // An existing file or link, which an agent may have left, is not overwritten.
             let written = File::create_new(path).and_then(|mut file| file.write_all(bytes));
             written.map_err(|error| Refusal::usage(format!("cannot write {}: {error}", path.display())))?;
         }

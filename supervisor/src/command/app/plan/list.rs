@@ -17,7 +17,7 @@ pub(super) fn run(store: &Store, directories: &Directories, args: &ListArgs) -> 
     let project = project(&args.directory)?;
     let mut plans = store.all()?;
     plans.retain(|kept| args.all || kept.project() == Some(project.as_path()));
-    // The newest stands where the eye is: at the end.
+    // The newest plan comes last, next to the prompt.
     plans.reverse();
     print(&plans, directories, args).map_err(Refusal::internal)?;
     Ok(Exit::Done)
@@ -55,7 +55,7 @@ fn line(kept: &KeptPlan, directories: &Directories, with_project: bool) -> Strin
     }
 }
 
-/// A plan without its text.
+/// Returns a plan as JSON without its text.
 fn of(kept: &KeptPlan, directories: &Directories) -> serde_json::Value {
     let plan = kept.read();
     json!({

@@ -1,4 +1,4 @@
-//! `bailiwick plan`: the plans that planners made, outside of their sessions.
+//! `bailiwick plan`: commands for stored plans.
 
 mod access;
 mod decide;
@@ -60,7 +60,7 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// The project as plans name it.
+/// Returns the canonical path of the project.
 fn project(directory: &Path) -> Result<PathBuf, Refusal> {
     let failed =
         |error| Refusal::usage(format!("cannot use {} as the project: {error}", directory.display()));
@@ -71,7 +71,7 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
-/// The plan's record with this fate of its present bytes, which were shown with these places to create.
+/// Returns the plan's record with a new fate for its current text, and the directories that were shown to be created.
 fn becomes(
     store: &Store,
     kept: &KeptPlan,
@@ -86,13 +86,13 @@ fn becomes(
     Ok(store.write_record(&kept.path, &record.creating(to_create))?)
 }
 
-/// Nothing says for which project a plan without a record was made.
+/// Returns the error for a plan without a record, whose project is unknown.
 fn no_record(kept: &KeptPlan) -> Refusal {
     let path = kept.path.with_extension("json");
     Refusal::usage(format!("{} has no record of its project: {} cannot be read", kept.id, path.display()))
 }
 
-/// The fate of a plan in words: `approved 2026-11-25 10:11`.
+/// Returns the fate of a plan in words: `approved 2026-11-25 10:11`.
 fn told(kept: &KeptPlan, directories: &Directories) -> String {
     let Some(PlanRecord { fate, since, done, ended, .. }) = &kept.record else {
         return "without a record".to_owned();
@@ -122,7 +122,7 @@ fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// Executes a plan that is approved as it stands.
+/// Executes an approved and unchanged plan.
 fn execute(
     args: PlanExecuteArgs,
     store: &Store,
@@ -168,7 +168,7 @@ fn execute(
     Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
 }
 
-/// The number of the first steps that executions before have finished.
+/// Returns the number of steps at the beginning that earlier executions have finished.
 fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
     let begins_anew =
         format!("bailiwick plan execute {} --all-steps begins with the first step again", kept.id);

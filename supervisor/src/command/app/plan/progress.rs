@@ -1,4 +1,4 @@
-//! The progress of a plan's last execution, as the log of its session has it: whatever ended that session.
+//! The progress of a plan's last execution from its session's log, which is right also after a crash.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::process::directories::Directories;
 
 /// The progress of an execution.
 pub(super) struct PlanProgress {
-    /// The session that is at it, if one is.
+    /// The session that is executing the plan now, if there is one.
     pub session: Option<ConversationId>,
-    /// The number of the first steps that are finished.
+    /// The number of finished steps at the beginning.
     pub done: u32,
 }
 
 impl PlanProgress {
-    /// That of the last execution of a plan's bytes, if one began.
+    /// Returns the progress of the last execution of a plan's current text, or nothing if there was none.
     pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
         let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);
         let Some((record, session)) = record.and_then(|record| Some((record, record.execution.as_ref()?)))

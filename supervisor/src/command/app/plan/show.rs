@@ -1,4 +1,4 @@
-//! `bailiwick plan show`: the text of a plan, and what its execution may do.
+//! `bailiwick plan show`: the text of a plan with the access of its execution.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The text, each line behind a rule, then the account of the supervisor: no line of a plan looks like one of it.
+/// Returns the text with a rule before each line, then the access. So no line of a plan can imitate the second part.
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -35,7 +35,7 @@ fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     with_account(kept, directories, &account)
 }
 
-/// The text, and this account behind it.
+/// Returns the text with this description of the access after it.
 pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: &str) -> String {
     format!(
         "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
@@ -47,13 +47,13 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
     )
 }
 
-/// The end of the plan's text: nothing behind it is a part of the plan.
+/// The line after the plan's text.
 const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
 
 /// The rule before each line of a plan's text.
 const RULE: &str = "│ ";
 
-/// A text of others, made harmless first: what would be another line's beginning at a terminal has its rule as well.
+/// Returns untrusted text without terminal controls and with a rule before each line.
 fn ruled(text: &str) -> String {
     harmless(text).lines().flat_map(|line| [RULE, line, "\n"]).collect()
 }

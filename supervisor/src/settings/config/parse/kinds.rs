@@ -1,4 +1,4 @@
-//! From an item of a document to a value of the kind that a key expects.
+//! The conversion of TOML items to the kinds of values that keys expect.
 
 use std::ffi::OsString;
 
@@ -11,19 +11,19 @@ use crate::settings::config::keys::{Key, Kind};
 use crate::settings::config::origin::ConfigOrigin;
 use crate::settings::config::value::{Element, Value, time_of};
 
-/// The longest text that means anything here: what a path may have (`PATH_MAX`).
+/// The longest accepted text: the limit of a path (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
 const MOST: usize = 500;
 
-/// A value that is not what was expected.
+/// A value of another kind than expected.
 #[derive(Debug)]
 pub(super) struct BadValue {
     pub(super) at: usize,
     pub(super) expected: String,
 }
 
-/// Reads the value of a key at position `at`; `origin` describes a position.
+/// Reads the value of a key at position `at`. `origin` converts a position. Fails if the kind does not fit.
 pub(super) fn value(
     key: &Key,
     item: &Item,
@@ -58,7 +58,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
     }
 }
 
-/// Absent for what is no list at all, or too long a one.
+/// Returns the elements of a list, or nothing if it is no list or too long.
 fn list(
     kind: Kind,
     item: &Item,
@@ -81,7 +81,7 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     if kind == Kind::Commands {
         let words: Option<Vec<_>> =
             value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned())).collect();
-        // What the gate would take from somebody's keyboard.
+        // The words must form a prefix that the gate accepts.
         let words = words.filter(|words| parse_prefix(&words.join(" ")).as_ref() == Ok(words))?;
         return Some(words.into_iter().map(OsString::from).collect());
     }
@@ -98,19 +98,19 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
-/// An amount, exactly as it is written: a float is shown as the shortest text that means it.
+/// Reads an amount exactly as written. A float is read through its shortest text.
 fn amount(item: &Item) -> Option<Usd> {
     let number = item.as_integer().map(|number| number.to_string());
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
 }
 
-/// A number, whole or not. No whole number of seconds that means anything is too large to be exact.
+/// Reads a number with or without a fraction. All sensible whole numbers of seconds are exact.
 #[expect(clippy::cast_precision_loss, reason = "what is not exact is far beyond what is accepted")]
 fn seconds(item: &Item) -> Option<f64> {
     item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
 }
 
-/// One line that is not empty, and not endless.
+/// True if the text is one line that is neither empty nor too long.
 fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control)
 }

@@ -1,4 +1,4 @@
-//! From the text of a file to what it says, with a place for everything that is wrong in it.
+//! The parser for settings files. Each error has a position.
 
 mod kinds;
 mod suggest;
@@ -18,7 +18,7 @@ use suggest::nearest;
 /// Maximum number of reported problems of one file.
 const MOST_PROBLEMS: usize = 20;
 
-/// The table of the user's settings for single projects.
+/// The table of the person's settings for single projects.
 const PROJECT: &str = "project";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub enum FileOwner {
     Projects,
 }
 
-/// Reads the text of a file, which is called `file`.
+/// Parses the text of a file with the name `file`.
 pub fn parse(text: &str, file: &Path, whose: FileOwner) -> Result<Layer, SettingsError> {
     read(text, file, whose).map(|(layer, _)| layer)
 }
 
-/// The user's settings, and those for single projects, each with the project as it is named.
+/// Parses the person's file. Returns the general settings, and those for single projects.
 pub(super) fn parse_users(text: &str, file: &Path) -> Result<(Layer, Vec<ForProject>), SettingsError> {
     read(text, file, FileOwner::Users)
 }
@@ -64,23 +64,23 @@ struct SettingsReader<'a> {
     file: Arc<Path>,
     whose: FileOwner,
     layer: Layer,
-    /// Settings of the user's file for single projects.
+    /// The settings for single projects.
     for_projects: Vec<ForProject>,
-    /// True within such a table.
+    /// True inside a table for a single project.
     in_project: bool,
     problems: Vec<Problem>,
 }
 
-/// The user's settings for one project.
+/// The person's settings for one project.
 #[derive(Debug)]
 pub(super) struct ForProject {
-    /// The project, as it is named: an absolute path, or one below `~`.
+    /// The project's path as written: absolute or below `~`.
     pub(super) project: PathBuf,
     pub(super) layer: Layer,
 }
 
 impl SettingsReader<'_> {
-    /// Everything in the table whose keys begin with `prefix`.
+    /// Reads all keys of a table. `prefix` is the table's name with a dot.
     fn table(&mut self, table: &dyn TableLike, prefix: &str) {
         for (name, item) in table.iter() {
             let full = format!("{prefix}{name}");
@@ -102,7 +102,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Reads the tables `[project."/path"]`: every key, and no table whose keys the user chooses.
+    /// Reads the tables `[project."/path"]`, which may contain all keys but no tables with free keys.
     fn projects(&mut self, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(PROJECT));
@@ -148,7 +148,7 @@ impl SettingsReader<'_> {
             }
             Err(kinds::BadValue { at, expected }) => {
                 let text = format!("`{}`: expected {expected}", key.name);
-                // Without a value that could narrow nothing is lost.
+                // A setting that can only add rights may be dropped without harm.
                 if self.whose == FileOwner::Projects && key.project == ProjectMay::IfTrusted {
                     self.void(Some(at), text);
                 } else {
@@ -166,7 +166,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Passes over what could only widen: a stranger's file does not decide whether there is a session.
+    /// Ignores a line that could only add rights. A faulty line of an untrusted file may not prevent a session.
     fn void(&mut self, at: Option<usize>, why: String) {
         if self.layer.void.len() < MOST_PROBLEMS {
             let origin = self.origin(at.unwrap_or_default());
@@ -182,12 +182,12 @@ impl SettingsReader<'_> {
     }
 }
 
-/// The reason why a key of the user's own counts for nothing in a project.
+/// Returns the reason why a project's file cannot set one of the person's own keys.
 fn only_the_users(name: &str) -> String {
     format!("`{name}` may stand only in the user's own config.toml")
 }
 
-/// Describes a name in a project's table of the user's file that is no key there.
+/// Describes an unknown name in a table for a single project.
 fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     if full == PROJECT || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
@@ -197,12 +197,12 @@ fn in_project(prefix: &str, name: &str) -> String {
     unknown(prefix, name)
 }
 
-/// True if the network would be on: it is read, and not obeyed.
+/// True if the item would turn the network on. The setting is reported and not obeyed.
 fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
-/// True if some key is in a table of this name.
+/// True if a table with this name has keys.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
@@ -216,7 +216,7 @@ fn unknown(prefix: &str, name: &str) -> String {
     }
 }
 
-/// The bytes of a file as text, if they are no more than `most`.
+/// Returns the bytes of a file as text. Fails if they are more than `most` or no UTF-8.
 pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, SettingsError> {
     if bytes.len() > most {
         return Err(SettingsError::TooLarge { file: file.to_owned(), most });

@@ -1,12 +1,12 @@
-//! What was probably meant by a key that is none.
+//! Suggestions for unknown keys.
 
 use super::tables::NAMES;
 use crate::settings::config::keys::KEYS;
 
-/// Minimum likeness of two names, of 1.
+/// The least similarity of two names for a suggestion, at most 1.
 const LIKE: f64 = 0.8;
 
-/// The longest name that is compared: no key is as long.
+/// The longest name that is compared. All keys are shorter.
 const LONGEST: usize = 40;
 
 /// Returns the key or table probably meant by `name` in the table whose keys begin with `prefix`: the same
@@ -23,12 +23,12 @@ pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     let likeness = |known: &str| strsim::jaro_winkler(last(known), name);
     let here = all.into_iter().filter(|known| known.starts_with(prefix));
     let in_table = |known: &str| known.contains('.');
-    // Of those that are as near, one that lies in no table.
+    // Among equally similar keys, those outside of tables come first.
     let order = |a: &&str, b: &&str| likeness(a).total_cmp(&likeness(b)).then(in_table(b).cmp(&in_table(a)));
     here.filter(|known| likeness(known) >= LIKE).max_by(order)
 }
 
-/// The name without its table.
+/// Returns the name of a key without its table.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }

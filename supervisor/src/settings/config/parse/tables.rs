@@ -1,4 +1,4 @@
-//! The tables whose keys the user chooses, all of them the user's own alone: `keys`, `models`, and a role in `agents`.
+//! The tables with free keys, which only the person's file may have: `keys`, `models`, and roles in `agents`.
 
 use gate::roles::{MOST_ROLES, RoleDraft, RoleField};
 use model::provider::catalogue::{Entry, Pattern};
@@ -13,7 +13,7 @@ use crate::settings::config::project_roles::unknown_tool;
 pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 
 impl SettingsReader<'_> {
-    /// Reads one of the two.
+    /// Reads one of these tables.
     pub(super) fn own_table(&mut self, name: &str, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(name));
@@ -30,7 +30,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Returns the entries of a table, with positions; empty if it is no table.
+    /// Returns the entries of a table with their positions. Empty if the item is no table.
     pub(super) fn entries(
         &mut self,
         name: &str,
@@ -119,7 +119,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Checks all of them together: a key may move from one command to another.
+    /// Checks all key bindings together, because a key may move from one command to another.
     fn check_keys(&mut self) {
         let all: Vec<_> = self.layer.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
         if let Err(error) = Keymap::new(&all) {
@@ -130,7 +130,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// True if a line causes the error: it fails alike by itself, or it names a command of it.
+/// True if the line causes the error: it fails alone too, or it names a command in the error.
 fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     let Rebinding { mode, command, keys } = &binding.rebinding;
     match error {
@@ -141,7 +141,7 @@ fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     }
 }
 
-/// A text, a number, or a list of texts.
+/// Returns a text, a number, or a list of texts as a role's field.
 fn field_of(item: &Item) -> Option<RoleField> {
     match item.as_value()? {
         Toml::String(text) => Some(RoleField::Text(text.value().clone())),
@@ -159,7 +159,7 @@ fn start(table: &dyn TableLike, name: &str) -> Option<usize> {
     table.key(name).and_then(toml_edit::Key::span).map(|span| span.start)
 }
 
-/// A name from a file, as it may be shown.
+/// Returns a name from a file with terminal controls escaped.
 fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

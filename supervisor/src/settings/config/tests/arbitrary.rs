@@ -1,4 +1,4 @@
-//! Whatever a project's file says.
+//! Property tests with arbitrary project files.
 
 use ipc::rights::{Execution, Rights};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::settings::config::{KEYS, Kind, ProjectFile, ProjectMay, TrustQuestion};
 
-/// A value in TOML that fits the kind.
+/// Returns a strategy for TOML values that fit the kind.
 fn fitting(kind: Kind) -> BoxedStrategy<String> {
     let list = |item: BoxedStrategy<String>| {
         proptest::collection::vec(item, 0..4).prop_map(|items| format!("[{}]", items.join(", "))).boxed()
@@ -33,7 +33,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
     }
 }
 
-/// A file that says something of some keys.
+/// Returns a strategy for files that set some keys.
 fn file(whose: FileOwner) -> BoxedStrategy<String> {
     let may = move |key: &&crate::settings::config::Key| {
         whose == FileOwner::Users || key.project != ProjectMay::Never
@@ -45,7 +45,7 @@ fn file(whose: FileOwner) -> BoxedStrategy<String> {
     lines.collect::<Vec<_>>().prop_map(|lines| lines.into_iter().flatten().collect()).boxed()
 }
 
-/// The rights that settings add up to, with paths as they were named.
+/// Returns the rights from the settings, with paths as written.
 fn rights(effective: &Effective) -> Rights {
     let paths = |elements: &[crate::settings::config::Element]| {
         elements.iter().map(|element| Path::new("/p").join(element.first()).into()).collect()
@@ -63,7 +63,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Checks that `narrow` is nowhere wider than `wide`, and differs only in keys that narrow.
+/// Checks that `narrow` never has more rights than `wide` and differs only in keys that restrict.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(
@@ -101,7 +101,7 @@ proptest! {
         for ignored in &without.ignored {
             prop_assert!(listed.contains(&ignored.to_string()), "{ignored} in {listed}");
         }
-        // Where nothing is asked, trust changes nothing.
+        // If nothing is asked, trust changes nothing.
         if listed.is_empty() {
             prop_assert_eq!(with.settled, without.settled);
         }

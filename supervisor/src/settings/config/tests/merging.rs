@@ -7,7 +7,7 @@ use crate::settings::config::{ConfigOrigin, Value};
 const STEPS: &str = "limits.max_steps";
 const SECONDS: &str = "limits.command_timeout_s";
 
-/// One value and its origin, as `bailiwick config` has them.
+/// Returns a value with its origin, as `bailiwick config` prints it.
 fn shown(effective: &Effective, name: &str) -> String {
     let settled = effective.get(name).unwrap();
     let value = settled.value.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
@@ -21,7 +21,7 @@ fn flag(name: &str, value: Value) -> Layer {
 #[test]
 fn the_table_of_single_values() {
     let cases = [
-        // The key, what flag, user and project say, whether the project is trusted; what holds, and what is ignored.
+        // The key; the values from flag, person and project; the trust in the project; the result and the number of ignored values.
         (STEPS, [None, None, None], false, "none (default)", 0),
         (STEPS, [None, Some(5), None], false, "5 (/c/config.toml:1)", 0),
         (STEPS, [Some(9), Some(5), None], false, "9 (--flag)", 0),

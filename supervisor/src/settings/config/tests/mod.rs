@@ -1,4 +1,4 @@
-//! What files say, and what they add up to.
+//! Tests of settings files and their combination.
 
 mod arbitrary;
 mod merging;
@@ -18,7 +18,7 @@ fn project(text: &str) -> Layer {
     parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap()
 }
 
-/// Merges these flags, the user's file and the project's.
+/// Merges these flags with the person's file and the project's.
 fn merged(flags: &Layer, user: &Layer, project: &Layer, trusted: bool) -> Effective {
     merge(Layers { flags, environment: &Layer::default(), user, project, trusted })
 }

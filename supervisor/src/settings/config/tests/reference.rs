@@ -1,4 +1,4 @@
-//! docs/configuration.md says what the table of keys says.
+//! A test that docs/configuration.md agrees with the table of keys.
 
 use model::provider::catalogue::{Entry, FIELDS, Facts, Field};
 
@@ -41,7 +41,7 @@ fn the_reference_has_every_fact_of_a_model_and_its_default() {
     );
 }
 
-/// The rows of the table in a section.
+/// Returns the rows of the table in a section.
 fn rows<'a>(reference: &'a str, section: &str) -> Vec<&'a str> {
     let (_, rest) = reference.split_once(&format!("\n{section}\n")).unwrap();
     let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
