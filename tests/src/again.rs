@@ -1,4 +1,4 @@
-//! The tests of a module once more, under another condition than the one that they run under.
+//! Repetition of a module's tests under another condition.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use crate::programs::{NAMES, PLAIN_USER, copy_program};
 use crate::session::FIRST_AGENT;
 use crate::{Finished, Programs};
 
-/// The words in the names of tests that run others again: they are left out.
+/// A part of the names of tests that run others again. Such tests are not repeated.
 const OF_ALL: &str = "all_of_it_holds";
 
 /// Runs the tests of a module (`module_path!()`) again, in sessions whose first agent is not `1`.
@@ -25,14 +25,14 @@ pub fn with_another_first_agent(module: &str) {
     run(Command::new(me).env(FIRST_AGENT, "7"), module);
 }
 
-/// Runs the tests of a module (`module_path!()`) again as [`PLAIN_USER`]: a plain user's kernel and root's may answer differently.
+/// Runs the tests of a module (`module_path!()`) again as [`PLAIN_USER`], because the kernel may treat a plain user and root differently.
 ///
 /// # Panics
 ///
 /// If one of them fails.
 pub fn as_a_plain_user(module: &str) {
     if !geteuid().is_root() {
-        // It is one already.
+        // This process already runs as a plain user.
         return;
     }
     let place = tempfile::Builder::new().prefix("bailiwick-again-").tempdir().expect("a temp directory");

@@ -1,7 +1,7 @@
-//! What the tests across processes share: a world of its own for each test, and the real programs in it.
+//! Shared code of the tests with several processes: a separate environment for each test, in which the real programs run.
 //!
-//! Nothing of the machine's own configuration reaches a test: its home, its state and its project are fresh directories,
-//! and its model is a script on loopback.
+//! A test does not use the machine's configuration: its home, state and project are new directories, and its model is a
+//! script on the loopback interface.
 
 #![expect(
     clippy::expect_used,
@@ -35,7 +35,7 @@ pub use process::{Finished, alive, marked, wait_until, without_durations};
 pub use programs::{PLAIN_USER, Programs, User};
 pub use world::World;
 
-/// Says that a test cannot run, aloud: CI compares these lines with a list.
+/// Skips a test with a message. CI compares these messages with a list.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)*) => {{

@@ -1,4 +1,4 @@
-//! What a container's engine does before a program starts: an outer seccomp filter that refuses calls.
+//! The system call filter of a container engine: an outer seccomp filter that denies calls.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -7,11 +7,11 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::libc::{self, sock_filter, sock_fprog};
 
-/// Makes a command, and all that it starts, get this error from these calls, by their numbers.
+/// Makes the command and its children get this error from these system calls.
 ///
 /// # Panics
 ///
-/// Where there are more calls than a jump reaches.
+/// If there are more calls than a jump can skip.
 pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     let program = program(calls, errno);
     let attach = move || {
@@ -29,13 +29,13 @@ pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     unsafe { command.pre_exec(attach) };
 }
 
-/// Loads the number of the call (`seccomp_data.nr`), compares it with each, and answers.
+/// Returns a filter that loads the call's number (`seccomp_data.nr`), compares it with each denied call, and returns the verdict.
 fn program(calls: &[libc::c_long], errno: Errno) -> Vec<sock_filter> {
     let instruction =
         |code: u32, jt, k| sock_filter { code: u16::try_from(code).expect("a code"), jt, jf: 0, k };
     let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (at, call) in calls.iter().enumerate() {
-        // Over the other comparisons, and over what allows.
+        // Skips the other comparisons and the instruction that allows the call.
         let over = u8::try_from(calls.len() - at).expect("few calls");
         let number = u32::try_from(*call).expect("the number of a call");
         program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, over, number));

@@ -1,37 +1,35 @@
-//! Processes that a test started, and how they ended.
+//! Processes that a test started, with their results.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest that anything in a test may take before the test fails.
+/// The longest wait in a test before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A program that ended.
+/// A program that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// Its exit code, or 128 + the signal that ended it.
+    /// The exit code, or 128 plus the number of the signal that ended the program.
     pub code: i32,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Runs a command to its end, with nothing on its standard input.
+    /// Runs a command until it ends, with an empty standard input.
     pub fn of(command: &mut Command) -> Self {
         let output = command.stdin(Stdio::null()).output();
         output.unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
     }
 
-    /// The events of `--output stream-json`.
+    /// Returns the events of `--output stream-json`.
     pub fn events(&self) -> Vec<serde_json::Value> {
         let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         self.stdout.lines().map(event).collect()
     }
 
-    /// The events of one type: their `data`.
+    /// Returns the `data` of all events of one type.
     pub fn events_of(&self, kind: &str) -> Vec<serde_json::Value> {
         let events = self.events().into_iter().filter(|event| event["type"] == kind);
         events.map(|mut event| event["data"].take()).collect()
@@ -49,7 +47,7 @@ impl From<Output> for Finished {
     }
 }
 
-/// Waits until something is so; fails the test if it takes longer than a minute.
+/// Waits until a condition is true. Fails the test after a minute.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -58,13 +56,13 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process lives (a zombie does not).
+/// True if a process lives and is no zombie.
 pub fn alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// The living processes in whose environment these bytes stand. Only root sees those that are not dumpable.
+/// Returns the living processes with these bytes in their environment. Only root sees processes that are not dumpable.
 pub fn marked(mark: &[u8]) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("proc is mounted").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -75,12 +73,12 @@ pub fn marked(mark: &[u8]) -> Vec<u32> {
     pids.filter(has_mark).filter(|pid| alive(*pid)).collect()
 }
 
-/// A text without the durations of commands: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
+/// Removes the durations of commands from a text: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
 pub fn without_durations(text: &str) -> String {
     [" s]", " s; ", " s: "].iter().fold(text.to_owned(), |text, end| without_number(&text, end))
 }
 
-/// A text without the numbers before this end.
+/// Removes the numbers before `end` from a text.
 fn without_number(text: &str, end: &str) -> String {
     let parts: Vec<_> = text.split(end).collect();
     let Some((last, before)) = parts.split_last() else { return String::new() };

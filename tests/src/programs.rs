@@ -1,4 +1,4 @@
-//! The programs under test, and the users that run them.
+//! The tested programs, and the users that run them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,27 +10,27 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::world::PLACE;
 
-/// The uid (and gid) of the plain user that root's tests are repeated as: no such account needs to exist.
+/// The user and group id of the plain user as whom root's tests are repeated. No such account needs to exist.
 pub const PLAIN_USER: u32 = 12345;
 
 pub(crate) const NAMES: [&str; 5] = ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker"];
 
-/// Who runs a program.
+/// The user that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Myself,
-    /// [`PLAIN_USER`]; only root can become one, if its capabilities were not taken from it.
+    /// The plain user [`PLAIN_USER`]. Only root can become this user, if it still has its capabilities.
     Plain,
 }
 
 impl User {
-    /// The users that this machine lets us be: root is tried as a plain user too.
+    /// Returns the users as whom the tests can run here. If they run as root, a plain user is included.
     pub fn all() -> Vec<Self> {
         if may_become_another() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
     }
 
-    /// The uid.
+    /// Returns the user id.
     pub fn uid(self) -> u32 {
         match self {
             Self::Myself => geteuid().as_raw(),
@@ -38,7 +38,7 @@ impl User {
         }
     }
 
-    /// The gid, which an engine may make another number than the uid.
+    /// Returns the group id, which a container engine may set to another number than the user id.
     pub fn gid(self) -> u32 {
         match self {
             Self::Myself => getegid().as_raw(),
@@ -46,7 +46,7 @@ impl User {
         }
     }
 
-    /// Whether it has any capability: root may have none.
+    /// True if the user has any capability. Root may have none.
     pub fn is_capable(self) -> bool {
         self == Self::Myself && capabilities() != 0
     }
@@ -59,39 +59,39 @@ fn may_become_another() -> bool {
     geteuid().is_root() && capabilities() & NEEDED == NEEDED
 }
 
-/// Those that are in force.
+/// Returns the capabilities in force.
 fn capabilities() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// Where the programs under test lie: readable for every user.
+/// The directory with the tested programs, which every user can read.
 #[derive(Debug)]
 pub struct Programs(PathBuf);
 
 impl Programs {
-    /// The programs that cargo built for this test run, copied to where every user can execute them.
+    /// Returns the programs that cargo built for this test run, copied to where every user can execute them.
     pub fn get() -> &'static Self {
         static COPY: OnceLock<Programs> = OnceLock::new();
         COPY.get_or_init(|| Self(copy()))
     }
 
-    /// The path of one.
+    /// Returns the path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Their directory.
+    /// Returns the directory of the programs.
     pub fn directory(&self) -> &Path {
         &self.0
     }
 }
 
-/// Names a directory whose programs are tested in the place of those that cargo built beside the tests: those for another target.
+/// The variable with a directory whose programs are tested instead, such as those built for another target.
 const INSTEAD: &str = "BAILIWICK_PROGRAMS";
 
-/// `target/PROFILE`, seen from a test binary in its `deps`.
+/// Returns `target/PROFILE`, found from the path of the test program.
 fn built() -> PathBuf {
     let me = std::env::current_exe().expect("a test has a path");
     me.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").to_owned()

@@ -1,16 +1,16 @@
-//! Random numbers that a seed gives again.
+//! Repeatable random numbers from a seed.
 
-/// A generator: splitmix64.
+/// A generator of random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The one of this seed.
+    /// Returns the generator for a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -19,7 +19,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number below a limit.
+    /// Returns the next number below a limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }

@@ -1,4 +1,4 @@
-//! What the scripted model says.
+//! The replies of the scripted model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::strict;
 
-/// A reply with these tool calls, all in one turn; their ids are `toolu_0`, `toolu_1` …
+/// Returns a reply with these tool calls in one turn. Their ids are `toolu_0`, `toolu_1` …
 pub fn calls(calls: &[(&str, Value)]) -> String {
     let blocks: Vec<_> = calls.iter().enumerate().map(call).collect();
     sse::message(&blocks, "tool_use", sse::Usage::default())
@@ -21,34 +21,34 @@ fn call((index, (name, input)): (usize, &(&str, Value))) -> sse::Block {
     sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string())
 }
 
-/// A reply with one command.
+/// Returns a reply that runs one command.
 pub fn shell(command: &str) -> String {
     calls(&[("shell_exec", json!({"command": command}))])
 }
 
-/// A reply of words, which ends for this reason.
+/// Returns a reply of text with this stop reason.
 pub fn says(text: &str, stop_reason: &str) -> String {
     sse::message(&[sse::Block::text(text)], stop_reason, sse::Usage::default())
 }
 
-/// The last reply of a model that is done.
+/// Returns the last reply of a model.
 pub fn done() -> String {
     says("Done.", "end_turn")
 }
 
-/// A model that makes these tool calls, one a reply, and then says that it is done.
+/// Starts a model that makes these tool calls, one in each reply, and then ends its turn.
 pub fn model(calls: &[(&str, Value)]) -> ReplayServer {
     let reply = |asked| sse::message(&[call(asked)], "tool_use", sse::Usage::default());
     model_of(calls.iter().enumerate().map(reply).chain([done()]))
 }
 
-/// A model that gives these replies.
+/// Starts a model with these replies.
 pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
     serve(replies.into_iter().map(Reply::sse))
 }
 
-/// A model of several agents: a request whose first message is one of these tasks has the next of that task's replies, and any
-/// other one the next of the rest.
+/// Starts a model for several agents. A request whose first message is one of these tasks gets the task's next reply,
+/// and other requests get the next of `rest`.
 pub fn model_of_agents(
     rest: impl IntoIterator<Item = String>,
     tasks: impl IntoIterator<Item = (String, Vec<String>)>,
@@ -56,7 +56,7 @@ pub fn model_of_agents(
     let rest: VecDeque<_> = rest.into_iter().collect();
     let tasks: BTreeMap<_, VecDeque<_>> =
         tasks.into_iter().map(|(task, replies)| (task, replies.into())).collect();
-    // One for each reply, so that the server counts those that nobody asked for.
+    // There is one entry for each reply, so that the server counts unused ones.
     let script = rest.iter().chain(tasks.values().flatten()).cloned().fold(Script::new(), Script::reply);
     serve_checked(script, by_task(rest, tasks))
 }
@@ -76,7 +76,7 @@ fn has_task(request: &RecordedRequest, task: &str) -> bool {
     blocks.iter().any(|block| block["text"] == task)
 }
 
-/// A model that gives these replies, with whatever the network does to them, to requests that hold to the vendor's rules.
+/// Starts a model with these replies and network faults. It checks that requests follow the vendor's rules.
 pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     let script = replies.into_iter().fold(Script::new(), Script::push);
     serve_checked(script, Box::new(|_, _| None))
@@ -88,19 +88,19 @@ pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
     ReplayServer::start_checked(script, strict).expect("loopback")
 }
 
-/// The vendor's answer to a request that breaks its rules.
+/// Returns the vendor's error for a request that breaks its rules, or nothing.
 fn refusal(request: &RecordedRequest) -> Option<Reply> {
     let RecordedRequest { method, path, headers, body, .. } = request;
     let fault = strict::Sent { method, path, headers, body }.fault()?;
     Some(Reply::error(400, "invalid_request_error", &fault).header("x-should-retry", "false"))
 }
 
-/// A stream with status 200 whose body is compressed.
+/// Returns a reply with status 200 and a compressed body.
 pub fn gzipped(body: impl AsRef<[u8]>) -> Reply {
     Reply::sse(gzip(body)).header("content-encoding", "gzip")
 }
 
-/// Compressed bytes.
+/// Compresses bytes with gzip.
 pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(body.as_ref()).expect("a vector takes everything");

@@ -1,4 +1,4 @@
-//! A repository in which an attacker's program lies, and the person who works there later.
+//! A repository that contains an attacker's program, and the person who works there later.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,12 +8,12 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::{PLACE, World};
 
-/// A repository with a file committed, and a program of the attacker's, `evil.sh`, that leaves a mark in the home.
+/// Creates a repository with a committed file, and an attacker's program `evil.sh` that leaves a mark in the home directory.
 pub fn repository(user: User) -> World {
     repository_below(user, Path::new(PLACE))
 }
 
-/// The same, below a directory that every user reaches.
+/// Creates such a repository below a directory that every user can access.
 pub fn repository_below(user: User, directory: &Path) -> World {
     let world = World::below(user, directory);
     world.file("kept.txt", "kept\n");
@@ -24,7 +24,7 @@ pub fn repository_below(user: User, directory: &Path) -> World {
     world
 }
 
-/// What a person does in the project, unconfined.
+/// Runs a command of the person in the project without confinement.
 pub fn shell(world: &World, command: &str) -> Finished {
     let mut sh = world.command("bash");
     sh.args(["-c", command]).current_dir(world.project());
@@ -34,7 +34,7 @@ pub fn shell(world: &World, command: &str) -> Finished {
     Finished::of(&mut sh)
 }
 
-/// Whether the attacker's program was run.
+/// True if the attacker's program was run.
 pub fn is_marked(world: &World) -> bool {
     mark(world).exists()
 }

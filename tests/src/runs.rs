@@ -1,4 +1,4 @@
-//! `bailiwick exec` as tests run it.
+//! Runs of `bailiwick exec` in tests.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::process::Finished;
 use crate::world::{KEY, World};
 
 impl World {
-    /// `bailiwick exec` in the project with a key, against an address, with exactly these arguments beside.
+    /// Returns `bailiwick exec` in the project with a key, this base URL, and exactly these other arguments.
     pub fn task<S: AsRef<OsStr>>(&self, base_url: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.bailiwick(["exec", "--base-url", base_url]);
         command.arg("-C").arg(self.project()).args(self.tier_flags()).args(arguments);
@@ -31,19 +31,19 @@ impl World {
         place
     }
 
-    /// Runs [`World::exec`] to its end.
+    /// Runs [`World::exec`] until it ends.
     pub fn run(&self, server: &ReplayServer, arguments: &[&str]) -> Finished {
         Finished::of(&mut self.exec(server, arguments))
     }
 
-    /// A text without what differs from run to run: the world's own place.
+    /// Returns a text without the path of the test's directory, which differs from run to run.
     pub fn stable(&self, text: &str) -> String {
         text.replace(&self.root().display().to_string(), "[world]")
     }
 }
 
 impl Finished {
-    /// The `data` of the last event, which is the result.
+    /// Returns the `data` of the last event, which is the result.
     pub fn result(&self) -> serde_json::Value {
         let events = self.events();
         let last = events.last().unwrap_or_else(|| panic!("no events: {}", self.stderr));
@@ -51,7 +51,7 @@ impl Finished {
         last["data"].clone()
     }
 
-    /// Fails the test, with everything that was said, unless it ended so.
+    /// Returns the program if it ended with this code. Otherwise fails the test with the whole output.
     #[track_caller]
     #[expect(clippy::return_self_not_must_use, reason = "the check itself may be all that is wanted")]
     pub fn expect(self, code: i32) -> Self {

@@ -1,4 +1,4 @@
-//! `bailiwick serve`, and a front end by hand.
+//! `bailiwick serve` with a front end that a test controls.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,26 +9,25 @@ use serde_json::{Value, json};
 use crate::process::Finished;
 use crate::world::{KEY, World};
 
-/// A server, and a front end by hand.
+/// A server with a front end that a test controls.
 pub struct Served {
-    /// The server.
+    /// The process of the server.
     pub process: Child,
-    /// Its standard input, until it is closed.
+    /// The server's standard input, until it is closed.
     pub input: Option<ChildStdin>,
-    /// Its standard output.
     pub output: BufReader<ChildStdout>,
     last: u64,
 }
 
 impl Served {
-    /// A server that nobody greeted.
+    /// Starts a server without the first request of the protocol.
     pub fn start(world: &World) -> Self {
         let mut command = world.bailiwick(["serve"]);
         command.env("ANTHROPIC_API_KEY", KEY);
         Self::of(command)
     }
 
-    /// The server of this command.
+    /// Starts a server by this command.
     pub fn of(mut command: Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("it serves");
@@ -37,33 +36,33 @@ impl Served {
         Self { process, input, output, last: 0 }
     }
 
-    /// A server that was greeted.
+    /// Starts a server and sends the first request of the protocol.
     pub fn greeted(world: &World) -> Self {
         let mut served = Self::start(world);
         served.call("initialize", json!({}));
         served
     }
 
-    /// Writes bytes.
+    /// Sends bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it serves");
         input.write_all(bytes).and_then(|()| input.flush()).expect("it serves");
     }
 
-    /// Writes a line.
+    /// Sends a line.
     pub fn line(&mut self, text: &str) {
         self.raw(text.as_bytes());
         self.raw(b"\n");
     }
 
-    /// The next line; none at the end.
+    /// Returns the next line, or nothing at the end.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it serves");
         line.ends_with('\n').then(|| serde_json::from_str(&line).expect("it serves"))
     }
 
-    /// The next line that is a response.
+    /// Returns the next line that is a response.
     pub fn response(&mut self) -> Value {
         loop {
             let line = self.read().expect("it is not over");
@@ -73,7 +72,7 @@ impl Served {
         }
     }
 
-    /// The parameters of the next notification of this method.
+    /// Returns the parameters of the next notification with this method.
     pub fn until(&mut self, method: &str) -> Value {
         loop {
             let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
@@ -85,7 +84,7 @@ impl Served {
         }
     }
 
-    /// The next request of this method from the server, as a whole.
+    /// Returns the next request with this method from the server.
     pub fn asked(&mut self, method: &str) -> Value {
         loop {
             let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
@@ -95,7 +94,7 @@ impl Served {
         }
     }
 
-    /// The response to a request.
+    /// Sends a request and returns its response.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
@@ -105,14 +104,14 @@ impl Served {
         response
     }
 
-    /// The result of a request that is granted.
+    /// Sends a request and returns its result. Fails the test if it is an error.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let response = self.ask(method, params);
         assert!(response.get("error").is_none(), "{response}");
         response["result"].clone()
     }
 
-    /// The code and the word of a refusal.
+    /// Sends a request and returns the code and word of its error.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let error = self.ask(method, params)["error"].clone();
         (
@@ -128,7 +127,7 @@ impl Served {
         opened["conversation_id"].as_str().expect("it serves").to_owned()
     }
 
-    /// Everything until the end, and its exit code.
+    /// Ends the server. Returns all remaining lines and the exit code.
     pub fn end(mut self) -> (Vec<Value>, Finished) {
         self.input = None;
         let rest = std::iter::from_fn(|| self.read()).collect();

@@ -1,5 +1,5 @@
-//! A session by its channel alone, as a front end has it: actions in, events out. The model is a recording, the worker a
-//! real one, and the supervisor this very process.
+//! A session in this process, controlled by its channels like a front end: actions in, events out. The model is a
+//! recording, and the worker is a real one.
 
 use std::fs::{DirBuilder, create_dir};
 use std::os::unix::fs::DirBuilderExt;
@@ -35,13 +35,13 @@ use crate::programs::User;
 use crate::standing::policy;
 use crate::world::World;
 
-/// The longest that an event may take.
+/// The longest wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A front end's end of a session.
+/// The front end's side of a session.
 pub struct FrontEnd {
     id: ConversationId,
-    /// Where actions go; a front end that is gone has none.
+    /// The channel for actions, or nothing after the front end has gone.
     pub actions: Option<mpsc::Sender<UserAction>>,
     events: mpsc::UnboundedReceiver<UiEvent>,
     run: JoinHandle<Result<RunEnd, SessionError>>,
@@ -50,54 +50,54 @@ pub struct FrontEnd {
     pub provider: Arc<ReplayProvider>,
     /// The agents.
     pub agents: Vec<OpenAgent>,
-    /// Where it plays.
+    /// The test's directories.
     pub world: World,
 }
 
-/// An agent of a session that has begun.
+/// An agent of a session.
 pub struct OpenAgent {
-    /// Its number.
+    /// The name of the agent.
     pub id: AgentId,
-    /// Its model.
+    /// The model of the agent.
     pub provider: Arc<ReplayProvider>,
-    /// Its temp.
+    /// The private temp directory of the agent.
     pub temp: PrivateTemp,
 }
 
-/// Names the first agent of sessions, where it is not the usual one.
+/// The variable with the name of the first agent of sessions, if it is not the usual one.
 pub const FIRST_AGENT: &str = "BAILIWICK_TEST_FIRST_AGENT";
 
-/// The first agent of a session.
+/// Returns the name of the first agent of a session.
 pub fn first_agent() -> AgentId {
     std::env::var(FIRST_AGENT).map_or_else(|_| AgentId::root(), |id| AgentId::from(id.as_str()))
 }
 
-/// What a session begins with.
+/// The settings with which a session starts.
 #[derive(Clone, Debug)]
 pub struct Beginning {
-    /// The network.
+    /// The network access.
     pub net: Network,
-    /// The tier.
+    /// The level of confinement.
     pub tier: TierChoice,
-    /// The worker's program, if it is another than the real one: a place in its world, where a copy of it is made.
+    /// The path in the test's directories for a copy of another worker program, or nothing for the real one.
     pub worker: Option<&'static str>,
-    /// What a process does that the worker leaves behind before it serves: a command of bash.
+    /// A bash command for a process that the worker leaves behind before it serves, if there is one.
     pub beside: Option<&'static str>,
-    /// The model as the session has it, made of the recording.
+    /// A function that makes the session's model from the recording.
     pub model: fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>,
     /// The approval mode.
     pub mode: ApprovalMode,
-    /// How it asks.
+    /// The settings of approvals.
     pub approvals: ApprovalSettings,
-    /// How many turns there are.
+    /// The number of turns.
     pub turns: Turns,
-    /// What stands in the project at the start: names and contents. With any of it the project is watched as a session of
-    /// `bailiwick` watches it.
+    /// The names and contents of files in the project at the start. If there are any, the files that the host acts on
+    /// are watched as in a normal session.
     pub files: Vec<(&'static str, String)>,
 }
 
 impl Default for Beginning {
-    /// The network off, the best tier.
+    /// Returns a start without network, in the best level of confinement.
     fn default() -> Self {
         Self {
             net: Network::Off,
@@ -121,7 +121,7 @@ impl Backoff for Never {
     }
 }
 
-/// The parts of our programs that a session needs.
+/// Returns the programs that a session needs.
 fn programs(world: &World, beginning: &Beginning) -> Programs {
     let ours = crate::Programs::get();
     let mut worker = ours.path("bailiwick-worker");
@@ -200,7 +200,7 @@ fn agent(
     })
 }
 
-/// What an agent begins with.
+/// The settings with which an agent starts.
 struct Part {
     id: AgentId,
     replies: Vec<String>,
@@ -214,7 +214,7 @@ impl Part {
     }
 }
 
-/// What the agents of a session have in common.
+/// The settings that all agents of a session share.
 struct Common<'a> {
     world: &'a World,
     beginning: &'a Beginning,
@@ -225,7 +225,7 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// An agent with a temp and an environment of its own.
+    /// Creates an agent with its own private temp directory and environment.
     fn run(&self, part: Part) -> (AgentRun, OpenAgent) {
         let Part { id, replies, tools, server } = part;
         let Self { world, beginning, .. } = self;
@@ -259,17 +259,17 @@ impl Common<'_> {
 }
 
 impl FrontEnd {
-    /// A session that has begun, in a world of its own, with a model that gives these replies.
+    /// Starts a session in new directories, with a model that gives these replies.
     pub fn open(replies: impl IntoIterator<Item = String>) -> Self {
         Self::open_with(Beginning::default(), replies)
     }
 
-    /// The same, with another beginning. What its workers run has the world's mark in its environment.
+    /// Starts a session with other settings. Its processes have the test's mark in their environment.
     pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
         Self::begin(&beginning, vec![Part::of(first_agent(), replies)])
     }
 
-    /// The same, with these tools besides, and what serves those of them that no worker serves.
+    /// Starts a session with additional tools, and the code for those that no worker carries out.
     pub fn open_with_tools(
         beginning: Beginning,
         (tools, server): (Vec<Box<dyn Tool>>, Arc<dyn ToolServer>),
@@ -279,7 +279,7 @@ impl FrontEnd {
         Self::begin(&beginning, vec![part])
     }
 
-    /// A session of several agents at the top level, each with the replies of its model.
+    /// Starts a session with several top-level agents. Each has the replies of its model.
     pub fn open_several(beginning: &Beginning, agents: Vec<(AgentId, Vec<String>)>) -> Self {
         Self::begin(beginning, agents.into_iter().map(|(id, replies)| Part::of(id, replies)).collect())
     }
@@ -311,17 +311,17 @@ impl FrontEnd {
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, agents, world }
     }
 
-    /// Acts as the user.
+    /// Sends an action of the person.
     pub async fn act(&self, kind: UserActionKind) {
         self.act_in(&self.id, kind).await;
     }
 
-    /// Acts in a session.
+    /// Sends an action to a session.
     pub async fn act_in(&self, id: &ConversationId, kind: UserActionKind) {
         self.send(UserAction { conversation_id: id.clone(), agent: None, kind }).await;
     }
 
-    /// Acts as the user, of one agent.
+    /// Sends an action of the person to one agent.
     pub async fn act_of(&self, agent: &AgentId, kind: UserActionKind) {
         self.send(UserAction { conversation_id: self.id.clone(), agent: Some(agent.clone()), kind }).await;
     }
@@ -330,12 +330,12 @@ impl FrontEnd {
         self.actions.as_ref().expect("it is not gone").send(action).await.expect("a session takes actions");
     }
 
-    /// Says something to the agent.
+    /// Sends a message to the agent.
     pub async fn prompt(&self, text: &str) {
         self.act(UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] })).await;
     }
 
-    /// Takes events in until one of them says so.
+    /// Receives events until one of them contains the text.
     pub async fn until(&mut self, wanted: &str) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect(wanted) {
             assert_eq!(event.conversation_id, self.id);
@@ -347,7 +347,7 @@ impl FrontEnd {
         panic!("{wanted}: not among {:#?}", self.seen);
     }
 
-    /// Takes events in until somebody is asked.
+    /// Receives events until there is an approval request, which is returned.
     pub async fn asked(&mut self) -> (ApprovalId, ServerRequest) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("a request") {
             self.see(&event);
@@ -358,7 +358,7 @@ impl FrontEnd {
         panic!("nobody is asked: {:#?}", self.seen);
     }
 
-    /// Notes an event; one of another agent than the first begins with its name.
+    /// Records an event. The line of another agent than the first begins with its name.
     fn see(&mut self, event: &UiEvent) {
         let line = line(&event.kind);
         self.seen.push(if event.agent == self.agents[0].id {
@@ -368,17 +368,17 @@ impl FrontEnd {
         });
     }
 
-    /// What was shown so far.
+    /// Returns the lines of all events so far.
     pub fn seen(&self) -> &[String] {
         &self.seen
     }
 
-    /// Lets nobody see anything any more.
+    /// Closes the channel of events, as a front end that has gone.
     pub fn close_eyes(&mut self) {
         self.events.close();
     }
 
-    /// The world, when the session is over; what is shown meanwhile is lost.
+    /// Waits for the end of the session and returns its directories. Events are dropped meanwhile.
     pub async fn finished(self) -> World {
         let Self { actions, run, world, .. } = self;
         tokio::time::timeout(PATIENCE, run).await.expect("an end").expect("no panic").expect("an end");
@@ -386,12 +386,12 @@ impl FrontEnd {
         world
     }
 
-    /// Everything that was shown until the session's end.
+    /// Returns the lines of all events until the end of the session.
     pub async fn end(self) -> String {
         self.end_in_world().await.0
     }
 
-    /// The same, and the world that it ended in.
+    /// Returns the lines of all events until the end of the session, and its directories.
     pub async fn end_in_world(mut self) -> (String, World) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
             self.see(&event);
@@ -402,7 +402,7 @@ impl FrontEnd {
     }
 }
 
-/// An event as a line, without what differs from run to run.
+/// Returns an event as a line without data that differs from run to run.
 fn line(kind: &UiEventKind) -> String {
     match kind {
         UiEventKind::TextDelta { text } => format!("text {text:?}"),

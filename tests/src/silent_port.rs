@@ -1,12 +1,11 @@
-//! A port of loopback at which nobody listens.
+//! A local port on which nobody listens.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 
-/// A port that refuses every connection. It is bound for as long as this lives: a port that was only free a moment ago may
-/// belong to the server of another test by now.
+/// A port that refuses every connection. It stays bound while this value lives, so that no server of another test can get it.
 #[derive(Debug)]
 pub struct SilentPort {
     _bound: OwnedFd,
@@ -14,7 +13,7 @@ pub struct SilentPort {
 }
 
 impl SilentPort {
-    /// Takes a port of 127.0.0.1.
+    /// Reserves a port of 127.0.0.1.
     pub fn take() -> Self {
         let bound =
             socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
@@ -23,12 +22,12 @@ impl SilentPort {
         Self { _bound: bound, port }
     }
 
-    /// The number of the port.
+    /// Returns the number of the port.
     pub const fn number(&self) -> u16 {
         self.port
     }
 
-    /// The address.
+    /// Returns the address of the port.
     pub const fn address(&self) -> SocketAddr {
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
     }

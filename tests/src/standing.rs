@@ -1,4 +1,4 @@
-//! What a session has from its beginning, where no flag says otherwise.
+//! The rights of a session at its start without any flags.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use ipc::rights::{Limits, Network, Reach};
 
 use crate::world::World;
 
-/// The policy in a world: the network off, nothing hidden, nothing protected, no write root but what the mode has.
+/// Returns the policy for a test's directories: no network, no hidden or protected paths, and only the write roots of the mode.
 pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     Policy {
         project: (&world.project()).into(),
@@ -24,7 +24,7 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     }
 }
 
-/// The line of rights that are in JSON.
+/// Returns the one-line description of rights in JSON.
 pub fn line_of(rights: &serde_json::Value) -> String {
     let rights: ipc::rights::RightsSummary =
         serde_json::from_value(rights.clone()).expect("rights as a value");

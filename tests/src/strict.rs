@@ -1,4 +1,4 @@
-//! The vendors' own rules for a request: a server that holds to all of them. The numbers are those of the wire's rules.
+//! A server that enforces the vendors' rules for requests. The numbers are those of the rules in the wire documentation.
 //!
 //! Messages: the documentation's pages on messages, tool use and extended thinking, and the texts of its errors. Chat completions and
 //! responses: the reference, the SDK's types, and the texts of errors of the servers that many people use.
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// A request as a vendor gets it.
+/// A request as a vendor receives it.
 pub struct Sent<'a> {
     pub method: &'a str,
     pub path: &'a str,
@@ -16,7 +16,7 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Finds the first fault of the request: the text of the error that a vendor answers with.
+    /// Returns the vendor's error message for the first fault of the request, or nothing.
     pub fn fault(&self) -> Option<String> {
         let path = self.path.split('?').next().unwrap_or_default();
         self.envelope(path).and_then(|()| self.content(path)).err()
@@ -65,7 +65,7 @@ impl Sent<'_> {
         version.filter(|_| versions.next().is_none())
     }
 
-    /// Checks the rules that depend on the version and on beta features.
+    /// Checks the rules that depend on the version and beta features.
     fn of_version(&self, path: &str, body: &Value) -> Checked {
         if !is_of_messages(path) {
             return Ok(());
@@ -87,13 +87,13 @@ impl Sent<'_> {
     }
 }
 
-/// The longest body that is taken (R2).
+/// The longest accepted body (R2).
 const MAX_BODY: usize = 32_000_000;
 
-/// The version that takes no sampling parameters.
+/// The version that accepts no sampling parameters.
 const NEW: &str = "2026-10-21";
 
-/// R13: edits of the context need their beta feature.
+/// R13: edits of the context require a beta feature.
 fn of_context_management(edits: &[Value], has: impl Fn(&str) -> bool) -> Checked {
     for edit in edits {
         let kind = word(edit, "type");
@@ -115,7 +115,7 @@ fn is_of_messages(path: &str) -> bool {
     path.ends_with("/messages") || path.ends_with("/messages/count_tokens")
 }
 
-/// Finds the first fault of a body that goes to this path: the text of the error that a vendor answers with.
+/// Returns the vendor's error message for the first fault of a body for this path, or nothing.
 pub fn fault(path: &str, body: &Value) -> Option<String> {
     let checked = of_options(path, body).and_then(|()| {
         if is_of_messages(path) {
@@ -132,7 +132,7 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
     checked.err()
 }
 
-/// R9, R12 and their like in the other dialects: the model, the length of the reply, streaming.
+/// R9, R12 and similar rules of the other dialects: the model, the length of the reply, streaming.
 fn of_options(path: &str, body: &Value) -> Checked {
     need(!is_blank(word(body, "model")), || "model: Field required".to_owned())?;
     let conversation = [&body["messages"], &body["input"]].map(list).concat();
@@ -168,7 +168,7 @@ fn of_options(path: &str, body: &Value) -> Checked {
     of_thinking(&body["thinking"], limit, &body["temperature"])
 }
 
-/// A budget of thinking is below the length of the reply, and the temperature is not chosen beside it.
+/// Checks that the thinking budget is below the reply's length and the temperature is not set with it.
 fn of_thinking(thinking: &Value, limit: u64, temperature: &Value) -> Checked {
     match (word(thinking, "type"), thinking["budget_tokens"].as_u64()) {
         ("enabled", Some(budget)) => need(budget >= 1024 && budget < limit, || {
@@ -183,7 +183,7 @@ fn of_thinking(thinking: &Value, limit: u64, temperature: &Value) -> Checked {
     })
 }
 
-/// A server that keeps nothing finds only what the request brings: reasoning goes back with its encrypted content.
+/// Checks that reasoning comes with its encrypted content, because a stateless server has no copy.
 fn of_stateless(body: &Value) -> Checked {
     let reasoning = of_type(list(&body["input"]), "reasoning").filter(|item| !item["format"].is_string());
     let kept = |item: &Value| item["encrypted_content"].is_string();
@@ -215,7 +215,7 @@ fn around_messages(body: &Value) -> Checked {
     of_cache(body)
 }
 
-/// R7: the names of tools, and the root of their schemas.
+/// R7: checks the names of tools and the root of their schemas.
 fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: usize) -> Checked {
     let mut names = BTreeSet::new();
     let [mut strict, mut optional, mut unions] = [0; 3];
@@ -234,7 +234,7 @@ fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: u
     })
 }
 
-/// Counts what strict schemas may have only so many of; they do not refer to themselves.
+/// Counts the limited elements of strict schemas, which may not be recursive.
 fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Checked {
     need(schema["$ref"].is_null(), || "tools: Recursive schemas are not supported with strict".to_owned())?;
     *unions += usize::from(schema["anyOf"].is_array() || schema["type"].is_array());
@@ -282,7 +282,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// True of letters, digits, `_` and `-`, at least one and at most so many.
+/// True if the text has only letters, digits, `_` and `-`, and between one and `longest` of them.
 fn is_word(text: &str, longest: usize) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !text.is_empty() && text.len() <= longest && text.chars().all(fits)
@@ -355,7 +355,7 @@ fn of_block<'a>(at: &str, block: &'a Value, ids: &mut BTreeSet<&'a str>) -> Chec
     }
 }
 
-/// R10: bytes of the kind that they are said to be.
+/// R10: checks that the bytes are a picture of the claimed kind.
 fn of_image(at: &str, source: &Value) -> Checked {
     let kinds =
         [("image/png", "iVBOR"), ("image/jpeg", "/9j/"), ("image/gif", "R0lG"), ("image/webp", "UklGR")];
@@ -367,7 +367,7 @@ fn of_image(at: &str, source: &Value) -> Checked {
     })
 }
 
-/// The same of a picture as a URL of its bytes, in the other dialects.
+/// Checks a picture in a data URL, as the other dialects have it.
 fn of_picture(at: &str, url: &Value) -> Checked {
     let parts = url.as_str().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     let Some((kind, data)) = parts else { return Ok(()) };
@@ -391,7 +391,7 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
     content.iter().filter(move |block| block["type"] == kind)
 }
 
-/// The roles that chat templates let stand in a row: results of one reply, and nothing else.
+/// Checks the order of roles that chat templates accept: only results of one reply may follow each other.
 fn of_chat(messages: &[Value]) -> Checked {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! A terminal's screen as a picture: SVG, whose text stays text.
+//! A terminal's screen as an SVG picture with selectable text.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use vt100::{Cell, Color, Screen};
 /// The size of a cell, in pixels.
 const WIDTH: f32 = 8.4;
 const HEIGHT: f32 = 18.0;
-/// The room around the screen.
+/// The margin around the screen in pixels.
 const MARGIN: f32 = 10.0;
 
 const INK: &str = "#d8dee9";
@@ -19,7 +19,7 @@ const PALETTE: [&str; 16] = [
     "#ff7a85", "#b5e890", "#ffd58a", "#82c4ff", "#e29bf0", "#7fdbe6", "#ffffff",
 ];
 
-/// Cells of a row that look alike.
+/// Neighbouring cells of a row with the same style.
 struct Run {
     column: u16,
     columns: u16,
@@ -31,11 +31,11 @@ struct Run {
 struct Look {
     ink: String,
     paper: Option<String>,
-    /// The attributes of SVG for bold, faint, slanted and underlined text.
+    /// The SVG attributes for bold, faint, slanted and underlined text.
     manner: Vec<&'static str>,
 }
 
-/// The picture of a screen.
+/// Returns the picture of a screen.
 pub fn svg(screen: &Screen) -> String {
     let (rows, columns) = screen.size();
     let (rows, columns) = (rows.get(), columns.get());
@@ -136,7 +136,7 @@ fn colour(colour: Color) -> Option<String> {
     }
 }
 
-/// A colour of the table of 256: sixteen, a cube of 6 × 6 × 6, and greys.
+/// Returns a colour of the table of 256: sixteen, a cube of 6 × 6 × 6, and greys.
 fn indexed(index: u8) -> String {
     if let Some(colour) = PALETTE.get(usize::from(index)) {
         return (*colour).to_owned();

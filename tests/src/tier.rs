@@ -1,4 +1,4 @@
-//! The tiers that a test repeats itself in.
+//! The levels of confinement in which tests are repeated.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::World;
 
-/// The arguments that ask for a tier, and for no other.
+/// Returns the arguments that require exactly this level of confinement.
 pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Full => &["--tier", "full"],
@@ -16,7 +16,7 @@ pub fn flags(tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// The choice of a tier, and of no other.
+/// Returns the choice of exactly this level of confinement.
 pub fn choice(tier: Tier) -> TierChoice {
     match tier {
         Tier::Full => TierChoice::Full,
@@ -24,11 +24,11 @@ pub fn choice(tier: Tier) -> TierChoice {
     }
 }
 
-/// The tiers that this machine can build; one that it cannot is skipped aloud.
+/// Returns the levels of confinement that this machine supports. Others are skipped with a message.
 ///
 /// # Panics
 ///
-/// Where it can build none: no test of the sandbox would show anything.
+/// If it supports none, because the sandbox's tests would prove nothing.
 pub fn all() -> Vec<Tier> {
     static ALL: OnceLock<Vec<Tier>> = OnceLock::new();
     let probe = || {
@@ -40,7 +40,7 @@ pub fn all() -> Vec<Tier> {
     ALL.get_or_init(probe).clone()
 }
 
-/// Every user that this machine lets us be, in every tier.
+/// Returns all combinations of users and levels of confinement.
 pub fn everywhere() -> Vec<(User, Tier)> {
     User::all().into_iter().flat_map(|user| all().into_iter().map(move |tier| (user, tier))).collect()
 }

@@ -1,4 +1,4 @@
-//! A person who is asked, at a terminal, whether a project's files are trusted.
+//! A person at a terminal who is asked for trust in a project's files.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use nix::pty::openpty;
 
 use crate::World;
 
-/// Answers `bailiwick config trust` at a terminal of its own; gives the code and everything that was shown.
+/// Answers `bailiwick config trust` at a new terminal. Returns the exit code and the output.
 pub fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String) {
     let pty = openpty(None, None).expect("a terminal");
     let stream = || Stdio::from(pty.slave.try_clone().expect("a terminal"));
@@ -45,7 +45,7 @@ pub fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String)
     (code, world.stable(&String::from_utf8_lossy(&seen)).replace("\r\n", "\n"))
 }
 
-/// Asks about what the project's files would enable, and answers with these keys.
+/// Asks for trust in the project's files and answers with these keys.
 pub fn trust(world: &World, keys: &str) -> (i32, String) {
     let mut command = world.bailiwick(["config", "trust", "-C"]);
     command.arg(world.project());

@@ -1,4 +1,4 @@
-//! The terminal UI as a user has it: the real program on a pseudo-terminal, read by the parser of a terminal emulator.
+//! The real terminal UI on a pseudo-terminal, whose output is read by a terminal emulator.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -17,12 +17,12 @@ use crate::process::wait_until;
 use crate::svg::svg;
 use crate::world::{KEY, World};
 
-/// A program on a terminal of its own.
+/// A program on its own pseudo-terminal.
 pub struct Ui {
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
-    /// Open as long as the terminal is looked at: with its last user gone, a terminal forgets its modes.
+    /// Keeps the terminal open, because it loses its modes when the last user closes it.
     slave: Option<Box<dyn portable_pty::SlavePty + Send>>,
     modes_before: String,
     seen: Arc<Mutex<Seen>>,
@@ -34,30 +34,30 @@ struct Seen {
     parser: Parser,
 }
 
-/// The modes that are on in a terminal, as its emulator has them.
+/// The modes that are on in the emulated terminal.
 pub type Modes = Vec<&'static str>;
 
-/// Longer than a request has to be on the screen untouched before a key answers it.
+/// The time that a request must be on the screen before a key answers it, with some reserve.
 const LOOKED_AT: Duration = Duration::from_millis(400);
 
-/// The modes that are on while the UI has the terminal.
+/// The modes that are on while the UI controls the terminal.
 pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste", "mouse"];
 
-/// How it ended.
+/// The result after a program has ended.
 #[derive(Debug)]
 pub struct Left {
     /// The exit code.
     pub code: u32,
-    /// Everything that was written to the terminal.
+    /// The whole output to the terminal.
     pub bytes: Vec<u8>,
-    /// What stands on its screen.
+    /// The text on the screen.
     pub screen: String,
-    /// The modes that are on in it: none in one at rest.
+    /// The modes that are still on. There should be none.
     pub modes: Modes,
 }
 
 impl World {
-    /// `bailiwick` in the project with a key, against a server, about to run on a terminal.
+    /// Returns `bailiwick` in the project with a key and a server, for a run on a terminal.
     pub fn ui(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
         let mut command = self.bailiwick(["--base-url", &server.base_url(), "-C"]);
         command.arg(self.project()).args(self.tier_flags()).args(arguments);
@@ -67,12 +67,12 @@ impl World {
 }
 
 impl Ui {
-    /// Starts a program on a terminal of so many columns and rows.
+    /// Starts a program on a terminal with these columns and rows.
     pub fn start(command: &Command, size: (u16, u16)) -> Self {
         Self::start_with_keys(command, size, "")
     }
 
-    /// The same, with keys that were typed before the program began.
+    /// Starts a program on a terminal. `keys` were typed before its start.
     pub fn start_with_keys(command: &Command, (columns, rows): (u16, u16), keys: &str) -> Self {
         let size = PtySize { rows, cols: columns, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
@@ -95,17 +95,17 @@ impl Ui {
         Self { master: pair.master, keyboard, child, slave: Some(pair.slave), modes_before, seen, reader }
     }
 
-    /// The process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.process_id().expect("it runs")
     }
 
-    /// What stands on the screen, without trailing blanks.
+    /// Returns the text on the screen without trailing blanks.
     pub fn screen(&self) -> String {
         self.seen.lock().expect("no panic").parser.screen().contents()
     }
 
-    /// The screen as a picture.
+    /// Returns the screen as a picture.
     pub fn picture(&self) -> String {
         svg(self.seen.lock().expect("no panic").parser.screen())
     }
@@ -115,22 +115,22 @@ impl Ui {
         without_question(self.bytes())
     }
 
-    /// Everything that was written to the terminal by now.
+    /// Returns the whole output to the terminal so far.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.lock().expect("no panic").bytes.clone()
     }
 
-    /// The terminal's modes.
+    /// Returns the modes of the terminal.
     pub fn modes(&self) -> Modes {
         modes(self.seen.lock().expect("no panic").parser.screen())
     }
 
-    /// Whether the terminal hands on each key at once, as it does for full-screen programs.
+    /// True if the terminal passes each key on at once, as for full-screen programs.
     pub fn is_raw(&self) -> bool {
         modes_of(&*self.master) != self.modes_before
     }
 
-    /// Waits until the screen satisfies the test.
+    /// Waits until the screen satisfies the condition. Fails the test after a while.
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let began = std::time::Instant::now();
         wait_until(&format!("the screen shows {what}"), || {
@@ -140,12 +140,12 @@ impl Ui {
         });
     }
 
-    /// Waits until a text stands on the screen.
+    /// Waits until a text is on the screen.
     pub fn until_shown(&self, text: &str) {
         self.until(text, |screen| screen.contains(text));
     }
 
-    /// Presses keys, as the bytes that a terminal sends for them.
+    /// Types keys, given as the bytes of a terminal.
     pub fn types(&mut self, keys: &str) {
         self.sends(keys.as_bytes());
     }
@@ -156,35 +156,35 @@ impl Ui {
         self.keyboard.flush().expect("a terminal takes keys");
     }
 
-    /// Presses a key until the screen satisfies the test: some keys do not count at once.
+    /// Presses a key repeatedly until the screen satisfies the condition, because some keys are not accepted at once.
     pub fn press_until_so(&mut self, key: &str, what: &str, is_so: impl Fn(&str) -> bool) {
         let mut presses = 0;
         while !is_so(&self.screen()) {
             assert!(presses < 100, "{what} is not shown:\n{}", self.screen());
             presses += 1;
             self.types(key);
-            // A request wants to be looked at before keys count: nothing is pressed for a while.
+            // A request must be visible for a while before keys are accepted.
             thread::sleep(LOOKED_AT);
         }
     }
 
-    /// Presses a key until a text stands on the screen.
+    /// Presses a key repeatedly until a text is on the screen.
     pub fn press_until(&mut self, key: &str, text: &str) {
         self.press_until_so(key, text, |screen| screen.contains(text));
     }
 
-    /// Gives the window another size.
+    /// Changes the window's size.
     pub fn resize(&self, (columns, rows): (u16, u16)) {
         self.seen.lock().expect("no panic").parser.screen_mut().set_size(count(rows), count(columns));
         self.master.resize(PtySize { rows, cols: columns, ..PtySize::default() }).expect("a terminal");
     }
 
-    /// Sends the program a signal.
+    /// Sends a signal to the program.
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid().cast_signed()), signal).expect("it runs");
     }
 
-    /// Waits for the end; the kernel's side of the terminal must be as it was.
+    /// Waits for the end of the program. Fails the test if the terminal's modes were not restored.
     pub fn end(mut self) -> Left {
         let mut status = None;
         wait_until("the program ends", || {
@@ -221,7 +221,7 @@ fn builder(command: &Command) -> CommandBuilder {
     builder
 }
 
-/// The modes of termios(3).
+/// Returns the modes of termios(3) as text.
 fn modes_of(terminal: &(dyn MasterPty + Send)) -> String {
     format!("{:?}", terminal.get_termios().expect("a terminal has modes"))
 }

@@ -1,4 +1,4 @@
-//! A world of its own for each test: home, state, project, and a scripted model.
+//! A world: the separate directories of one test (home, state, project), with a scripted model.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,14 +16,13 @@ use crate::process::{Finished, marked, wait_until};
 use crate::programs::{Programs, User};
 use crate::tier;
 
-/// What the key of every test's model is; it must be seen nowhere.
+/// The API key of every test's model. It must not appear in any output.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
-/// Where worlds lie: not below `/tmp`, which is the sandbox's own in the full tier. An attack on what is not there shows
-/// nothing.
+/// The parent of all worlds. It is not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
 pub const PLACE: &str = "/var/tmp";
 
-/// Fresh directories and a user to run as.
+/// The new directories of a test, and the user that programs run as.
 #[derive(Debug)]
 pub struct World {
     user: User,
@@ -32,12 +31,12 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world.
+    /// Creates an empty world.
     pub fn new(user: User) -> Self {
         Self::below(user, Path::new(PLACE))
     }
 
-    /// An empty world below a directory that every user reaches.
+    /// Creates an empty world below a directory that every user can access.
     pub fn below(user: User, directory: &Path) -> Self {
         let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir_in(directory);
         let place = place.expect("a temp directory");
@@ -50,44 +49,44 @@ impl World {
         world
     }
 
-    /// The same world, whose runs of `exec` ask for a tier; without it they take the best.
+    /// Makes runs of `exec` require this level of confinement. By default they use the best.
     #[must_use]
     pub fn in_tier(mut self, tier: Tier) -> Self {
         self.tier = Some(tier);
         self
     }
 
-    /// What the runs of `exec` ask for.
+    /// Returns the flags of `exec` for the level of confinement.
     pub fn tier_flags(&self) -> &'static [&'static str] {
         self.tier.map_or(&[], tier::flags)
     }
 
-    /// The directory that holds everything.
+    /// Returns the directory that contains all others.
     pub fn root(&self) -> &Path {
         self.place.path()
     }
 
-    /// The user's home.
+    /// Returns the home directory.
     pub fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    /// The project.
+    /// Returns the project's directory.
     pub fn project(&self) -> PathBuf {
         self.root().join("project")
     }
 
-    /// What `BAILIWICK_HOME` is.
+    /// Returns the value of `BAILIWICK_HOME`.
     pub fn own(&self) -> PathBuf {
         self.root().join("own")
     }
 
-    /// The user that programs run as.
+    /// Returns the user that programs run as.
     pub fn user(&self) -> User {
         self.user
     }
 
-    /// Puts a file into the project, with its directories.
+    /// Creates a file in the project with its directories. Returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.project().join(name);
         let parent = path.parent().expect("a file has a directory");
@@ -99,7 +98,7 @@ impl World {
         path
     }
 
-    /// Makes this the user's own file of settings.
+    /// Writes the person's settings file. Returns its path.
     pub fn configure(&self, text: &str) -> PathBuf {
         let place = self.own().join("config");
         fs::create_dir_all(&place).expect("our own directory");
@@ -113,7 +112,7 @@ impl World {
         file
     }
 
-    /// The content of a project's file.
+    /// Returns the content of a project's file.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -128,7 +127,7 @@ impl World {
         }
     }
 
-    /// A program, by name or path, as the world's user, with nothing but the world in its environment.
+    /// Returns a command for a program as the world's user, with only the world's variables in its environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.root());
@@ -146,21 +145,21 @@ impl World {
         command
     }
 
-    /// `bailiwick` with arguments.
+    /// Returns a command for `bailiwick` with these arguments.
     pub fn bailiwick<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(Programs::get().path("bailiwick"));
         command.args(arguments);
         command
     }
 
-    /// `bailiwick sandbox` in the project and a tier, with more flags, about to execute a program.
+    /// Returns a command for `bailiwick sandbox` in the project at this level of confinement, with flags and a program to run.
     pub fn sandbox(&self, tier: Tier, flags: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.bailiwick(["sandbox", "-C"]);
         command.arg(self.project()).args(tier::flags(tier)).args(flags).arg("--").arg(program);
         command
     }
 
-    /// `bailiwick exec --output stream-json` in the project, with a task and more arguments, against a server.
+    /// Returns a command for `bailiwick exec --output stream-json` in the project, with a task, a server and more arguments.
     pub fn exec(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
         let mut command =
             self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
@@ -169,12 +168,12 @@ impl World {
         command
     }
 
-    /// What stands in the environment of every process that belongs to this world, and of no other.
+    /// Returns the text in the environment of every process of this world, and of no other.
     pub fn mark(&self) -> String {
         format!("CONDA_WORLD={}", self.root().display())
     }
 
-    /// The session logs, complete lines only.
+    /// Returns the complete lines of the session logs.
     pub fn log(&self) -> Vec<serde_json::Value> {
         let sessions = fs::read_dir(self.own().join("state/sessions")).into_iter().flatten().flatten();
         let mut paths: Vec<_> = sessions.map(|entry| entry.path()).collect();
@@ -189,7 +188,7 @@ impl World {
         texts.flat_map(|text| text.lines().map(parse).collect::<Vec<_>>()).collect()
     }
 
-    /// The private temp directories as the host sees them: the lock of each names it while its owner lives.
+    /// Returns the private temp directories by their locks, which exist while their owners live.
     pub fn temps(&self) -> Vec<PathBuf> {
         let locks = fs::read_dir(self.own().join("state/temps")).into_iter().flatten().flatten();
         let named = |lock: fs::DirEntry| {
@@ -200,8 +199,8 @@ impl World {
         locks.filter_map(named).collect()
     }
 
-    /// The process that wrote its pid into a file of the project, whatever pid namespace it counts in: it belongs to this
-    /// world, and its last number is that one; `NSpid` of proc(5).
+    /// Returns the process that wrote its id into a file of the project in its own PID namespace. It belongs to this
+    /// world, and the last number of its `NSpid` is that id (proc(5)).
     pub fn pid_in(&self, name: &str) -> u32 {
         let path = self.project().join(name);
         let mut pid = None;
@@ -219,7 +218,7 @@ impl World {
         pid.expect("it was waited for")
     }
 
-    /// Hands a path to the world's user.
+    /// Gives a path to the world's user.
     pub fn give(&self, path: &Path) {
         if self.user == User::Plain {
             chown(path, Some(self.user.uid()), Some(self.user.uid())).expect("root may give files away");
@@ -235,7 +234,7 @@ impl Drop for World {
     }
 }
 
-/// What the model was told of its tool calls: the tool results of a request, in order.
+/// Returns the tool results in a request to the model, in order.
 pub fn tool_results(server: &ReplayServer, request: usize) -> Vec<serde_json::Value> {
     let requests = server.requests();
     let request = requests.get(request).unwrap_or_else(|| panic!("only {} requests came", requests.len()));

@@ -1,5 +1,5 @@
-//! A worker that was taken over: it stands where `bailiwick-worker` should, confined like it, and misbehaves as the variable
-//! `FAKE` says: at its start, or in answer to the first call of the model (after `call-`) or to an effect (after `commit-`).
+//! A compromised worker in the place of `bailiwick-worker`. It is confined in the same way and misbehaves as the
+//! variable `FAKE` says: at its start, after the model's first call (`call-`), or after an approved change (`commit-`).
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,14 +15,14 @@ use ipc::tool::{CommandExit, CommandResult, SnapshotSummary, ToolError, ToolErro
 
 type Said<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Calls of the supervisor itself have this bit; the model's have not.
+/// The bit that marks calls of the supervisor itself. The model's calls do not have it.
 const OWN: u64 = 1 << 63;
 
-/// A whole picture, of 48 by 32 pixels.
+/// A valid picture of 48 by 32 pixels.
 const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
 
 fn main() -> ExitCode {
-    // A pipe that breaks is the supervisor's answer: there is nobody to tell.
+    // The supervisor has closed the pipe.
     match live() {
         Ok(()) | Err(_) => ExitCode::SUCCESS,
     }
@@ -100,7 +100,7 @@ impl Fake {
             "trailing" => self.frame(|body| body.push(0)),
             "cut-payload" => self.frame(|body| body.truncate(body.len() - 1)),
             "long-string" => self.frame(|body| {
-                // The version's length says that more bytes follow than any frame has.
+                // The length in the version says that more bytes follow than a frame may have.
                 let length = frame::HEADER + 8;
                 body[length..length + 8].copy_from_slice(&u64::MAX.to_le_bytes());
             }),
@@ -116,7 +116,7 @@ impl Fake {
         Ok(Outgoing::new(io::stdout(), self.generation).send(message)?)
     }
 
-    /// A proper `Ready`, spoilt.
+    /// Returns a valid `Ready` frame after a change by `spoil`.
     fn frame(&self, spoil: impl FnOnce(&mut Vec<u8>)) -> Said<()> {
         let mut body = frame::seal(self.generation, &ready())?;
         spoil(&mut body);
@@ -131,7 +131,7 @@ impl Fake {
     }
 }
 
-/// Keeps the pipes open until the supervisor has had enough.
+/// Keeps the pipes open until the supervisor ends the connection.
 fn wait() -> Said<()> {
     io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(())
@@ -170,19 +170,19 @@ fn done(call: CallId) -> ToSupervisor {
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(command(String::new())) }
 }
 
-/// An answer to another question.
+/// Returns a response of the wrong kind.
 fn snapshot(call: CallId) -> ToSupervisor {
     let summary = SnapshotSummary::default();
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(ToolOutput::Snapshot(summary)) }
 }
 
-/// A picture of this kind and size, by its own word.
+/// Returns a picture that claims this kind and size.
 fn picture(call: CallId, kind: MediaType, size: (u32, u32), bytes: &[u8]) -> Said<ToSupervisor> {
     let output = ToolOutput::Image(Image::new(kind, size, bytes)?);
     Ok(ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) })
 }
 
-/// As much as a frame holds.
+/// Returns a response that fills a whole frame.
 fn huge(call: CallId) -> ToSupervisor {
     let output = command("\u{1b}[31m\u{7}".repeat(frame::MAX_FRAME / 13));
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) }

@@ -1,5 +1,5 @@
-//! Tries acts, one after the other, each in a process of its own, and prints one JSON object for each: the act, the error
-//! number (0 where it succeeded), and what it read.
+//! A program that tries actions one after another, each in a separate process. For each it prints a JSON object: the
+//! action, the error number (0 for success), and the data that was read.
 //!
 //! `probe ACT ARGUMENT… -- ACT ARGUMENT… …` · `probe plainly ACT ARGUMENT…` fails as programs do · `probe victim` waits to be
 //! attacked.

@@ -1,4 +1,4 @@
-//! Acts on files.
+//! Actions on files.
 
 use std::ffi::{CString, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -82,14 +82,14 @@ fn write(options: &mut OpenOptions, path: PathBuf) -> io::Result<Vec<u8>> {
     options.open(path)?.write_all(BYTES).map(|()| Vec::new())
 }
 
-/// Opens without the right to write, and again through the descriptor with it.
+/// Opens a file without the right to write, then reopens it with that right through the descriptor.
 fn reopen(flags: libc::c_int, a: &Arguments) -> io::Result<Vec<u8>> {
     // SAFETY: the path is a C string.
     let opened = descriptor(unsafe { libc::open(a.path(0)?.as_ptr(), flags) })?;
     write(OpenOptions::new().write(true), format!("/proc/self/fd/{}", opened.as_raw_fd()).into())
 }
 
-/// The whole of something that has no size.
+/// Reads the whole of a file that reports no size.
 pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     let read = File::open(path)?.read(&mut bytes)?;
@@ -97,8 +97,8 @@ pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Looks for the moment between the look at a path and its use: one thread writes below a directory that another keeps
-/// exchanging for a link that leads out.
+/// Tests for a race between the check of a path and its use: one thread writes below a directory that another thread
+/// repeatedly exchanges for a link to the outside.
 fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
     let (project, outside) = (PathBuf::from(a.os(0)?), PathBuf::from(a.os(1)?));
     let places = [project.join(format!("race-{}", std::process::id())), project.join("race-link")];
@@ -112,7 +112,7 @@ fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
                 let _ = rename_exchange(&places[0], &places[1]);
             }
         });
-        // Rounds, not time: on a busy machine they take longer and are as many.
+        // The number of rounds is fixed, so it does not depend on the speed of the machine.
         for _ in 0..20_000 {
             let _ = fs::write(places[0].join("raced"), BYTES);
             if raced.exists() {

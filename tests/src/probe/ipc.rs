@@ -1,4 +1,4 @@
-//! System V and POSIX objects of the host, and its keyrings: what a victim has there, and the acts against it.
+//! System V and POSIX objects of the host, and its keyrings: the objects of a victim, and the actions against them.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -91,7 +91,7 @@ const KEYCTL_SEARCH: c_int = 10;
 const KEYCTL_READ: c_int = 11;
 const KEYCTL_SET_TIMEOUT: c_int = 15;
 
-/// Puts the secret into this user's keyring, for ten minutes. The next victim's takes its place: a user may have 200 keys.
+/// Stores the secret in this user's keyring for ten minutes. It replaces an earlier one, because a user may have 200 keys.
 pub(super) fn keep_key(name: &CStr) -> io::Result<()> {
     // SAFETY: C strings, and a secret that is that long.
     unsafe {
@@ -119,7 +119,7 @@ fn attach(segment: c_int) -> io::Result<&'static mut [u8]> {
     }
 }
 
-/// Who owns a segment may remove it; shmctl(2), `IPC_SET`.
+/// Gives a segment to another owner, who may then remove it (shmctl(2), `IPC_SET`).
 fn give(segment: c_int, owner: uid_t) -> io::Result<()> {
     // SAFETY: a structure that the kernel fills in and takes back.
     unsafe {
@@ -130,26 +130,26 @@ fn give(segment: c_int, owner: uid_t) -> io::Result<()> {
     }
 }
 
-/// What the host has in the IPC namespace that every process of it shares: open to every user.
+/// Objects in the host's IPC namespace that every user may access.
 #[derive(Debug)]
 pub struct Objects {
     /// A shared memory segment with the secret.
     pub segment: c_int,
-    /// A message queue with one message, the secret.
+    /// A message queue that contains the secret.
     pub messages: c_int,
-    /// A semaphore, which is 3.
+    /// A semaphore with the value 3.
     pub semaphore: c_int,
-    /// The name of a POSIX message queue, which is empty.
+    /// The name of an empty POSIX message queue.
     pub queue: String,
     opened: c_int,
 }
 
 impl Objects {
-    /// New ones, which belong to a user.
+    /// Creates the objects for a user.
     ///
     /// # Errors
     ///
-    /// What the kernel says.
+    /// If the kernel denies a call.
     pub fn new(name: &str, owner: uid_t) -> io::Result<Self> {
         let queue = format!("/{name}");
         let c_queue = CString::new(queue.as_str())?;
@@ -175,7 +175,7 @@ impl Objects {
         }
     }
 
-    /// What somebody did to them, if anything.
+    /// Returns the change that somebody made to the objects, or nothing.
     pub fn harm(&self) -> Option<&'static str> {
         // SAFETY: structures of zeros for the kernel to fill in; integers.
         unsafe {

@@ -1,4 +1,4 @@
-//! Acts on the kernel and on the host: each with arguments that change nothing where it is permitted.
+//! Actions on the kernel and the host. Their arguments have no effect if the action is permitted.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Acts on what the kernel keeps beside a file's content: modes, owners, times, attributes, flags.
+//! Actions on a file's metadata: mode, owner, times, attributes, flags.
 
 use std::fs::{self, File};
 use std::io;
@@ -116,7 +116,7 @@ fn create(a: &Arguments, mode: libc::mode_t) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Opens a file by its handle, with no path in between: `open_by_handle_at`, the "shocker" of 2014.
+/// Opens a file by its handle instead of a path: `open_by_handle_at`, the "shocker" of 2014.
 fn handle_read(a: &Arguments) -> io::Result<Vec<u8>> {
     /// `struct file_handle` with room for its bytes.
     #[repr(C)]

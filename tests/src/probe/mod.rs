@@ -1,4 +1,4 @@
-//! What an adversary tries, in the plainest form: system calls.
+//! The actions of an adversary as plain system calls.
 
 mod files;
 pub mod ipc;
@@ -20,13 +20,13 @@ use std::process::{Command, ExitCode, Stdio};
 use nix::libc;
 use serde_json::json;
 
-/// An act: takes its arguments, gives what it read.
+/// An action. It takes its arguments and returns the data that it read.
 type Act = fn(&Arguments) -> io::Result<Vec<u8>>;
 
-/// The variable that says "this process is the act".
+/// The variable that marks a process which carries out a single action.
 const ALONE: &str = "PROBE_ALONE";
 
-/// Carries out a list of acts that `--` separates; after `plainly`, one act, as a program that has nothing else to do.
+/// Carries out a list of actions separated by `--`. After `plainly`, carries out one action as a normal program would.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     if let Some((first, act)) = arguments.split_first()
         && first == "plainly"
@@ -43,7 +43,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One act in a process of its own: what it does to itself ends with it, and if it is killed, that is reported.
+/// Carries out one action in a separate process, so that its effects on the process end with it. Reports if it is killed.
 fn alone(act: &[OsString]) {
     let me = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let child = Command::new(me).args(act).env(ALONE, "1").stdin(Stdio::null()).output();
@@ -52,7 +52,7 @@ fn alone(act: &[OsString]) {
         Ok(child) => line(act, -1, child.status.to_string().as_bytes()),
         Err(error) => line(act, error.raw_os_error().unwrap_or(-1), b"not started"),
     };
-    // Nobody may be listening; the acts go on all the same.
+    // The actions continue also if nobody reads the output.
     let _ = io::stdout().write_all(&said);
 }
 
@@ -88,7 +88,7 @@ fn carry_out(act: &[OsString]) -> io::Result<Vec<u8>> {
     act(&Arguments(arguments))
 }
 
-/// The arguments of an act.
+/// The arguments of an action.
 struct Arguments<'a>(&'a [OsString]);
 
 impl Arguments<'_> {
@@ -111,18 +111,18 @@ impl Arguments<'_> {
     }
 }
 
-/// The answer of a system call as a result.
+/// Converts the result of a system call.
 fn check(answer: impl Into<i64>) -> io::Result<i64> {
     let answer = answer.into();
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// The same for an act that read nothing.
+/// Converts the result of an action that reads nothing.
 fn done(answer: impl Into<i64>) -> io::Result<Vec<u8>> {
     check(answer).map(|_| Vec::new())
 }
 
-/// The answer as a descriptor, which stays open until this process ends.
+/// Converts the result to a descriptor, which stays open until this process ends.
 fn descriptor(answer: impl Into<i64>) -> io::Result<libc::c_int> {
     check(answer).and_then(|answer| i32::try_from(answer).map_err(io::Error::other))
 }

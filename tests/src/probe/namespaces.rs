@@ -1,4 +1,4 @@
-//! Acts from within new namespaces, where the adversary has every capability of its own.
+//! Actions inside new namespaces, in which the adversary has all capabilities.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// New user and mount namespaces, in which this user is itself and has every capability.
+/// Enters new user and mount namespaces with the same user id and all capabilities.
 fn enter() -> io::Result<()> {
     let (uid, gid) = (geteuid(), getegid());
     // SAFETY: flags, in a process with one thread.

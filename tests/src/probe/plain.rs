@@ -1,4 +1,4 @@
-//! An act as an ordinary program: one that fails says so as programs do, `name: what it was about: strerror(3)`, on standard error.
+//! Actions as a normal program would do them. A failure is printed on standard error as `name: subject: strerror(3)`.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,7 +8,7 @@ use nix::libc::{self, c_long};
 
 use super::carry_out;
 
-/// Calls that an act makes by number, by name.
+/// The names of system calls that actions make by number.
 const NUMBERED: [(c_long, &str); 32] = [
     (libc::SYS_io_uring_setup, "io_uring_setup"),
     (libc::SYS_io_uring_register, "io_uring_register"),
@@ -44,7 +44,7 @@ const NUMBERED: [(c_long, &str); 32] = [
     (libc::SYS_setdomainname, "setdomainname"),
 ];
 
-/// Acts that stand and fall with one call, which a program would name.
+/// Actions that depend on one call, whose name a program would print.
 const STEPS: [(&str, &str); 19] = [
     ("unshare", "unshare"),
     ("clone", "clone"),
@@ -67,7 +67,7 @@ const STEPS: [(&str, &str); 19] = [
     ("handle-read", "open_by_handle_at"),
 ];
 
-/// The call that an act stands and falls with, if it is one that programs name.
+/// Returns the call on which an action depends, if programs name it.
 pub fn call_of(act: &str, first: Option<&str>) -> Option<&'static str> {
     let find = |name: &str| STEPS.iter().find(|(act, _)| *act == name).map(|(_, call)| *call);
     match act {
@@ -82,7 +82,7 @@ pub fn call_of(act: &str, first: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// Carries out one act, and exits as a program does.
+/// Carries out one action and exits as a normal program does.
 pub(super) fn run(act: &[OsString]) -> ExitCode {
     let Err(error) = carry_out(act) else { return ExitCode::SUCCESS };
     let words: Vec<_> = act.iter().map(|word| word.to_string_lossy()).collect();
@@ -99,7 +99,7 @@ fn complaint(act: &[&str], error: &io::Error) -> String {
         return format!("{name}: {call}: {text}\n");
     }
     let first = act.get(1).copied().unwrap_or_default();
-    // As the programs are called that do such things, and what they would name.
+    // The names of programs that do such actions, with the subjects that they would print.
     let (name, of_a_process) = match (name, act.get(2)) {
         ("set-uid", _) => ("chmod", None),
         ("pidfd-signal" | "procfd-signal", _) => ("pidfd_send_signal", None),

@@ -1,4 +1,4 @@
-//! Acts with sockets.
+//! Actions with sockets.
 
 use std::io;
 use std::mem;
@@ -119,7 +119,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// An address as the kernel wants it.
+/// An address in the kernel's form.
 pub(super) struct Address {
     pub(super) bytes: Vec<u8>,
 }
@@ -135,7 +135,7 @@ fn pathname(a: &Arguments, is_abstract: bool) -> io::Result<Address> {
     unix(a.os(0)?.as_encoded_bytes(), is_abstract)
 }
 
-/// Has sockets of these types answer at an abstract name, for as long as this process lives.
+/// Makes sockets of these types answer at an abstract name while this process lives.
 fn take_name(types: &[c_int], a: &Arguments) -> io::Result<()> {
     let address = pathname(a, true)?;
     let (pointer, length) = address.pointer();
@@ -226,7 +226,7 @@ fn with_message(
     send(&message)
 }
 
-/// Asks for a change of an interface that does not exist: whoever may not ask is told so before that is found out.
+/// Requests a change of a missing interface. Without the privilege the kernel denies the request before it looks for the interface.
 fn netlink_admin() -> io::Result<Vec<u8>> {
     let socket = new(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
     // `nlmsghdr` (length, RTM_SETLINK below REQUEST | ACK, sequence, port) and `ifinfomsg` with index 99999.

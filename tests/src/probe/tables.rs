@@ -1,4 +1,4 @@
-//! Acts by other ways into the kernel than the system calls of this architecture: the table of i386, and `io_uring`.
+//! Actions by other system call interfaces than that of this architecture: the one of i386, and `io_uring`.
 
 use std::ffi::c_void;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// The kernel's own form of an answer: a negative error number.
+/// Converts the kernel's result, where negative numbers are errors.
 fn answer(answer: i64) -> io::Result<Vec<u8>> {
     if answer < 0 {
         return Err(io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(-1)));
@@ -48,7 +48,7 @@ fn answer(answer: i64) -> io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Bytes below four gigabytes, where a pointer of 32 bits leads.
+/// Copies bytes to an address below four gigabytes, which a 32-bit pointer can hold.
 #[cfg(target_arch = "x86_64")]
 fn low(bytes: &[u8]) -> io::Result<i64> {
     let (protection, flags) =

@@ -1,14 +1,14 @@
-//! A process that waits to be attacked: it knows a secret, and any signal ends it.
+//! A process that waits to be attacked. It has a secret, and any signal ends it.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use nix::libc;
 
-/// What the victim keeps in its memory, in its environment, and behind a descriptor.
+/// The secret in the victim's memory, environment, and behind a descriptor.
 pub const SECRET: &str = "the-victims-secret-5d1c";
 
-/// Prints where the secret lies and its own descriptor 3-style handle on it, then waits for the end of its input.
+/// Prints the location of the secret and a path to descriptor 3, then waits for the end of standard input.
 pub fn live() -> ExitCode {
     // Who runs the suite may ignore it, as nohup(1) does, and so would this process.
     // SAFETY: installs the default action; no handler is involved.
@@ -40,7 +40,7 @@ fn secret_file(secret: &[u8]) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// What others can change about a process: priorities, processors, limits, and how soon it goes when memory is short.
+/// Returns what other processes can change about a process: priorities, processors, limits, and its order when memory is short.
 #[must_use]
 pub fn facts(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
