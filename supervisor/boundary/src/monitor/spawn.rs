@@ -163,7 +163,6 @@ impl Drop for Requests {
     }
 }
 
-/// The answer to a launch.
 type SpawnAnswer = oneshot::Receiver<Result<Launched, SpawnError>>;
 
 #[derive(Debug)]

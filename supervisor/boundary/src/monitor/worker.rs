@@ -64,7 +64,6 @@ pub enum WorkerEvent {
         reason: WorkerEnd,
         /// The violation of the protocol, if that was the reason.
         violation: Option<String>,
-        /// The calls that were open.
         open: Vec<CallId>,
     },
 }

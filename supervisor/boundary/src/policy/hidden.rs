@@ -111,7 +111,6 @@ fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
     listed().flat_map(found).filter(|path| !excepted.contains(path)).collect()
 }
 
-/// Returns the entries of a directory that match a pattern.
 fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let matching = entries.filter(|entry| matches(pattern.as_bytes(), entry.file_name().as_bytes()));

@@ -20,7 +20,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Starts commands that may only read files.
 pub trait ConfinedGit: fmt::Debug + Send + Sync {
-    /// Starts a command in a directory.
     fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion>;
 }
 

@@ -43,7 +43,6 @@ pub(super) struct StepLayout {
     pub end: usize,
 }
 
-/// Returns the range of a heading's text.
 pub(super) fn heading_text(line: &PlanLine<'_>) -> Range<usize> {
     let text = line.heading();
     let before = line.text.len() - line.text.trim_start_matches('#').trim_start().len();

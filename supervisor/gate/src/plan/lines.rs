@@ -21,7 +21,6 @@ pub(super) struct PlanLine<'a> {
     pub kind: LineKind,
 }
 
-/// Kinds of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
     /// Only spaces and tabs.

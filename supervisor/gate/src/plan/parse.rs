@@ -46,7 +46,6 @@ fn heading<'a>(lines: &'a [PlanLine<'_>], index: usize) -> &'a str {
     lines.get(index).map(PlanLine::heading).unwrap_or_default()
 }
 
-/// Returns the index of the line with the title.
 fn title(lines: &[PlanLine<'_>]) -> Result<usize, PlanError> {
     let Some((index, line)) = lines.iter().enumerate().find(|(_, line)| !line.is_void()) else {
         return Err(PlanError::at(0, "expected a title \"# …\", found no text"));

@@ -84,7 +84,6 @@ pub(super) fn rights(rights: &PlanRights) -> String {
     format!("## Rights\n{}", rights_list(rights))
 }
 
-/// Returns the list of rights.
 pub(super) fn rights_list(rights: &PlanRights) -> String {
     let path = |path: &String| {
         let is_plain = span::code(path).is_none() && path.trim() == path;

@@ -5,7 +5,6 @@ use super::arguments::{EditFile, ListDirectory, ReadFile, SearchFiles, ShellExec
 use super::typed::Typed;
 use crate::activity::Activity;
 
-/// Returns the tools that only read.
 pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(Typed::<ReadFile>::new()),

@@ -10,7 +10,6 @@ use ipc::tool::{
 /// The most bytes of one result. A worker sends far less, but a compromised one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
 
-/// The longest path (`PATH_MAX`).
 const MAX_PATH: usize = 4 << 10;
 
 /// A result as text for the model.

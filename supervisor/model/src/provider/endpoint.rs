@@ -161,7 +161,6 @@ impl Endpoint {
         Ok(HttpReply::new(self.body(response, deadlines, exchange), decoder, context))
     }
 
-    /// Begins to record an exchange, if recording is on.
     fn recorded(&self, headers: &HeaderMap, body: &Bytes) -> Option<Exchange> {
         let head = ExchangeHead { path: self.url.path(), endpoint: self.path, headers };
         self.recorder.as_ref()?.exchange(head, body, self.key.secret())

@@ -122,7 +122,6 @@ pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -
     })
 }
 
-/// Returns the provider's id of the request.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = ["request-id", "x-request-id"].iter().find_map(|name| headers.get(*name))?;
     id.to_str().ok().map(one_line)

@@ -53,7 +53,6 @@ pub(super) enum Listener {
     Loopback(TcpListener),
 }
 
-/// An open socket or address.
 #[derive(Debug)]
 pub(super) struct OpenedSocket {
     pub(super) listener: Listener,

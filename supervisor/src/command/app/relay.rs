@@ -25,7 +25,6 @@ use crate::settings::args::{RelayArgs, RelayPlace};
 /// The time between two checks of the calling process.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The shortest allowed token.
 const SHORTEST_TOKEN: usize = 16;
 
 /// Serves the clients.

@@ -16,12 +16,11 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 use crate::settings::args::{ExportSessionArgs, ImportArgs};
 
-/// Exports a session.
 pub(super) fn export(args: &ExportSessionArgs) -> Exit {
     finish(write(args))
 }
 
-/// Imports one.
+/// Imports a session.
 pub(super) fn import(args: &ImportArgs) -> Exit {
     finish(read(args))
 }

@@ -32,7 +32,6 @@ const LABEL: &str = "bailiwick.batch";
 /// A container engine, and the settings that all containers of a batch share.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
-    /// The name of the engine's program.
     pub program: &'static str,
     /// The directory with the static programs.
     programs: PathBuf,

@@ -82,7 +82,6 @@ impl FaultCount {
     }
 }
 
-/// Prints the report on a directory of results.
 pub(super) fn print(root: &Path, as_json: bool) -> Result<Exit, Refusal> {
     let unreadable =
         |error: io::Error| Refusal::usage(format!("cannot read the results in {}: {error}", root.display()));

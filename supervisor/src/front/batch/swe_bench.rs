@@ -82,7 +82,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
     Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
 }
 
-/// True if the first character that is no space begins an array.
+/// True if the file has a JSON array, by its first character that is no space.
 fn is_array(path: &Path) -> std::io::Result<bool> {
     let mut file = BufReader::new(File::open(path)?);
     let start = file.fill_buf()?;
@@ -122,7 +122,7 @@ impl Maker<'_> {
     }
 }
 
-/// The clone of a repository `OWNER/NAME`.
+/// Returns the path of the clone of a repository `OWNER/NAME`.
 fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
     let part = |part: &str| {
         !part.is_empty()
@@ -142,7 +142,7 @@ fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The image of an instance.
+/// Returns the image of an instance.
 fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     match (row.image_name.as_ref().or(row.image.as_ref()), &row.dockerhub_tag) {
         (Some(image), None) => in_image(image.clone(), TESTBED.to_owned()),
@@ -151,7 +151,7 @@ fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     }
 }
 
-/// Fills a template. A value is not looked into: its braces are text.
+/// Fills a template. Braces inside a value have no meaning.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -168,7 +168,7 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text + rest
 }
 
-/// Reads an array element by element: the whole of it is never in memory.
+/// Reads an array element by element, so that only one is in memory.
 fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, TaskError> {
     let failed = |source| TaskError::Read { path: path.to_owned(), source };
     let mut digest = Sha256::new();
@@ -194,7 +194,7 @@ fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, 
     }
 }
 
-/// The elements of an array, each made into a task.
+/// A visitor that makes a task of each element of an array.
 struct Elements<'a, 'b> {
     maker: &'a Maker<'a>,
     list: &'a mut List<'b>,

@@ -1,4 +1,4 @@
-//! Tasks, as a file of JSON lines has them. The file is somebody else's: its lines are bounded, and its ids become names of files.
+//! Tasks from a file of JSON lines. The file is untrusted: its lines are limited, and its ids are checked because they become file names.
 
 use std::collections::HashSet;
 use std::fmt::{Display, Write as _};
@@ -12,19 +12,16 @@ use sha2::{Digest, Sha256};
 
 use super::engine::is_image;
 
-/// The most bytes of one line.
 const MOST_LINE: u64 = 8 << 20;
 
-/// The most bytes of a prompt: what `exec` takes from standard input.
+/// The most bytes of a prompt, which is also the limit of `exec`.
 const MOST_PROMPT: usize = 1 << 20;
 
-/// The most tasks of a file.
 const MOST_TASKS: usize = 100_000;
 
-/// The most characters of an id.
 const MOST_ID: usize = 128;
 
-/// One task.
+/// A task of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BatchTask {
     pub id: String,
@@ -33,19 +30,19 @@ pub(super) struct BatchTask {
     pub limits: TaskLimits,
 }
 
-/// The place from which the files of a task come.
+/// The source of a task's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TaskSource {
-    /// A directory, copied as it is.
+    /// A directory, which is copied.
     Copy { directory: PathBuf },
-    /// A commit of a repository on this machine, with nothing that is newer.
+    /// A commit of a local repository, without any later commits.
     Commit { repository: PathBuf, commit: String },
-    /// An image, in which the project is this directory.
+    /// A container image, with the path of the project in it.
     Image { image: String, project: String },
 }
 
 impl TaskSource {
-    /// Its directory on this machine, if it has one.
+    /// Returns the directory on this machine, or nothing for an image.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Copy { directory } => Some(directory),
@@ -55,7 +52,7 @@ impl TaskSource {
     }
 }
 
-/// Limits of a task that are not those of the batch.
+/// The limits of a task that differ from those of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct TaskLimits {
     pub max_steps: Option<u32>,
@@ -64,17 +61,17 @@ pub(super) struct TaskLimits {
     pub timeout_s: Option<f64>,
 }
 
-/// All tasks of a file, in its order.
+/// All tasks of a file, in order.
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub list: Vec<BatchTask>,
-    /// SHA-256 of the bytes of the file.
+    /// The SHA-256 of the file.
     pub digest: String,
-    /// True if they are instances of SWE-bench.
+    /// True if the tasks are instances of SWE-bench.
     pub is_swe_bench: bool,
 }
 
-/// A file of tasks that cannot be used.
+/// The reason why a file of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TaskError {
     /// The file cannot be read.
@@ -83,10 +80,10 @@ pub(super) enum TaskError {
     /// The file has no task.
     #[error("cannot run the tasks in {}: it has none", .0.display())]
     Empty(PathBuf),
-    /// A task cannot be used.
+    /// A task is invalid.
     #[error("cannot use task {number} in {}: {reason}", path.display())]
     Unfit { path: PathBuf, number: usize, reason: String },
-    /// A format of another tool.
+    /// The file has the format of another tool.
     #[error(
         "cannot read {}: it is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
         .0.display()
@@ -112,7 +109,7 @@ struct Row {
     timeout_s: Option<f64>,
 }
 
-/// Reads a file of JSON lines.
+/// Reads tasks from a file of JSON lines.
 pub(super) fn read(path: &Path) -> Result<Tasks, TaskError> {
     let near = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let near = near.unwrap_or_default();
@@ -159,10 +156,10 @@ impl TaskLimits {
     }
 }
 
-/// The project in an image, unless the task names another directory.
+/// The default path of the project in an image.
 pub(super) const TESTBED: &str = "/testbed";
 
-/// An image and the directory of the project in it; neither may be something else to an engine.
+/// Returns the source for a task in an image. Fails if the image or path could be read as something else by an engine.
 pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, String> {
     if !is_image(&image) {
         return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
@@ -173,13 +170,13 @@ pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, Str
     Ok(TaskSource::Image { image, project })
 }
 
-/// A commit by its name: git must not take it for an option or for something else that it can look up.
+/// Returns the name of a commit. Fails unless it is hexadecimal, because git could take it for an option or a branch.
 pub(super) fn checked_commit(commit: String) -> Result<String, String> {
     let is_name = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_name { Ok(commit) } else { Err("base_commit: expected 7 to 64 hexadecimal digits".to_owned()) }
 }
 
-/// True if the id can be the name of a file.
+/// True if the id is safe as a file name.
 fn is_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=MOST_ID).contains(&id.len())
@@ -187,7 +184,7 @@ fn is_id(id: &str) -> bool {
         && id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// Tasks as they are read, each looked at before it counts.
+/// A list of tasks under construction. Each task is checked before it is added.
 pub(super) struct List<'a> {
     path: &'a Path,
     tasks: Vec<BatchTask>,
@@ -199,7 +196,7 @@ impl<'a> List<'a> {
         Self { path, tasks: Vec::new(), ids: HashSet::new() }
     }
 
-    /// Adds the task with this number, from 1.
+    /// Checks and adds a task. `number` is its position in the file, from 1.
     pub(super) fn add(&mut self, number: usize, task: Result<BatchTask, String>) -> Result<(), TaskError> {
         let task = task.and_then(|task| self.checked(task));
         let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
@@ -233,7 +230,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// Reads the lines that are not blank, with their numbers; the digest of the file.
+/// Calls `each` with every line that is not blank and its number. Returns the digest of the file.
 pub(super) fn lines(
     path: &Path,
     mut each: impl FnMut(usize, &[u8]) -> Result<(), TaskError>,
@@ -262,7 +259,7 @@ pub(super) fn lines(
     Ok(hex(digest))
 }
 
-/// A digest as text.
+/// Returns a digest in hexadecimal.
 pub(super) fn hex(digest: Sha256) -> String {
     digest.finalize().iter().fold(String::new(), |mut text, byte| {
         // A String takes every write.
@@ -271,7 +268,7 @@ pub(super) fn hex(digest: Sha256) -> String {
     })
 }
 
-/// An error of a row, in words.
+/// Returns the text of an error in a row.
 pub(super) fn said(error: impl Display) -> String {
     error.to_string()
 }

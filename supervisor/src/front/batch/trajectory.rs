@@ -16,19 +16,19 @@ use serde_json::{Map, Value, json};
 use super::state::store;
 use crate::journal::session::load;
 
-/// The version of ATIF.
+/// The version of the ATIF format.
 const ATIF: &str = "ATIF-v1.4";
 
 /// The version of mini-swe-agent's format.
 const MINI: &str = "mini-swe-agent-1.1";
 
-/// The log of a session among the results of its task.
+/// The file name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
-/// The largest log that becomes a trajectory: it is in memory as a whole.
+/// The largest log that is converted, because it is held in memory.
 const MOST_LOG: u64 = 32 << 20;
 
-/// Both trajectories of a session.
+/// The trajectories of a session in both formats.
 #[derive(Debug, PartialEq)]
 pub(super) struct Trajectories {
     pub mini: Value,
@@ -49,19 +49,19 @@ struct TrajectoryCall {
     input: Value,
 }
 
-/// The trajectories as they grow.
+/// The trajectories under construction.
 #[derive(Default)]
 struct Making {
     started: Option<(String, SessionStarted)>,
     messages: Vec<Value>,
     steps: Vec<Value>,
-    /// The index of the step with each call that has no result yet.
+    /// The index of the step for each call without a result so far.
     open: BTreeMap<String, usize>,
     result: Option<RunResult>,
     replies: u32,
 }
 
-/// Writes both beside the log of a session: `ID.traj.json` and `trajectory.json`.
+/// Writes both trajectories beside the session's log: `ID.traj.json` and `trajectory.json`.
 pub(super) fn write(instance: &Path, id: &str, patch: &str) -> io::Result<()> {
     let log = instance.join(LOG);
     if fs::metadata(&log)?.len() > MOST_LOG {
@@ -73,7 +73,7 @@ pub(super) fn write(instance: &Path, id: &str, patch: &str) -> io::Result<()> {
     store(&instance.join("trajectory.json"), &atif)
 }
 
-/// Makes both from the events of a session; `patch` is what it changed.
+/// Makes both trajectories from the events of a session and its patch.
 pub(super) fn trajectories<'a>(
     events: impl IntoIterator<Item = &'a SessionEvent>,
     patch: &str,
@@ -140,7 +140,7 @@ impl Making {
         self.step(time, "agent", &reply.text, more);
     }
 
-    /// The result of a call, which belongs to the step that made it.
+    /// Adds the result of a call to the step that made the call.
     fn answered(&mut self, call: &str, time: u64, content: &str) {
         let Some(step) = self.open.remove(call).and_then(|at| self.steps.get_mut(at)) else { return };
         let result = json!({"source_call_id": call, "content": content});
@@ -214,7 +214,7 @@ impl TrajectoryReply {
     fn of(message: &AssistantMessage) -> Self {
         let mut reply = Self::default();
         for block in &message.content {
-            // Blocks are a provider's: what is not understood is in the log.
+            // Blocks of an unknown kind are skipped. The log has them.
             let Ok(mut block) = serde_json::from_str::<Value>(block.get()) else { continue };
             match block["type"].as_str() {
                 Some("text") => reply.text += block["text"].as_str().unwrap_or_default(),
@@ -240,7 +240,7 @@ fn metrics(usage: TokenUsage, cost: Option<f64>) -> Value {
     })
 }
 
-/// Every token of a prompt, from a cache or not.
+/// Returns the number of all prompt tokens, cached or not.
 fn prompt_tokens(usage: TokenUsage) -> u64 {
     usage.input.saturating_add(usage.cache_creation).saturating_add(usage.cache_read)
 }

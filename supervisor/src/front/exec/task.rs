@@ -11,7 +11,6 @@ use nix::unistd::{Whence, lseek};
 use crate::engine::opening::Refusal;
 use crate::process::messages::say;
 
-/// The most bytes of a task.
 const MOST: usize = 1 << 20;
 
 /// The time after which a message says that the task is expected on standard input.

@@ -40,7 +40,6 @@ impl Agents {
         agents
     }
 
-    /// Returns the state of an agent, or nothing if it is unknown.
     pub(super) fn state(&self, agent: &AgentId) -> Option<AgentState> {
         self.known.get(agent).map(KnownAgent::state)
     }

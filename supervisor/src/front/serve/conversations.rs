@@ -17,7 +17,6 @@ use crate::engine::driver::Models;
 use crate::engine::opening::{Handle, NotTaken, SessionEvents, unheard};
 use crate::process::messages::say;
 
-/// Opens conversations.
 pub(super) trait OpenConversation: Send + Sync + 'static {
     /// Opens a conversation, or returns an error for the front end. May block.
     fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject>;
@@ -29,7 +28,6 @@ pub(super) struct OpenedConversation {
     pub(super) handle: Handle,
     /// The events for the front end.
     pub(super) events: SessionEvents,
-    /// The path of the log.
     pub(super) log: PathBuf,
     /// The models that can be chosen, if the model can be changed.
     pub(super) models: Option<Arc<dyn Models>>,
@@ -48,7 +46,6 @@ pub(super) struct ConversationEnded {
 pub(super) enum NextEvent {
     /// An event to show, or a question to ask.
     Event(UiEvent),
-    /// A conversation has ended.
     Ended(ConversationEnded),
 }
 
@@ -106,12 +103,10 @@ impl Conversations {
         models.choose(name).err()
     }
 
-    /// Returns the agents of a conversation.
     pub(super) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
         self.open.get(conversation).map(|open| &open.agents)
     }
 
-    /// Returns the path of a conversation's log.
     pub(super) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
         self.open.get(conversation).map(|open| open.log.as_path())
     }

@@ -36,7 +36,6 @@ pub(crate) async fn run(place: SessionDirs) -> Exit {
     Box::pin(server::ServeServer::new(Sessions::new(place)).run(lines, writer)).await
 }
 
-/// Prints the schema of the protocol.
 pub(crate) fn print_schema() -> Exit {
     let mut stdout = std::io::stdout().lock();
     let written = serde_json::to_writer_pretty(&mut stdout, &protocol::rpc::schema())

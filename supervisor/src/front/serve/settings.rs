@@ -8,7 +8,6 @@ use protocol::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
 
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 
-/// Returns the settings that a request for a new conversation has.
 pub(super) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
     let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);

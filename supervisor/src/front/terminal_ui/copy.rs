@@ -11,7 +11,6 @@ use tui::Copied;
 /// The longest text in bytes that is sent to a terminal. Many terminals drop longer ones.
 const MOST: usize = 100_000;
 
-/// Returns the path of the file in a state directory.
 pub(super) fn file(state: &Path) -> PathBuf {
     state.join("copied.txt")
 }

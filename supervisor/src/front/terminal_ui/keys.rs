@@ -308,7 +308,6 @@ fn numbered(number: u32) -> Option<KeyCode> {
     }
 }
 
-/// Returns the key for a character code.
 fn code_point(number: u32) -> Option<KeyCode> {
     Some(match number {
         9 => KeyCode::Tab,

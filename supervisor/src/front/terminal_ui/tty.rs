@@ -81,7 +81,6 @@ impl Tty {
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &saved);
     }
 
-    /// Returns the current modes.
     pub(super) fn modes(&self) -> io::Result<Termios> {
         Ok(termios::tcgetattr(&self.terminal)?)
     }

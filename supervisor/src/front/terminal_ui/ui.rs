@@ -46,7 +46,6 @@ pub(super) struct UiPlaces {
     pub(super) project: PathBuf,
     /// The file with the last copied text.
     pub(super) copied: PathBuf,
-    /// The session's log.
     pub(super) log: PathBuf,
 }
 
@@ -389,7 +388,6 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Attaches a picture by its path.
     fn attach(&mut self, path: &Path) {
         let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
         let read = pictures::read(&self.places.project.join(path)).map_err(|error| error.to_string());

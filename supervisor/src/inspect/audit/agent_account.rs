@@ -30,7 +30,6 @@ pub(super) struct AgentAccount {
     /// The start of a sub-agent, with its rights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
-    /// The agent's workers in order.
     pub workers: Vec<WorkerAccount>,
     /// The number of calls for each tool and status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
@@ -73,7 +72,6 @@ pub(super) struct WorkerAccount {
     pub rights_digest: String,
     /// The SHA-256 of the rights and the kernel's rules.
     pub ruleset_digest: String,
-    /// The Landlock ABI in force.
     pub landlock_abi: u32,
     pub rules: u32,
     /// Security guarantees that were not enforced at the worker's start.

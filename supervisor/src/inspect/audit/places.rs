@@ -61,7 +61,6 @@ pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathB
     places.into_iter().collect()
 }
 
-/// Returns the first neighbours of a path.
 fn neighbours(place: &Path) -> impl Iterator<Item = PathBuf> {
     let beside = place.parent().map(entries).unwrap_or_default();
     let place = place.to_owned();

@@ -90,7 +90,6 @@ fn counted(of: &str, counts: impl Iterator<Item = String>) -> Option<String> {
     (!counts.is_empty()).then(|| format!("{of}: {}", counts.join(", ")))
 }
 
-/// Returns the rows of one agent.
 fn rows(agent: &AgentAccount) -> Vec<String> {
     let mut rows = vec![end(agent)];
     rows.extend(agent.spawned.as_ref().map(|spawned| format!("access: {}", access(spawned))));

@@ -13,7 +13,6 @@ macro_rules! file {
     };
 }
 
-/// The project's files by their paths.
 pub static FILES: &[(&str, &str)] = &[file!("README.md"), file!("sizes.sh"), file!("test.sh")];
 
 /// The author of the first commit, so that git needs no settings of the person.

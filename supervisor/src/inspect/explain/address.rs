@@ -20,7 +20,6 @@ pub(super) struct AddressExplained {
     /// The address's relation to this machine, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
-    /// The answer for connecting or sending to the address.
     pub connect: ExplainAnswer,
 }
 

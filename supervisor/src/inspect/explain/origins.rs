@@ -13,7 +13,6 @@ pub(super) struct Origins<'a> {
     pub(super) effective: &'a Effective,
 }
 
-/// A rule and its origin.
 pub(super) type OriginRule = (String, Option<String>);
 
 impl Origins<'_> {
@@ -46,7 +45,6 @@ impl Origins<'_> {
         found.is_some_and(|found| found == *root)
     }
 
-    /// Returns the origin of the rule that hides this root.
     pub(super) fn of_hidden(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
         let is_root = |named: &&NamedPath| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
@@ -60,7 +58,6 @@ impl Origins<'_> {
         (format!("it is hidden: {root}{whose}"), default())
     }
 
-    /// Returns the origin of the rule that protects this path.
     pub(super) fn of_protected(&self, root: &WirePath) -> OriginRule {
         let project = self.setup.policy.project.as_path();
         let is_root = |named: &&NamedPath| WirePath::from(&project.join(&named.path)) == *root;
@@ -76,7 +73,6 @@ impl Origins<'_> {
         self.effective.origin(key)
     }
 
-    /// Returns the origin of one element of a list.
     pub(super) fn of_element(&self, key: &str, word: &str) -> Option<String> {
         let elements = self.effective.get(key)?.value.as_ref()?.elements();
         elements.iter().find(|element| element.first() == word).map(|element| element.origin.to_string())

@@ -30,7 +30,6 @@ pub(crate) struct PathExplained {
     /// The answer for changing, creating or removing the path.
     pub write: ExplainAnswer,
     pub execute: ExplainAnswer,
-    /// The answer for connecting to the path, if it is a socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<ExplainAnswer>,
 }

@@ -67,7 +67,6 @@ pub struct Look {
     pub(super) changed: Vec<(ProjectPath, Option<SeenFile>)>,
 }
 
-/// A checkpoint as one line of its file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CheckpointLine {
     pub(super) at: At,

@@ -64,7 +64,6 @@ impl fmt::Display for PlanFate {
 }
 
 impl PlanRecord {
-    /// Returns the record of a new plan.
     pub(crate) fn new(project: WirePath, session: ConversationId, digest: String) -> Self {
         let (fate, since) = (PlanFate::Proposed, Timestamp::now());
         let (done, execution, ended, to_create) = (None, None, None, Vec::new());

@@ -53,7 +53,6 @@ pub enum LogError {
     #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe{}", remedy(.source))]
     Append {
         id: EventId,
-        /// The last event in the file.
         last: EventId,
         path: PathBuf,
         /// The cause, such as `ENOSPC` for a full disk.

@@ -200,7 +200,6 @@ impl SessionLog {
         !self.held.lines.is_empty()
     }
 
-    /// Returns the last event that is in the file.
     pub fn last_safe(&self) -> EventId {
         self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
     }

@@ -34,7 +34,6 @@ impl<R: Read> Parts<R> {
         Self { from, held: Vec::new(), given: 0 }
     }
 
-    /// Returns the next part, or nothing at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<LogPart<'_>>> {
         self.held.drain(..self.given);
         self.given = 0;

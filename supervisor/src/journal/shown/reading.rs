@@ -80,7 +80,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns the entry of an event, or nothing if the event is not shown.
     pub(super) fn entry(&mut self, event: &SessionEvent) -> Option<ShownEntry> {
         if let EventKind::SessionStarted(started) = &event.kind {
             self.project = Some(started.project.clone());

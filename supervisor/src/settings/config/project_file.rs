@@ -21,7 +21,6 @@ pub const PROJECT_NAME: &str = ".bailiwick.toml";
 /// The name of another agent's settings, which are reported and never read.
 pub const FOREIGN_NAME: &str = ".agent.toml";
 
-/// The most bytes of the file.
 const MOST: usize = 64 << 10;
 
 /// A project's settings file, which may be missing.

@@ -19,7 +19,6 @@ const INSTRUCTIONS: &str = "AGENTS.md";
 /// The most bytes of the settings file.
 const MOST: usize = 1 << 20;
 
-/// The most bytes of the instructions.
 const MOST_INSTRUCTIONS: usize = 64 << 10;
 
 #[derive(Debug)]

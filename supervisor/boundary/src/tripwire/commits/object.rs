@@ -48,7 +48,6 @@ pub(super) struct GitObject {
     content: Vec<u8>,
 }
 
-/// An entry of a git tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TreeEntry {
     pub(super) mode: u32,

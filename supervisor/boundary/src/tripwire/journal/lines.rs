@@ -193,13 +193,11 @@ impl AccessLine {
     }
 }
 
-/// Converts references to a line.
 pub(super) fn references(references: &References) -> JournalLine {
     let line = |(path, kind): (&PathBuf, &FileKind)| ReferenceLine { path: path.into(), kind: *kind };
     JournalLine::References(references.iter().map(line).collect())
 }
 
-/// Converts a line to references.
 pub(super) fn referenced(lines: Vec<ReferenceLine>) -> References {
     lines.into_iter().map(|line| (line.path.into(), line.kind)).collect::<BTreeMap<_, _>>()
 }

@@ -32,7 +32,6 @@ pub fn matching<'a, T>(said: impl IntoIterator<Item = &'a (Pattern, T)>, model: 
     found.into_iter().map(|(_, said)| said).collect()
 }
 
-/// True for `-20251101` and `-2025-11-01`.
 fn is_date(text: &str) -> bool {
     let Some(date) = text.strip_prefix('-') else { return false };
     let shape: String = date.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();

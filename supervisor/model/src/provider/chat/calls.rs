@@ -34,7 +34,6 @@ pub(super) struct ChatCalls {
 }
 
 struct Call {
-    /// The index of the call's block.
     block: usize,
     index: Option<u64>,
     id: Option<String>,

@@ -179,7 +179,6 @@ struct UserMessage<T> {
     content: T,
 }
 
-/// A part of a user's message.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ChatPart<'a> {

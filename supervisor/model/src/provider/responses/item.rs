@@ -255,7 +255,6 @@ fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
 }
 
-/// Replaces the name in an item.
 fn with_name(item: &RawValue, name: &str) -> Result<Box<RawValue>, serde_json::Error> {
     let mut members: ReplyMembers = serde_json::from_str(item.get())?;
     members.set("name", to_raw_value(name)?);

@@ -17,7 +17,6 @@ pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json
     Ok((!items.is_empty()).then(|| items.join(",").into_bytes()))
 }
 
-/// An input item of the API.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsesInputItem<'a> {

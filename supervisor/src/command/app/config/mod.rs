@@ -10,7 +10,6 @@ use crate::process::messages::complain;
 use crate::settings::args::{ConfigArgs, ConfigCommand};
 use crate::settings::config::Sources;
 
-/// Runs `bailiwick config`.
 pub(super) fn run(args: ConfigArgs) -> Exit {
     if let Some(ConfigCommand::Keys(args)) = &args.command {
         return keys::run(args);

@@ -25,7 +25,6 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::{OnePlan, PlanCommand, PlanExecuteArgs};
 
-/// Runs `bailiwick plan`.
 pub(super) fn run(command: PlanCommand, keys: TakenKeys, runtime: &Runtime) -> Exit {
     let done = Directories::of_process().map_err(Refusal::usage).and_then(|directories| {
         let store = Store::at(&directories);

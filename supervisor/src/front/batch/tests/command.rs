@@ -1,4 +1,4 @@
-//! Command lines of runs.
+//! Tests of the command lines of runs.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests of what is pure.
+//! Tests of functions without input or output.
 
 mod command;
 mod engine;

@@ -1,4 +1,4 @@
-//! States as files, and judgements about them.
+//! Tests of stored states and of the report.
 
 use std::fs;
 

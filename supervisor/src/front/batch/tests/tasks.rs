@@ -1,4 +1,4 @@
-//! Files of tasks, and the choice among them.
+//! Tests of task files and of the choice of tasks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Trajectories from a log.
+//! Tests of trajectories made from a log.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn made() -> Trajectories {
     trajectories(loaded.tree.events(), "diff")
 }
 
-/// JSON without the times.
+/// Returns the JSON text without times.
 fn text(mut value: Value) -> String {
     for message in value["messages"].as_array_mut().into_iter().flatten() {
         assert!(message["extra"]["timestamp"].take().as_f64().unwrap() > 1.7e9);

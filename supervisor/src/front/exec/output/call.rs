@@ -15,7 +15,6 @@ pub(super) fn columns() -> usize {
     tty::columns(&stderr()).unwrap_or(COLUMNS)
 }
 
-/// Returns the line for the beginning of a call.
 pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }

@@ -44,7 +44,6 @@ pub(super) struct Format {
     pub executes_plan: bool,
     /// The limits that no flag can raise.
     pub limits: ProjectLimits,
-    /// The session's log.
     pub log: WirePath,
 }
 

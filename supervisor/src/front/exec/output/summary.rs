@@ -31,7 +31,6 @@ struct OneFile {
     by: Vec<AgentCall>,
 }
 
-/// The last plan of a run.
 #[derive(Debug, Serialize)]
 struct LastPlan {
     path: WirePath,
@@ -69,7 +68,6 @@ pub(super) struct ExecSummary<'a> {
 }
 
 impl OutputTally {
-    /// Adds the data of an event.
     pub(super) fn add(&mut self, event: &SessionEvent) {
         self.spent += event.kind.spent().unwrap_or_default();
         match &event.kind {

@@ -37,7 +37,6 @@ use self::outlet::{Outlet, SandboxPassed, UnreadOutput};
 /// The number of bytes that are passed on at once: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
 
-/// The standard streams of the command.
 #[derive(Debug)]
 pub(super) struct CommandStreams {
     pub(super) stdin: OwnedFd,

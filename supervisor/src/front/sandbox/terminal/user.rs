@@ -110,7 +110,6 @@ impl Keyboard {
         let _ = termios::tcflush(self.fd(), FlushArg::TCIFLUSH);
     }
 
-    /// Returns the current modes.
     pub(super) fn modes(&self) -> nix::Result<Termios> {
         termios::tcgetattr(self.fd())
     }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::{Client, Core};
 
 impl Core {
-    /// Logs an event of an agent.
     fn logs(&self, (agent, time_ms): (&str, u64), kind: EventKind) {
         let event = SessionEvent {
             id: EventId(1),

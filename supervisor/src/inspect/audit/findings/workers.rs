@@ -18,7 +18,6 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 #[derive(Default)]
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
-    /// The rights of each agent's current worker.
     now: BTreeMap<&'a AgentId, Rights>,
     /// The maximum rights of each sub-agent: at first its parent's rights with its grant, later those of its first worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,

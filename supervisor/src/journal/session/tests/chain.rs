@@ -88,7 +88,6 @@ fn a_log_of_an_earlier_version_goes_on_and_a_digest_that_is_lost_later_is_missed
     assert_eq!(rebuild(format!("{}\n{lost}\n", lines[0]).as_bytes()).faults, [Fault::Changed { line: 2 }]);
 }
 
-/// Returns the line number of a fault.
 const fn line_of(fault: &Fault) -> Option<usize> {
     match fault {
         Fault::Torn { line }

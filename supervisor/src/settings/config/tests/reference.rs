@@ -41,7 +41,6 @@ fn the_reference_has_every_fact_of_a_model_and_its_default() {
     );
 }
 
-/// Returns the rows of the table in a section.
 fn rows<'a>(reference: &'a str, section: &str) -> Vec<&'a str> {
     let (_, rest) = reference.split_once(&format!("\n{section}\n")).unwrap();
     let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
