@@ -82,9 +82,7 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
 /// Returns the path that must be writable to change or create a file: the file, or the nearest existing directory.
 /// Returns nothing if the path contains a link, because the user was not shown its target. The result may be `/`, which
 /// no approval can make writable.
-/// which no approval opens.
 /// The path comes from a worker: it is examined, but not opened.
-/// The path is a worker's: it is looked at, and not opened.
 pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     let place = if exists {
         path

@@ -93,7 +93,6 @@ fn named(event: &SessionEvent) -> Option<&AgentId> {
 }
 
 /// Returns the totals of each agent with all its sub-agents. Long agent names from a forged log cost no quadratic work.
-/// that it begins with.
 fn summed<'a>(
     mut agents: Vec<&'a AgentId>,
     accounts: &HashMap<&AgentId, Account>,
