@@ -19,12 +19,12 @@ pub struct Directories {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoriesError {
-    /// Neither BAILIWICK_HOME nor HOME is an absolute path.
+    /// Neither `BAILIWICK_HOME` nor `HOME` is an absolute path.
     #[error(
         "neither BAILIWICK_HOME nor HOME is an absolute path; set BAILIWICK_HOME to a directory of your own"
     )]
     NoHome,
-    /// BAILIWICK_HOME is relative, and would mean another directory in each working directory.
+    /// `BAILIWICK_HOME` is relative, and would mean another directory in each working directory.
     #[error(
         "BAILIWICK_HOME is {0:?}, which is no absolute path\n  hint: set it to a directory of your own, from the root on"
     )]

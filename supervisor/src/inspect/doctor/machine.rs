@@ -15,7 +15,7 @@ enum Switch {
     NoneOf(&'static str),
     /// Only root may create user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian and others.
     RootOnly,
-    /// Programs without an AppArmor profile lose their capabilities in user namespaces:
+    /// Programs without an `AppArmor` profile lose their capabilities in user namespaces:
     /// `kernel.apparmor_restrict_unprivileged_userns`, Ubuntu 23.10 and later.
     Profiled,
 }
