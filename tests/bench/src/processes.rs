@@ -118,7 +118,8 @@ const BWRAP_TRUE: [&str; 8] = ["--unshare-all", "--ro-bind", "/", "/", "--dev", 
 
 fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
     timed(|| {
-        let status = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
+        let status =
+            Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
         if status.success() {
             Ok(())
         } else {
