@@ -255,9 +255,9 @@ fn no_step_that_a_log_calls_finished_is_done_again() {
     let planned = PlannedWorld::new();
     let server = executor(None);
     // A kill may come at any time of an execution, however fast the machine is, and a few come too late.
-    let began = Instant::now();
+    let start = Instant::now();
     Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(0);
-    let longest = u64::try_from(began.elapsed().as_millis()).unwrap() * 5 / 4;
+    let longest = u64::try_from(start.elapsed().as_millis()).unwrap() * 5 / 4;
     planned.approve();
     let (mut old, mut executed) = (planned.logs(), 0);
     for round in 0..kills {
