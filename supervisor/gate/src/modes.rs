@@ -4,6 +4,7 @@
 
 use ipc::path::WirePath;
 pub use protocol::approval::ApprovalMode;
+use serde::Serialize;
 
 use crate::activity::Activity;
 
@@ -98,6 +99,55 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
     Permits { project, beyond, approvals, network }
 }
 
+/// A row of the table in words, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PermitRow {
+    /// The kind of agent.
+    pub agent: &'static str,
+    /// The mode.
+    pub mode: ApprovalMode,
+    /// The right to the project without an approval.
+    pub project: &'static str,
+    /// The handling of calls beyond the agent's rights.
+    pub beyond: &'static str,
+    /// The validity of approvals.
+    pub approvals: &'static str,
+    /// The network after a change to the mode.
+    pub network_after_change: &'static str,
+}
+
+impl PermitRow {
+    /// Returns the rows of a mode: the first agent, a sub-agent, a planner.
+    pub fn of_mode(mode: ApprovalMode) -> [Self; 3] {
+        let agents =
+            [("first", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
+        agents.map(|(agent, position)| {
+            let Permits { project, beyond, approvals, network } = permits(position, mode);
+            Self {
+                agent,
+                mode,
+                project: match project {
+                    ProjectRight::Write => "write",
+                    ProjectRight::Read => "read",
+                    ProjectRight::Given => "as its task was given it",
+                },
+                beyond: match beyond {
+                    Beyond::Ask => "a person is asked",
+                    Beyond::Deny => "denied",
+                },
+                approvals: match approvals {
+                    ModeApprovals::Hold => "hold",
+                    ModeApprovals::End => "none",
+                },
+                network_after_change: match network {
+                    NetworkAfter::Kept => "as it was",
+                    NetworkAfter::Off => "off",
+                },
+            }
+        })
+    }
+}
+
 impl Permits {
     /// True if the mode makes the project writable without an approval.
     pub const fn writes_project(self) -> bool {
@@ -168,31 +218,15 @@ mod tests {
 
     /// Returns the rows of the table in docs/usage.md.
     fn rows() -> String {
-        let agents =
-            [("first", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
-        let cells = agents.into_iter().flat_map(|agent| ApprovalMode::ALL.map(|mode| (agent, mode)));
-        let row = |((name, position), mode): ((&str, Position), ApprovalMode)| {
-            let Permits { project, beyond, approvals, network } = permits(position, mode);
-            let project = match project {
-                ProjectRight::Write => "write",
-                ProjectRight::Read => "read",
-                ProjectRight::Given => "as its task was given it",
-            };
-            let beyond = match beyond {
-                Beyond::Ask => "a person is asked",
-                Beyond::Deny => "denied",
-            };
-            let approvals = match approvals {
-                ModeApprovals::Hold => "hold",
-                ModeApprovals::End => "none",
-            };
-            let network = match network {
-                NetworkAfter::Kept => "as it was",
-                NetworkAfter::Off => "off",
-            };
-            format!("| {name} | `{mode}` | {project} | {beyond} | {approvals} | {network} |\n")
+        let mut rows: Vec<_> = ApprovalMode::ALL.into_iter().flat_map(PermitRow::of_mode).collect();
+        rows.sort_by_key(|row| {
+            ["first", "sub-agent", "planner"].iter().position(|agent| *agent == row.agent)
+        });
+        let line = |row: PermitRow| {
+            let PermitRow { agent, mode, project, beyond, approvals, network_after_change } = row;
+            format!("| {agent} | `{mode}` | {project} | {beyond} | {approvals} | {network_after_change} |\n")
         };
-        cells.map(row).collect()
+        rows.into_iter().map(line).collect()
     }
 
     #[test]

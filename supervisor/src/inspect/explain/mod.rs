@@ -21,7 +21,7 @@ mod tried;
 
 use std::io::Write;
 
-use gate::modes::ApprovalMode;
+use gate::modes::{ApprovalMode, PermitRow};
 use ipc::confinement::Tier;
 use ipc::rights::RightsSummary;
 use serde::Serialize;
@@ -46,6 +46,8 @@ struct Explanation {
     /// The handling of calls that need more than the agent's rights.
     mode: ApprovalMode,
     rights: RightsSummary,
+    /// The rows of the table of modes for this mode.
+    mode_permits: [PermitRow; 3],
     #[serde(flatten)]
     said: ExplainedRights,
 }
@@ -116,7 +118,13 @@ async fn explain(args: &ExplainArgs) -> Result<Explanation, ExplainError> {
         ExplainSubject::Address(address) => ExplainedRights::Address(AddressExplained::new(address, &policy)),
         ExplainSubject::Command(command) => ExplainedRights::Command(CommandExplained::new(command, &policy)),
     };
-    Ok(Explanation { tier: ruleset.tier, mode: standing.mode, rights: standing.summary(), said })
+    Ok(Explanation {
+        tier: ruleset.tier,
+        mode: standing.mode,
+        rights: standing.summary(),
+        mode_permits: PermitRow::of_mode(standing.mode),
+        said,
+    })
 }
 
 fn print(explanation: &Explanation, json: bool) -> std::io::Result<()> {

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use gate::modes::PermitRow;
+
 use super::address::AddressExplained;
 use super::answer::{ExplainAnswer, ExplainVerdict, TriedAct};
 use super::command::{CommandExplained, ExplainProgram, ExplainedCall, FoundProgram};
@@ -16,7 +18,14 @@ impl Display for Explanation {
             ExplainedRights::Command(command) => command.fmt(f)?,
         }
         let Self { tier, mode, rights, .. } = self;
-        writeln!(f, "judged for a session here: {tier} tier · mode {mode} · rights: {rights}")
+        writeln!(f, "judged for a session here: {tier} tier · mode {mode} · rights: {rights}")?;
+        self.mode_permits.iter().try_for_each(|row| {
+            let PermitRow { agent, project, beyond, approvals, .. } = row;
+            writeln!(
+                f,
+                "  {agent:<9} project: {project} · beyond its rights: {beyond} · approvals: {approvals}"
+            )
+        })
     }
 }
 

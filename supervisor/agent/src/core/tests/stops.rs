@@ -113,12 +113,20 @@ fn full_context_is_left_for_a_new_one() {
 
 #[test]
 fn z5_a_whole_call_is_run_whatever_the_reply_ended_for() {
-    for stop in [StopReason::EndTurn, StopReason::StopSequence, StopReason::Other("later".to_owned())] {
-        let mut script = Script::new();
-        script.user("go").reply(1, &[text("So."), read("a", "a")], stop).outcome(1, file("x\n"));
-        let lines = script.lines();
-        assert!(lines.contains("dispatch 1 read_file") && !lines.contains("\nfinish "), "{lines}");
-        assert!(script.last_messages().contains("[result a"), "{}", script.last_messages());
+    let others =
+        ["later", "", "eos", "function_call", "SAFETY"].map(|other| StopReason::Other(other.to_owned()));
+    for stop in [StopReason::EndTurn, StopReason::StopSequence].into_iter().chain(others) {
+        for blocks in [
+            vec![text("So."), read("a", "a")],
+            vec![read("a", "a")],
+            vec![thinking(), read("a", "a"), text("So.")],
+        ] {
+            let mut script = Script::new();
+            script.user("go").reply(1, &blocks, stop.clone()).outcome(1, file("x\n"));
+            let lines = script.lines();
+            assert!(lines.contains("dispatch 1 read_file") && !lines.contains("\nfinish "), "{lines}");
+            assert!(script.last_messages().contains("[result a"), "{}", script.last_messages());
+        }
     }
 }
 
