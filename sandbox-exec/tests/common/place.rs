@@ -94,6 +94,14 @@ impl Place {
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
+        // Whoever runs the tests may ignore it, as nohup(1) does, and sandbox-exec leaves it so.
+        let heed = || {
+            // SAFETY: signal(2) is async-signal-safe, and the default action is no function.
+            let before = unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+            if before == libc::SIG_ERR { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+        };
+        // SAFETY: the closure makes one system call that is async-signal-safe.
+        unsafe { command.pre_exec(heed) };
         command
     }
 
