@@ -333,13 +333,20 @@ fn set_id_bits_cannot_be_set() {
 #[test]
 fn a_directory_may_give_its_files_its_group() {
     as_each_user(|place| {
-        for script in
-            ["chmod g+s .", "mkdir -m 2775 n", "mkdir m; chmod 2755 m; mkdir m/o", "install -d -m 2770 i"]
-        {
+        for script in [
+            "chmod g+s .",
+            "mkdir -m 2775 n",
+            "mkdir m; chmod 2755 m; mkdir m/o",
+            "install -d -m 2770 i",
+            "touch m/f && cp -a m copied",
+            "tar cf packed.tar m && mkdir unpacked && tar xpf packed.tar -C unpacked",
+            "git init -q --shared=group shared && cd shared && touch x && git add x && \
+             git -c user.name=a -c user.email=a@example.org commit -qm x && git checkout -qb a/b",
+        ] {
             let output = place.confined(&[], script);
             assert!(output.status.success(), "{script}: {}", errors(&output));
         }
-        let modes = place.confined(&[], "stat -c %a . m m/o i");
+        let modes = place.confined(&[], "stat -c %a . m m/o i copied unpacked/m shared/.git/refs/heads/a");
         assert!(text(&modes).lines().all(|mode| mode.starts_with('2')), "{}", text(&modes));
         let outside = place.confined(&[], "chmod g+s ../home");
         assert!(!outside.status.success(), "{}", errors(&outside));

@@ -71,6 +71,9 @@ fn faults() -> Vec<Fault> {
         fault(&[], &url("https", b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"), 6, "http://"),
         fault(&[], &url("http", b"HTTP/1.1 301 Moved\r\nlocation: https://a.example/\r\ncontent-length: 0\r\n\r\n"), 6, "--base-url"),
         fault(&[], &url("http", b"HTTP/1.1 400 No\r\ncontent-length: 48\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"), 6, "https://"),
+        fault(&[], &url("http", b"HTTP/1.1 400 No\r\ncontent-length: 62\r\n\r\n<center>The plain HTTP request was sent to HTTPS port</center>"), 6, "https://"),
+        fault(&[], &url("http", b"HTTP/1.1 400 No\r\ncontent-length: 65\r\n\r\nReason: You're speaking plain HTTP to an SSL-enabled server port."), 6, "https://"),
+        fault(&[], &url("http", b"HTTP/1.1 400 No\r\ncontent-length: 60\r\n\r\nBad Request: This combination of host and port requires TLS."), 6, "https://"),
         fault(&[], &url("http", b"SSH-2.0-OpenSSH_9.2p1\r\n"), 6, "does not speak HTTP"),
     ]);
     faults

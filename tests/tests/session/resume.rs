@@ -100,20 +100,23 @@ fn a_session_is_found_by_its_name_and_stays_with_its_project() {
 
 #[test]
 fn a_session_goes_on_where_its_project_was_moved_and_the_model_is_told() {
-    let world = World::new(User::Myself);
-    run(&world, &model_of([done()]), &[]).expect(0);
-    let log = log_of(&world);
-    let name = log.file_stem().unwrap().to_str().unwrap().to_owned();
-    let moved = world.root().join("moved");
-    fs::rename(world.project(), &moved).unwrap();
-    let server = model_of([done()]);
-    let mut elsewhere = world.bailiwick(["exec", "--resume", &name, "go on", "-C"]);
-    elsewhere.arg(&moved).args(["--base-url", &server.base_url()]).env("ANTHROPIC_API_KEY", "k");
-    let run = Finished::of(&mut elsewhere).expect(0);
-    assert!(run.stderr.contains("where it is no more"), "{}", run.stderr);
-    let told = messages(&server, 0);
-    let last = told.last().unwrap().to_string();
-    assert!(told[0].to_string().contains("do it") && last.contains("was moved from"), "{last}");
+    for place in ["moved", "a longer way/with blanks", "übersetzt/プロジェクト", ".hidden/-x"] {
+        let world = World::new(User::Myself);
+        run(&world, &model_of([done()]), &[]).expect(0);
+        let log = log_of(&world);
+        let name = log.file_stem().unwrap().to_str().unwrap().to_owned();
+        let moved = world.root().join(place);
+        fs::create_dir_all(moved.parent().unwrap()).unwrap();
+        fs::rename(world.project(), &moved).unwrap();
+        let server = model_of([done()]);
+        let mut elsewhere = world.bailiwick(["exec", "--resume", &name, "go on", "-C"]);
+        elsewhere.arg(&moved).args(["--base-url", &server.base_url()]).env("ANTHROPIC_API_KEY", "k");
+        let run = Finished::of(&mut elsewhere).expect(0);
+        assert!(run.stderr.contains("where it is no more"), "{place}: {}", run.stderr);
+        let told = messages(&server, 0);
+        let last = told.last().unwrap().to_string();
+        assert!(told[0].to_string().contains("do it") && last.contains("was moved from"), "{place}: {last}");
+    }
 }
 
 #[test]

@@ -86,13 +86,32 @@ fn e4_s8_a_call_of_a_cut_reply_never_runs_and_the_same_bytes_are_sent_again() {
 
 #[test]
 fn z8_what_was_streamed_of_a_cut_reply_is_not_on_standard_output() {
-    let world = world();
-    let whole = says("Half of this is all that comes.", "end_turn");
+    let whole = says("Half of thïs is all that comes.", "end_turn");
     let last = whole.rfind("text_delta").unwrap();
-    let server = serve([Reply::sse(whole).cut_after(last), Reply::sse(done())]);
-    let run = Finished::of(&mut world.task(&server.base_url(), ["do it"])).expect(0);
-    assert_eq!(run.stdout, "Done.\n");
-    assert!(run.stderr.contains("; trying again in ") && !run.stderr.contains("above"), "{}", run.stderr);
+    let within_a_character = whole.find('ï').unwrap() + 1;
+    let overloaded = json!({"error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let failed = whole[..whole.find("event: content_block_stop").unwrap()].to_owned();
+    let failed = failed + &sse::event("error", &overloaded);
+    let no_end = whole[..whole.find("event: message_delta").unwrap()].to_owned();
+    let thought =
+        sse::message(&[Block::thinking("Half", "s"), Block::text("so")], "end_turn", sse::Usage::default());
+    let in_thought = thought.find("content_block_stop").unwrap();
+    let cut = |at: usize| Reply::sse(whole.clone()).cut_after(at);
+    for (how, broken) in [
+        ("in its last words", vec![cut(last)]),
+        ("within a character", vec![cut(within_a_character)]),
+        ("by an error in the stream", vec![Reply::sse(failed)]),
+        ("without its last event", vec![Reply::sse(no_end)]),
+        ("in its thinking", vec![Reply::sse(thought).cut_after(in_thought)]),
+        ("twice", vec![cut(last), cut(within_a_character)]),
+    ] {
+        let world = world();
+        let server = serve(broken.into_iter().chain([Reply::sse(done())]));
+        let run = Finished::of(&mut world.task(&server.base_url(), ["do it"])).expect(0);
+        assert_eq!(run.stdout, "Done.\n", "{how}");
+        let told = run.stderr.contains("; trying again in ") && !run.stderr.contains("above");
+        assert!(told, "{how}: {}", run.stderr);
+    }
 }
 
 #[test]
