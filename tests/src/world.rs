@@ -10,6 +10,7 @@ use std::process::Command;
 
 use ipc::confinement::Tier;
 use model::replay::ReplayServer;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use tempfile::TempDir;
 
 use crate::process::{Finished, marked, wait_until};
@@ -142,6 +143,13 @@ impl World {
         if self.user == User::Plain {
             command.uid(self.user.uid()).gid(self.user.uid());
         }
+        // Whoever runs the tests may ignore it, as nohup(1) does, and a program of ours leaves it so.
+        let heed = || {
+            // SAFETY: signal(2) is async-signal-safe, and the default action is no function.
+            unsafe { signal(Signal::SIGHUP, SigHandler::SigDfl) }.map(drop).map_err(Into::into)
+        };
+        // SAFETY: the closure makes one system call that is async-signal-safe.
+        unsafe { command.pre_exec(heed) };
         command
     }
 
