@@ -51,7 +51,7 @@ enum Beyond {
     Deny,
 }
 
-/// Validity of approvals of calls and plans.
+/// Effect of a mode on approvals that a person gave earlier, of calls and of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeApprovals {
     /// Approvals are valid.

@@ -20,7 +20,7 @@ pub(super) struct Anchor(Option<OwnedFd>);
 /// The result of a search for the `.git` directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
-    /// The directory was not moved, or was deleted.
+    /// The directory is still at `.git`, or was deleted and cannot be moved back.
     InPlace,
     /// The directory was elsewhere and has been moved back.
     PutBack,

@@ -116,7 +116,7 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Records or joins the state of these directories.
+    /// Begins to watch these directories: records their files, or takes the record of another session that watches them already.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();

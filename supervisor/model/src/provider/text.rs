@@ -68,7 +68,7 @@ impl Joined {
         self.text
     }
 
-    /// Completes the text and returns it.
+    /// Returns the text. Bytes of a character that never became whole are replaced by U+FFFD.
     pub(crate) fn into_whole(mut self) -> String {
         self.finish();
         self.text

@@ -221,7 +221,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     Ok(followed?.report(left))
 }
 
-/// The end of a command.
+/// Result of a command that was started in the sandbox and watched until it ended.
 struct FollowedCommand {
     /// The level of confinement in which the command started.
     started: Result<Tier, Stopped>,

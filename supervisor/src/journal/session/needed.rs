@@ -261,7 +261,7 @@ impl Counted for NeededLine {
 struct NeededLines {
     session: Option<String>,
     list: Vec<NeededLine>,
-    /// The list indexes of the ends of the first agent's calls and sub-agents.
+    /// Indexes in `list` of the events that end a call or a sub-agent of the first agent, by what they end.
     ends: HashMap<Begun, usize>,
 }
 

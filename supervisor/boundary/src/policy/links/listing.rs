@@ -84,7 +84,7 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns those of `names` that the list of a directory excludes, with enough look-ups expected.
+    /// Returns the names that the directory's listing shows to be absent. So many look-ups are announced that the directory is listed.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);
