@@ -11,7 +11,8 @@ use nix::unistd::execve;
 
 use crate::stage::{Failure, Stage};
 
-/// Executes, searching `PATH` of the new environment as execvp(3) does.
+/// Executes the command; a name without a slash is searched in `PATH` of `environment`, as execvp(3) does.
+/// Returns only if that fails.
 pub(super) fn execute(
     command: &[OsString],
     environment: &[(OsString, OsString)],

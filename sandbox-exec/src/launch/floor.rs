@@ -1,7 +1,7 @@
-//! Floor tier: the broker is the process that was started. It enters a domain of its own that only has
-//! scopes, so that at the end it can kill exactly the processes beneath it, and reaches no other program's
-//! abstract unix sockets. The program's domain is nested in that one, so that the mediator may still look at
-//! the program's memory and duplicate its sockets.
+//! Floor tier: this process is the broker. It enters a Landlock domain of its own that only has scopes, so
+//! that at the end it can kill exactly the processes beneath it, and reaches no other program's abstract unix
+//! sockets. The program's domain is nested in the broker's, so that the mediator may still read the program's
+//! memory and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -34,7 +34,8 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// Starts the program in the floor tier and watches over it; `instead` says why the full tier is not used.
+/// Starts the program in the floor tier, waits for its end, and returns its exit status. `instead` is the
+/// reason that the full tier is not used.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -66,7 +67,7 @@ fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) 
     }
 }
 
-/// Child that confines itself up to its rules, and waits for those.
+/// Forked child, which becomes the program once the parent has sent its Landlock rules.
 #[derive(Debug)]
 struct Child {
     program: Pid,
@@ -77,12 +78,12 @@ struct Child {
     group: Option<Cgroup>,
 }
 
-/// Treatment of a child's calls.
+/// Objects that the mediator of a child's system calls starts with.
 #[derive(Debug)]
 struct Calls {
-    /// Listener of its mediation filter, on its way to this process.
+    /// Channel by which the child hands over the listener of its mediating filter.
     handover: Handover,
-    /// Objects of the child, dropped here once it has its own.
+    /// Descriptors for the child, closed here once the child has its own table of descriptors.
     theirs: Theirs,
 }
 
@@ -90,7 +91,8 @@ struct Calls {
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
-    /// Forks the child. Until the listener has arrived, this process closes nothing that is open now.
+    /// Forks the child, which shares the table of descriptors. Until its listener has arrived, this process
+    /// must close nothing that is open now.
     fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
         let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
@@ -122,21 +124,21 @@ impl Child {
     }
 }
 
-/// Gives up system calls, with the handover of the listener, and capabilities: from then on no file of
-/// another user can be opened with them. Meanwhile the mediator starts.
+/// Attaches the seccomp filter, hands its listener to the broker, and drops the capabilities of this process.
 fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> {
     handover.give(filter).map_err(at(Stage::Seccomp))?;
     privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
-/// Enters the domain with scopes, and adopts orphans among the descendants of this process.
+/// Makes this process adopt orphans among its descendants, and enters a Landlock domain that only has scopes.
 fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
-/// Makes the rules, and meanwhile starts the mediator, which answers the program's first attempts.
+/// Adds the Landlock rules of the program and sends the rest to it; starts the mediator meanwhile. Returns
+/// the mediator, if calls are mediated, and the files opened for the rules.
 fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
@@ -147,8 +149,7 @@ fn attend(
     let refusals = broker::refusals(program, status, Listeners::here)?;
     let (took, taken) = mpsc::channel::<()>();
     let mediate = move || {
-        // The mediator's threads need no capabilities for the program's calls: nothing is opened for it with
-        // any.
+        // The mediator's threads must not use capabilities when they open files for the program.
         let cleared = privilege::clear_capabilities().map_err(at(Stage::Broker));
         // After this the child has a table of descriptors of its own.
         let listener = handover.take(program).map_err(at(Stage::Broker));
@@ -161,7 +162,7 @@ fn attend(
     // Started after the only fork, since a process with threads must not fork.
     let mediating = thread::Builder::new().spawn(mediate).map_err(at(Stage::Broker))?;
     let opened = making.plan().and_then(|plan| making.add(plan));
-    // Until the program has left our table of descriptors, nothing is closed that was open before it began.
+    // Descriptors from before the fork stay open until the program has left the shared table.
     let _has_left: Result<(), mpsc::RecvError> = taken.recv();
     let opened = opened.and_then(|opened| making.tell().map(|()| opened));
     let mediator = mediating.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
@@ -169,8 +170,8 @@ fn attend(
     Ok((mediator?, opened?))
 }
 
-/// Creates the socket for the program's network attempt, unless only sockets that the mediator made can be
-/// used.
+/// Creates the socket with which the program tests that the network is denied. Returns none without
+/// mediation, with the machine's network, and where the program can only use sockets made by the mediator.
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| !mediation.net.is_the_machines() && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()

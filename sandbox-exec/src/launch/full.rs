@@ -1,5 +1,4 @@
-//! Full tier: the process that was started stays in the host's namespaces as the stub, and its child is the
-//! init of new ones.
+//! Full tier: this process stays in the host's namespaces as the stub, and its child is the init of new ones.
 
 #![expect(unsafe_code, reason = "init is a clone of the stub")]
 
@@ -30,14 +29,15 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 use crate::system::process;
 
-/// Namespaces of init, except the network namespace, which takes the kernel longest: init makes it itself.
+/// New namespaces of init. Init makes the network namespace itself, since that takes the kernel longest.
 ///
 /// Cloning, rather than `unshare(2)`, leaves the stub in its namespaces and keeps init dumpable, so that it
 /// can be given its ids.
 const SEPARATE: libc::c_int =
     libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// Starts the program in the full tier and waits for its end.
+/// Starts the program in the full tier, waits for its end, and returns its exit status. Fails at the stage
+/// `Namespaces` if this machine does not allow the tier.
 pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
     let seen = Seen::full(&launch.confinement, platform, &layout);
@@ -73,7 +73,7 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
     }
 }
 
-/// Maps the ids of init, and lets it start.
+/// Maps the user and group ids of init, and tells init by the pipe `map` that it can go on.
 fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
     namespace::map(init).map_err(|error| Refusal::new("map the ids of a user namespace", error).failure())?;
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
@@ -86,12 +86,12 @@ fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     Ok((met, introduced))
 }
 
-/// Returns the layout of the program's tree, as far as it differs from the host's.
+/// Returns the layout of the program's file tree, as far as it differs from the host's.
 pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
     Layout::new(confinement, program(confinement, command).as_deref())
 }
 
-/// Returns the program's path, if it is named by one.
+/// Returns the program's path, or `None` if the command names the program without a directory.
 fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
     let name = PathBuf::from(command.first()?);
     (name.components().count() > 1).then(|| confinement.project.as_path().join(name))

@@ -1,10 +1,11 @@
-//! A start, from rights to exec: the order of [`crate::stage`].
+//! Start of a confined program: all steps from the rights to `exec`, in the order of [`crate::stage`].
 //!
-//! * `ruleset`: what the child needs, made before there is one. `rules`: its Landlock rules, made beside it.
-//!   `program`: the child's life up to exec.
-//! * `floor`: the process that was started becomes the broker; its child is confined and becomes the program.
-//! * `full`: the process that was started becomes the stub; its child is the broker and the init of new
-//!   namespaces, and that one's child the program.
+//! * `ruleset`: everything that the child needs except the Landlock rules, made before the fork.
+//! * `rules`: Landlock rules of the child, made by the parent while the child prepares itself.
+//! * `program`: steps of the child up to `exec`.
+//! * `floor`: floor tier. This process becomes the broker, and its child the confined program.
+//! * `full`: full tier. This process becomes the stub. Its child is the broker and the init of new namespaces,
+//!   and the child of init becomes the program.
 
 mod execute;
 mod floor;
@@ -33,25 +34,25 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// Parameters of a start.
+/// Program to start, with its confinement.
 #[derive(Debug)]
 pub struct Launch {
     pub confinement: Confinement,
-    /// True if the program ends with the process that started this one.
+    /// True if the program is ended when the parent of this process ends.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
 }
 
 impl Launch {
-    /// Returns a start that outlives the process that started this one.
+    /// Returns the launch of a program that may outlive the parent of this process.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
         Self { confinement, die_with_parent: false, command }
     }
 
-    /// Confines and executes the program; returns its exit status once it and its descendants are gone.
+    /// Confines and executes the program. Returns its exit status once it and its descendants are gone.
     ///
-    /// The best tier is the full one if this machine allows it, which shows before any step that depends on
-    /// the rights; a later failure is a failure of the start.
+    /// The choice `Best` tries the full tier, and falls back to the floor tier only if the namespaces cannot
+    /// be made. Any other failure is returned.
     pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
         if let Some(identity) = self.confinement.identity {
@@ -90,8 +91,10 @@ impl Launch {
     }
 }
 
-/// Enters a domain that only has scopes, and verifies that it keeps the broker from abstract unix sockets if
-/// it should: every process and thread that this one starts is in it or beneath it.
+/// Enters a Landlock domain that only has scopes, with the function `enter`. Every process and thread that
+/// this process starts later is in this domain or in one nested in it.
+///
+/// Fails if the ruleset keeps the broker from the host's abstract unix sockets, but one can be reached.
 pub(crate) fn enter_scopes<T>(
     ruleset: &Ruleset,
     enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,

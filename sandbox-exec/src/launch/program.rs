@@ -1,4 +1,4 @@
-//! Child process from the fork to exec, the same in both tiers.
+//! Child process from the fork to `exec`, in both tiers.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -30,16 +30,16 @@ pub(crate) struct LaunchedProgram<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// Seccomp programs that are left to be attached.
+    /// Seccomp programs that this process has not attached yet.
     pub(crate) programs: &'a [seccomp::Program],
-    /// Rules that its parent makes.
+    /// Channel on which the Landlock rules arrive from the parent.
     pub(crate) rules: Awaited,
-    /// Bounds of its control group.
+    /// Bounds that the program's control group sets.
     pub(crate) bounds: Bounds,
 }
 
 impl LaunchedProgram<'_> {
-    /// Confines this process and executes the program; reports a failure.
+    /// Confines this process and executes the program. On failure, sends a report to the broker and exits.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
         let Err(failure) = self.confine_and_execute(&mut reports);
@@ -66,9 +66,9 @@ impl LaunchedProgram<'_> {
         let early = matches!(surroundings, Surroundings::Floor { .. });
         let mut tried = vec![];
         if early {
-            // The broker opens the file of every rule, and is still at it.
+            // Attached before the rules arrive: the broker, not this process, opens the files of the rules.
             give_up_calls(programs)?;
-            // The mediator looks into this process.
+            // The mediator reads the memory of this process.
             system::make_dumpable().map_err(at(Stage::Start))?;
             tried.extend(of_calls()?);
         }
@@ -103,23 +103,23 @@ impl LaunchedProgram<'_> {
     }
 }
 
-/// Enters the working directory, before the process gives up rights that it might need for that.
+/// Changes to the project directory. Fails if it could not be opened or cannot be entered.
 pub(crate) fn enter(project: &WirePath, directory: io::Result<impl AsFd>) -> Result<(), Failure> {
     let entered = directory.and_then(|directory| Ok(fchdir(directory)?));
     entered.map_err(|error| no_entry(project, &error))
 }
 
-/// Returns the failure for a working directory that cannot be entered.
+/// Returns the failure of a start whose project directory cannot be entered.
 pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
     Stage::Directory.failed(format!("cannot enter {project}: {error}"))
 }
 
-/// Attaches the filters: all files of rules are open by now, since the filters deny openat2 to root.
+/// Attaches seccomp filters. These deny openat2 to root, so this process opens the files of its rules before.
 fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
-/// Tries the forbidden acts.
+/// Tries acts that the confinement forbids. Fails if one of them is not denied.
 fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     let tried = attempts.run();
     if let Some(Attempt { act, errno, .. }) = tried.iter().find(|attempt| !attempt.denied) {
@@ -128,9 +128,9 @@ fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     Ok(tried)
 }
 
-/// Reports the failure, and ends this process.
+/// Sends a failure to the broker, and exits with the code of the failed stage.
 pub(crate) fn give_up(mut reports: Outgoing<File, BrokerReport>, failure: &Failure) -> ! {
-    // The broker prints it and reports it; without a broker there is no reader.
+    // The broker prints and reports the failure; without a broker there is no reader.
     drop(reports.send(&failure.report()));
     system::exit(failure.stage.code())
 }
@@ -140,8 +140,8 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
     if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
 }
 
-/// Resets signals: Rust ignores SIGPIPE, and the broker blocks the signals that it waits for; a program
-/// expects neither.
+/// Resets the signals to their default actions and unblocks all. Rust ignores SIGPIPE, and the broker blocks
+/// the signals that it waits for; a program expects neither.
 pub(crate) fn default_signals() -> nix::Result<()> {
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

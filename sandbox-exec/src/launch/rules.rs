@@ -1,4 +1,4 @@
-//! Rules of a program, compiled and added while the program's process prepares itself.
+//! Landlock rules of a program, compiled and added while the program's process prepares itself.
 //!
 //! Both tiers make the Landlock ruleset before the fork, so that both processes have its descriptor. The
 //! parent compiles, opens the files of the rules, and adds the rules; the child waits for that before it
@@ -30,7 +30,7 @@ use crate::stage::{Failure, Stage};
 use crate::terminal;
 use crate::tree::Host;
 
-/// Confinement as a tier sees it, the source of its rules.
+/// Confinement adapted to a tier, from which the Landlock rules are compiled.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) confinement: Cow<'a, Confinement>,
@@ -38,37 +38,37 @@ pub(crate) struct Seen<'a> {
     pub(crate) platform: Platform,
     /// True if the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// Places that were found to be private, if the tier itself makes none private.
+    /// Private directories that were found on the host; empty in the full tier, which makes its own.
     pub(super) private: Private,
 }
 
-/// Message to the child once the parent is done.
+/// Message from the parent to the child after the parent has added its rules.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
-    /// Number of rules added already.
+    /// Number of rules that the parent has added.
     added: u32,
     hidden_witness: Option<WirePath>,
-    /// Rules that are left for the child: path, access, must exist, is a file.
+    /// Rules for the child to add. The booleans are [`PathRule`]'s `named` and `file`.
     left: Vec<(WirePath, Access, bool, bool)>,
 }
 
-/// Parent's end of the channel to the child.
+/// Parent's end of the channel that sends the rules to the child.
 #[derive(Debug)]
 pub(super) struct Awaiting {
     domain: Domain,
     to: File,
 }
 
-/// Rules of a child, while they are made.
+/// Parent's work on the rules of a child.
 #[derive(Debug)]
 pub(super) struct Making<'a> {
     seen: &'a Seen<'a>,
     child: Awaiting,
-    /// Encoded message.
+    /// Encoded [`Word`] for the child.
     word: Vec<u8>,
 }
 
-/// Child's end of the channel.
+/// Child's end of the channel on which the rules arrive.
 #[derive(Debug)]
 pub(crate) struct Awaited {
     domain: Domain,
@@ -76,7 +76,7 @@ pub(crate) struct Awaited {
 }
 
 impl<'a> Seen<'a> {
-    /// Returns the floor tier's view: mediated if the kernel gives the broker a listener.
+    /// Adapts a confinement to the floor tier. System calls are mediated if the kernel has seccomp listeners.
     pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self {
@@ -88,8 +88,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Returns the full tier's view: paths in a `/tmp` that the program does not see do not matter, and
-    /// nothing in its own is hidden from it.
+    /// Adapts a confinement to the full tier. Hidden paths that `layout` does not show to the program are
+    /// left out.
     pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
@@ -98,7 +98,7 @@ impl<'a> Seen<'a> {
         Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
     }
 
-    /// Returns the hidden paths in a `/tmp` of the program's own.
+    /// Returns the hidden paths below `/tmp` if the program has a `/tmp` of its own, otherwise none.
     pub(crate) fn hidden_in_own_tmp(&self) -> impl Iterator<Item = &WirePath> {
         let tmp = WirePath::from(TMP);
         let hidden = self.confinement.rights.hidden.iter().filter(|_| self.own_tmp);
@@ -108,7 +108,7 @@ impl<'a> Seen<'a> {
     pub(super) fn plan(&self, host: &Host) -> Result<Plan, Failure> {
         let Confinement { rights, project, temp, hidden_files, terminal, .. } = &*self.confinement;
         let rights = with_project(rights, project);
-        // The place that its temp directory lies in is hidden, because of the others' there.
+        // The parent of the temp directory is hidden, because other temp directories lie there.
         let plan = compile::compile(&rights, temp.as_ref(), hidden_files, self.tier, host);
         let mut plan = plan.map_err(at(Stage::Rules))?;
         plan.allow_private(self.private.rules());
@@ -128,7 +128,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Creates a ruleset without rules, for both sides of a fork.
+/// Creates an empty Landlock ruleset and a channel, and returns the parent's and the child's share of both.
 pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
     let domain = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -152,7 +152,8 @@ impl<'a> Making<'a> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds the rules on the host's files. Returns the open files, which can be closed later.
+    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files opened for
+    /// the rules, so that the caller can close them later.
     pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
@@ -170,7 +171,7 @@ impl<'a> Making<'a> {
         Ok(opened)
     }
 
-    /// Sends the message to the child.
+    /// Sends the remaining rules to the child. Succeeds also if the child is gone.
     pub(super) fn tell(mut self) -> Result<(), Failure> {
         match self.child.to.write_all(&self.word) {
             // The child is gone: its report names the cause.
@@ -186,7 +187,8 @@ impl Awaited {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
 
-    /// Waits for the parent, and adds the rules that are left. The returned plan has these rules alone.
+    /// Waits for the parent's message, and adds the rules in it. The returned plan holds these rules only.
+    /// Fails if the parent has ended without a message.
     pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
         let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
@@ -210,8 +212,8 @@ impl Awaited {
     }
 }
 
-/// Adds a project in `/dev`, where `/` grants nothing, as a read root of its own: for example one in shared
-/// memory.
+/// Adds a project that lies in `/dev` (shared memory, for example) as a read root, since a read root `/`
+/// does not include `/dev`.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

@@ -1,4 +1,4 @@
-//! Ruleset that a child needs to confine itself, except its rules; made before the fork.
+//! Everything that a child needs to confine itself, except its Landlock rules; made before the fork.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
-/// Confinement on this platform in a tier.
+/// Environment, filters and mediation of a program in a tier, as far as this platform has them.
 #[derive(Debug)]
 pub(crate) struct Ruleset {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// Standing seccomp program, and the stacked one of a program that only reads.
+    /// Seccomp filter of every program, followed by the filter for read-only programs if this is one.
     pub(crate) programs: Vec<Program>,
-    /// Calls that the broker performs for the program, if it mediates.
+    /// Rules by which the broker answers the program's system calls, if they are mediated.
     pub(crate) mediation: Option<Mediation>,
-    /// Reason that the tier is not the full one, if the best was requested.
+    /// Reason that the full tier is not used, if the best tier was requested.
     pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 
 impl Ruleset {
-    /// Checks that this platform has all that the tier needs.
+    /// Builds the ruleset. Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
@@ -68,8 +68,8 @@ impl Ruleset {
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
-    /// Returns the filter to attach first, with the listener, and the programs to attach after it: the
-    /// mediating filter includes the denying program, if there is one.
+    /// Returns the mediating filter, which is attached first, and the seccomp programs to attach after it.
+    /// The mediating filter includes the first seccomp program. Without both there is no mediating filter.
     pub(super) fn joined(&self) -> (Option<Filter>, &[Program]) {
         match (&self.mediation, self.programs.split_first()) {
             (Some(mediation), Some((standing, others))) => {
@@ -89,12 +89,12 @@ impl Ruleset {
     }
 }
 
-/// Returns the mediation: unix sockets may be reached wherever the program could have made them.
+/// Returns the mediation of a program. It may reach unix sockets in every directory that it may write to.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
     let own = own.chain(seen.private.memory());
-    // A root too, where it is private.
+    // Shared memory is writable too, where it is private.
     let memory = WirePath::from(MEMORY);
     let writable = || rights.write.iter().chain([&memory]);
     let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));

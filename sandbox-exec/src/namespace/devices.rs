@@ -1,5 +1,5 @@
-//! `/dev` of the program's own: the harmless devices, terminals and shared memory of its own, and granted
-//! devices.
+//! New `/dev` of a program in the full tier: harmless devices of the host, new terminals and shared memory, and
+//! the devices that the rights grant.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
 use crate::terminal;
 
-/// Terminal of the program's own, if it gets one, under its usual name.
+/// Device that stands for the controlling terminal of a process.
 const TTY: &str = "/dev/tty";
 
 const LINKS: [(&str, &str); 5] = [
@@ -25,12 +25,12 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Device nodes of the host, copied while they can still be opened.
+/// Copied mounts of the host's device nodes, each with its path in the new `/dev`.
 #[derive(Debug)]
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    /// Copies the nodes. `terminal` is true if a terminal was made for the program.
+    /// Copies the mounts of the host's device nodes. `terminal` is true if the program has a terminal.
     pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
         let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
@@ -47,7 +47,7 @@ impl Nodes {
     fn add(&mut self, device: &Path, place: &Path) -> Result<(), TreeError> {
         let node = match mount::open(device) {
             Ok(node) => node,
-            // A container may lack some.
+            // A container may lack some devices.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(at("open", device)(source)),
         };
@@ -56,7 +56,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Attaches the nodes to the new `/dev`, which is mounted already.
+    /// Attaches the nodes in the new `/dev`, which is mounted already.
     pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
         for (path, node) in self.0 {
             let name = path.strip_prefix("/dev").unwrap_or(&path);
@@ -81,7 +81,7 @@ pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Attaches the devices that were granted by name: `/dev/dri`, or the host's `/dev/shm`.
+/// Attaches a path below `/dev` that the rights grant, such as `/dev/dri`, or the host's `/dev/shm`.
 pub(super) fn grant(dev: BorrowedFd<'_>, granted: &Mounted) -> Result<(), TreeError> {
     let name = granted.path.strip_prefix("/dev").unwrap_or(&granted.path);
     let place = super::own_tmp::place(dev, name, granted.directory);

@@ -1,4 +1,4 @@
-//! Resolves hidden paths to the places to cover, as the program will see them.
+//! Resolution of hidden paths to the paths that masks cover.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,10 @@ use super::mount;
 use super::tree::{TreeError, at};
 use crate::tree::{Host, Tree, resolve};
 
-/// Returns the places of hidden paths that exist, each under the name that it was given, and if that is a
-/// link or lies behind one, also under its target's name. The outer comes before the inner, which is then
-/// gone.
+/// Returns the hidden paths that exist, sorted and without duplicates. For a path that is a link or lies
+/// behind one, the resolved path is returned as well.
 ///
-/// Most of the paths that are hidden by default do not exist, which one list of each directory shows.
+/// Most paths that are hidden by default do not exist. To find that out, each directory is listed only once.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     let tree = Host::default();
     let mut places: Vec<PathBuf> = vec![];
@@ -32,7 +31,7 @@ pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     Ok(places)
 }
 
-/// Result of a look at a path whose links are not followed.
+/// Kind of file at a path, without following links.
 enum Look {
     Nothing,
     There,

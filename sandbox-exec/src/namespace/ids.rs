@@ -1,4 +1,4 @@
-//! Ids in a user namespace: the same inside as outside, so that the owners of files look right.
+//! User and group ids in a user namespace: the same inside as outside, so that files keep their owners.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,15 +7,15 @@ use std::io;
 use caps::{CapSet, Capability};
 use nix::unistd::{Pid, getegid, geteuid};
 
-/// Maps the ids of a child in a new user namespace.
+/// Writes the id maps of a child in a new user namespace.
 ///
-/// A process with the right to do so (root, mostly) maps every id to itself, since `ls`, `git` and `tar` look
-/// at the owners of files; any other may map only its own, and sees other owners as nobody. The program has
-/// no capability in either case.
+/// A process with `CAP_SETUID` and `CAP_SETGID` maps every id to itself, since `ls`, `git` and `tar` look at
+/// the owners of files. Any other process may map only its own ids, and the child sees other owners as nobody.
+/// The program has no capability in either case.
 pub(crate) fn map(child: Pid) -> io::Result<()> {
     let place = |name: &str| format!("/proc/{child}/{name}");
-    // Needed for the map of a plain user, and harmless elsewhere: nothing inside may change its groups
-    // anyway.
+    // An unprivileged user must write this before the group map. Elsewhere it is harmless, since no process
+    // inside may change its groups anyway.
     fs::write(place("setgroups"), "deny")?;
     write(&place("uid_map"), "/proc/self/uid_map", Capability::CAP_SETUID, geteuid().as_raw())?;
     write(&place("gid_map"), "/proc/self/gid_map", Capability::CAP_SETGID, getegid().as_raw())
@@ -24,7 +24,7 @@ pub(crate) fn map(child: Pid) -> io::Result<()> {
 fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> {
     if caps::has_cap(None, CapSet::Effective, needed).unwrap_or(false) {
         match fs::write(map, identity(&fs::read_to_string(ours)?)) {
-            // A capability that does not suffice, as in some containers.
+            // In some containers the capability does not suffice.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             written => return written,
         }
@@ -32,7 +32,7 @@ fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> 
     fs::write(map, format!("{own} {own} 1"))
 }
 
-/// Returns a map of all ids that the parent has to themselves.
+/// Returns an id map that maps each id in the parent's map to itself.
 fn identity(ours: &str) -> String {
     let mut map = String::new();
     for line in ours.lines() {

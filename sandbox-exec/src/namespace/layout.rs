@@ -1,4 +1,4 @@
-//! Layout of the tree of the full tier, as plain data.
+//! Layout of the file tree that a program sees in the full tier, as plain data.
 
 use std::path::{Path, PathBuf};
 
@@ -7,35 +7,35 @@ use ipc::path::WirePath;
 
 use crate::tree::resolve;
 
-/// Mount point of a private temp directory.
+/// Mount point of a program's private temp directory.
 pub(crate) const TMP: &str = "/tmp";
 
-/// Directory that is always replaced.
+/// Device directory, which the full tier always replaces.
 const DEV: &str = "/dev";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Directory to mount on `/tmp`.
+    /// Private temp directory to mount on `/tmp`, if the program has one.
     pub(crate) tmp: Option<PathBuf>,
-    /// Trees that are mounted on their own paths, the outer before the inner.
+    /// Directories and files that are mounted on their own paths, the outer before the inner.
     pub(crate) roots: Vec<NamespaceRoot>,
-    /// Paths to cover, if they exist, with the targets of links.
+    /// Hidden paths, to be covered with the targets of links, as far as they exist.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Paths that cannot be changed inside a writable root, if they exist.
+    /// Paths inside writable directories that the program must not change, as far as they exist.
     pub(crate) protected: Vec<InsidePath>,
     write: Vec<PathBuf>,
     /// True if a terminal was made for the program.
     pub(crate) terminal: bool,
 }
 
-/// Tree that is mounted on its own path.
+/// Directory or file that is mounted on its own path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceRoot {
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
 }
 
-/// Path that keeps its place, and the write root that contains it.
+/// Path that the program must not move, with the writable directory that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
@@ -43,8 +43,8 @@ pub(crate) struct InsidePath {
 }
 
 impl Layout {
-    /// Returns the layout of a confinement, of which nothing has been taken over into the full tier yet.
-    /// `program` is the program to execute, if it is named by its path.
+    /// Returns the layout for a confinement, which must not be adapted to the full tier yet. `program` is the
+    /// path of the program to execute, if the command names one.
     pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
@@ -63,7 +63,7 @@ impl Layout {
         roots.sort();
         let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
         let write = owned(&rights.write);
-        // If the temp directory has no mount of its own elsewhere, only rules hide the directory around it.
+        // If the temp directory is not mounted on `/tmp`, only Landlock rules hide the directory around it.
         let inner = temp.as_ref().filter(|_| tmp.is_none());
         let covered = rights.hidden.iter().filter(|hidden| !inner.is_some_and(|temp| temp.is_within(hidden)));
         Self {
@@ -76,8 +76,7 @@ impl Layout {
         }
     }
 
-    /// Returns the places that lie in a write root: they must not be moved away with the directories on the
-    /// way to them.
+    /// Returns the given paths that lie inside a writable directory, from which a program could move them.
     pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
@@ -89,7 +88,7 @@ impl Layout {
     }
 }
 
-/// Returns the paths that lie in a write root.
+/// Returns the paths that lie inside one of the directories `write`, each with that directory.
 fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
@@ -98,12 +97,12 @@ fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<I
     paths.filter_map(inside).collect()
 }
 
-/// True of a path that the program's own `/dev` provides in its own way.
+/// True if the program's own `/dev` has a new file system at `path`.
 fn is_own_device(path: &Path) -> bool {
     ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
-/// Returns a program's own name, and the name that it resolves to.
+/// Returns the path of a program, and the path without links that it resolves to.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
 }

@@ -20,10 +20,10 @@ const UP_OR_DOWN: c_uint = 0x8914;
 const ADDRESS: c_uint = 0x8916;
 const MASK: c_uint = 0x891c;
 
-/// Switches the device on: `127.0.0.1` and `::1` lead to listeners inside, and nowhere else.
+/// Switches the loopback device on: `127.0.0.1` and `::1` lead only to listeners in the same namespace.
 ///
-/// It has one of the addresses of test networks as well (198.18.0.0/15, RFC 2544): a machine that has
-/// `127.0.0.1` alone counts as one without IPv4, where `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+/// The device also gets an address of the test networks (198.18.0.0/15, RFC 2544). With `127.0.0.1` alone, a
+/// machine counts as one without IPv4, and `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
 pub(super) fn up() -> io::Result<()> {
     set(UP_OR_DOWN, b"lo", libc::__c_anonymous_ifr_ifru { ifru_flags: UP })?;
     set(ADDRESS, b"lo:0", address([198, 18, 0, 1]))?;

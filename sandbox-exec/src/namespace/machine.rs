@@ -1,5 +1,5 @@
-//! Steps that only some machines allow in a user namespace: tried first, so that a refusal of the machine is
-//! recognized.
+//! Steps that only some machines allow in a user namespace. They come first, so that a machine without the
+//! full tier is recognized.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,19 +16,19 @@ use super::mount::{self, Attributes};
 use super::{loopback, masks};
 use crate::stage::{Failure, Stage};
 
-/// File systems of its own, not mounted yet.
+/// New file systems for a program of the full tier, not attached yet.
 #[derive(Debug)]
 pub(crate) struct FileSystems {
     pub(super) proc: OwnedFd,
     pub(super) dev: OwnedFd,
     pub(super) pts: OwnedFd,
     pub(super) shm: OwnedFd,
-    /// Absent if the kernel has no POSIX message queues.
+    /// POSIX message queues, if the kernel has them.
     pub(super) mqueue: Option<OwnedFd>,
     pub(super) masks: OwnedFd,
 }
 
-/// Reason that this machine has no full tier.
+/// Step that this machine refused, so that the full tier cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {act} ({})", reason(.source))]
 pub(crate) struct Refusal {
@@ -42,19 +42,19 @@ impl Refusal {
         Self { step: FullTierStep::Other, act, source: source.into() }
     }
 
-    /// Returns the refusal as the failure of a start.
+    /// Returns the refusal as a failure of the start at the stage `Namespaces`.
     pub(crate) fn failure(&self) -> Failure {
         let refusal = FullTierRefusal { step: self.step, errno: self.source.raw_os_error() };
         Failure { refusal: Some(refusal), ..Stage::Namespaces.failed(self) }
     }
 }
 
-/// Returns the name of an error, `EPERM`, which says more here than its sentence.
+/// Returns the name of an error, such as `EPERM`, or its message if it has no number.
 fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Leaves the network namespace of the parent, unless the network is on.
+/// Makes a new network namespace, unless the program uses the machine's network.
 pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
     if net.is_the_machines() {
         return Ok(());
@@ -62,7 +62,8 @@ pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Refusal::new("make a network namespace", errno))
 }
 
-/// Takes all steps that this machine has to allow, inside the new namespaces.
+/// Makes the mounts private, creates the new file systems, and switches the loopback device on unless the
+/// program uses the machine's network. Fails at the first step that this machine refuses.
 pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
@@ -88,8 +89,8 @@ pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
     Ok(file_systems)
 }
 
-/// Creates the file system of the ipc namespace's message queues (`mq_overview(7)`): without a rule on it,
-/// Landlock denies `mq_open`.
+/// Creates the file system of POSIX message queues (`mq_overview(7)`), or returns `None` if the kernel has
+/// none. Landlock allows `mq_open` only by a rule on this file system.
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

@@ -1,6 +1,6 @@
-//! Masks over hidden places: an empty file or directory that nobody can open.
+//! Masks over hidden paths: an empty file or directory without permissions, mounted over each.
 //!
-//! Modes alone would not suffice, since the owner could change them: the mount is read-only as well.
+//! The mount of a mask is read-only, since the owner could otherwise change the permissions.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,11 +14,11 @@ use super::mount::{self, Attributes, Reach};
 const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
 
-/// File system of the masks, mounted.
+/// Mounted file system with the masks.
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Creates an unreadable directory and an unreadable file, for good.
+/// Creates an unreadable directory and an unreadable file, and makes the file system read-only.
 pub(super) fn furnish(masks: BorrowedFd<'_>) -> io::Result<()> {
     mkdirat(masks, DIRECTORY, Mode::empty())?;
     drop(openat(masks, FILE, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, Mode::empty())?);
@@ -26,8 +26,8 @@ pub(super) fn furnish(masks: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl Masks {
-    /// Mounts the masks at a place that another mount will cover: before Linux 6.15 an unattached mount
-    /// cannot be copied.
+    /// Mounts the masks at a place that another mount will cover. They must be attached because Linux before
+    /// 6.15 copies only attached mounts.
     pub(super) fn mounted(masks: OwnedFd, place: BorrowedFd<'_>) -> io::Result<Self> {
         mount::attach(masks.as_fd(), place)?;
         Ok(Self(masks))
@@ -51,9 +51,9 @@ impl Masks {
     }
 }
 
-/// True if the program cannot get there either: the path does not exist, lies in a directory that even this
-/// process cannot search, behind a link (whose target is hidden by its own name), or on a mount that does not
-/// answer.
+/// True if an error of opening a path means that the path needs no mask. Either the program cannot reach the
+/// path (it does not exist, even this process cannot search its directory, or its mount does not answer), or
+/// the path leads over a link, whose target gets a mask of its own.
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
     use nix::libc;
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)

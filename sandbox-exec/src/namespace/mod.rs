@@ -1,4 +1,4 @@
-//! The full tier: namespaces of its own for a program, and what lies in them.
+//! Namespaces of the full tier, and the file systems in them.
 //!
 //! ```text
 //! stub      host namespaces; clones init, maps its ids, waits for it                       [ids, clone]
@@ -7,9 +7,9 @@
 //!           2. the tree: everything read-only, roots on top, hidden places masked           [layout, tree, …]
 //! ```
 //!
-//! Everything is done with the mount interface of Linux 5.12, by descriptor: a path is resolved once, without
-//! following links, and what was found is what is mounted. Mounts are cloned *before* the tree becomes
-//! read-only, and moved onto their own paths after it.
+//! All mounts are made by descriptor, with the mount interface of Linux 5.12: each path is resolved only once,
+//! without following links. Mounts are cloned *before* the tree becomes read-only, and moved onto their own
+//! paths after it.
 
 mod devices;
 mod hidden;

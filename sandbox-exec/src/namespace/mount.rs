@@ -35,11 +35,11 @@ impl Attributes {
     pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
 }
 
-/// Scope of attributes.
+/// Mounts that an operation applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Mount,
-    /// This mount, and all mounts beneath it.
+    /// One mount, and all mounts beneath it.
     Tree,
 }
 
@@ -52,7 +52,7 @@ impl Reach {
     }
 }
 
-/// Creates a file system of its own, not mounted yet.
+/// Creates a file system of type `kind`. The returned mount is not attached yet.
 pub(super) fn new(
     kind: &CStr,
     options: &[(&CStr, &CStr)],
@@ -78,20 +78,19 @@ fn configure(
     done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
 }
 
-/// Opens a place without reading it; no part of its path may be a link, but a link at its end is opened
-/// itself.
+/// Opens a path with `O_PATH`. Fails if a directory on the way is a link; a link at the end is opened itself.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(openat2(AT_FDCWD, path, how)?)
 }
 
-/// Opens an entry of a directory without reading it; a link is opened itself.
+/// Opens an entry of a directory with `O_PATH`; a link is opened itself.
 pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Copies the mount at `place`, not mounted yet.
+/// Copies the mount at `place`. The returned copy is not attached yet.
 pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     let flags =
         libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
@@ -99,7 +98,7 @@ pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) })
 }
 
-/// Restricts a mount, or a tree of mounts, by `attributes`.
+/// Sets `attributes` on a mount or a tree of mounts.
 pub(super) fn restrict(
     mount: BorrowedFd<'_>,
     Attributes(attributes): Attributes,
@@ -108,7 +107,7 @@ pub(super) fn restrict(
     set(mount, reach, libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 })
 }
 
-/// Cuts the mounts of this namespace off from those that they were copied from.
+/// Makes all mounts from `root` down private, so that later mounts do not spread to other namespaces.
 pub(super) fn make_private(root: BorrowedFd<'_>) -> io::Result<()> {
     let propagation = libc::MS_PRIVATE;
     set(root, Reach::Tree, libc::mount_attr { attr_set: 0, attr_clr: 0, propagation, userns_fd: 0 })
@@ -129,18 +128,18 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
-/// Opens a place and mounts there, and repeats both if the place was removed in between: the new file there
-/// counts.
+/// Runs `act`, which opens a path and mounts there, and repeats it while it fails with `ENOENT`, because the
+/// file may have been replaced in between. Gives up after [`REMOVALS`] repetitions.
 pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let is_gone =
         |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// Maximum number of removals of a place under a mount before that is an error.
+/// Maximum number of repetitions of a mount whose path was removed.
 const REMOVALS: u32 = 50;
 
-/// Mounts an unattached mount at a place.
+/// Attaches `mount` at `place`.
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: two descriptors, empty C strings, and flags.
@@ -163,7 +162,7 @@ fn done(answer: libc::c_long) -> io::Result<()> {
 fn owned(answer: libc::c_long) -> io::Result<OwnedFd> {
     done(answer)?;
     let descriptor = c_int::try_from(answer).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
-    // SAFETY: the kernel has just made it for this call, so that nothing else owns it.
+    // SAFETY: the kernel has just made the descriptor for this call, so that nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -1,7 +1,7 @@
-//! Mount points in a directory of the program's own: its `/tmp`, its `/dev`.
+//! Mount points in a program's own `/tmp` and `/dev`.
 //!
-//! The agent wrote to its temp directory in earlier generations: a file that is in the way there is its own,
-//! and is removed.
+//! Earlier programs of the same agent wrote to its temp directory. A file of theirs that is in the way of a
+//! mount point is removed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,8 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Opens the place `path` beneath `root`; creates it, and the directories on the way, if they are missing.
+/// Opens `path` beneath `root` with `O_PATH`. Creates it, as a directory or a file, if it is missing, and also
+/// the directories on the way.
 pub(super) fn place(root: BorrowedFd<'_>, path: &Path, directory: bool) -> io::Result<OwnedFd> {
     let mut here = root.try_clone_to_owned()?;
     let mut names = path.iter().peekable();
@@ -31,7 +32,7 @@ fn directory_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     let open = || openat(parent, name, path_only() | OFlag::O_DIRECTORY, Mode::empty());
     match open() {
         Err(Errno::ENOENT) => {}
-        // A file or a link, which the agent made.
+        // The agent made a file or a link of this name.
         Err(Errno::ENOTDIR | Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
         opened => return Ok(opened?),
     }
@@ -44,7 +45,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     match open() {
         Err(Errno::ENOENT) => {}
         Err(errno) => return Err(errno.into()),
-        // A mount point from before may carry the mount of another generation, which would end with it.
+        // A mount point from before is kept: another running program may have its mount there.
         Ok(found) if is_file(&found)? => return Ok(found),
         Ok(_) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir)?,
     }
@@ -54,7 +55,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
 }
 
-/// Accepts an existing place: another start of the same agent may create it at the same moment.
+/// Turns `EEXIST` into success: another start of the same agent may create the file at the same moment.
 fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
     match made {
         Err(Errno::EEXIST) => Ok(()),

@@ -1,10 +1,10 @@
-//! Files inside a write root that the host runs later: read-only, and held in their place. Hidden files there
-//! are held as well.
+//! Protection of files inside a writable directory that the host runs later: they become read-only, and cannot
+//! be moved. Hidden files inside a writable directory cannot be moved either.
 //!
 //! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and replaced, and a mask hides
 //! nothing from the next program if the hidden file can be moved with its parent. So every directory on the
-//! way from the write root is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A
-//! missing file has no place to mount on, and no placeholder is created for it.
+//! way from the writable directory is mounted onto itself: a mount point cannot be renamed or removed
+//! (`EBUSY`). A missing file is not protected, and no placeholder is created for it.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use super::layout::InsidePath;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
-/// Protects the existing files, and holds the hidden files in their place.
+/// Makes the existing protected files read-only, and keeps them and the existing hidden files from being moved.
 pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
     for inside in protected {
@@ -31,7 +31,8 @@ pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath])
     Ok(())
 }
 
-/// Holds the directories between a root and a path inside it; returns true if all of them exist.
+/// Mounts each directory between a writable directory and a path inside it onto itself, unless `held` has the
+/// directory already. Returns true if all of them exist and none is a link.
 fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {
@@ -45,8 +46,8 @@ fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result
     Ok(true)
 }
 
-/// Mounts a place onto itself; returns true if it exists. A link is left alone: its target has a place of its
-/// own.
+/// Mounts a file or directory onto itself with `attributes`, so that it cannot be moved. Returns false, and
+/// does nothing, if it is a link or cannot be reached.
 fn hold(path: &Path, attributes: Attributes) -> Result<bool, TreeError> {
     let held = || {
         let place = match mount::open(path) {

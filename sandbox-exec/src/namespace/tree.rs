@@ -1,4 +1,4 @@
-//! Tree of the full tier, built on the copy of the host's mounts that a new mount namespace starts with.
+//! File tree of the full tier, built on the copy of the host's mounts that a new mount namespace starts with.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(super) fn at(act: &'static str, path: &Path) -> impl Fn(io::Error) -> TreeEr
     move |source| TreeError { act, path: path.into(), source }
 }
 
-/// Copies from the host's tree, not mounted yet.
+/// Copied mount of a host's directory or file, not attached yet.
 #[derive(Debug)]
 pub(super) struct Mounted {
     pub(super) path: PathBuf,
@@ -54,8 +54,8 @@ impl Mounted {
     }
 }
 
-/// Builds the tree. Returns a directory that is writable as far as mounts go and that no rule makes writable:
-/// `/dev`, reached by this descriptor alone.
+/// Builds the program's file tree. Returns a copy of its `/dev` whose mount is writable, though no Landlock
+/// rule makes it so. Only the returned descriptor leads to the copy.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
     let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
@@ -100,7 +100,7 @@ fn furnish_dev(dev: &OwnedFd, nodes: Nodes) -> Result<OwnedFd, TreeError> {
     mount::copy(dev.as_fd(), Reach::Mount).map_err(failed)
 }
 
-/// Attaches the program's own `/tmp` first: roots that lie in the host's are mounted in it.
+/// Attaches the program's own `/tmp`, then the roots. Roots below `/tmp` are attached in the new one.
 fn attach_roots(dev: &OwnedFd, tmp: Option<Mounted>, roots: Vec<Mounted>) -> Result<(), TreeError> {
     let tmp = tmp
         .map(|tmp| {
