@@ -1,7 +1,8 @@
 //! Broker of a confined program: reaps, forwards signals, ends the descendants, reports.
 //!
-//! It runs no byte of the program, reads nothing from it, and is outside its domain. It keeps none of its
-//! pipes open, so that their other ends see the end of file when the program closes them.
+//! The broker runs no byte of the program, reads nothing from it, and is outside its Landlock domain. The
+//! broker keeps none of the program's pipes open, so that their readers see the end of file when the program
+//! closes them.
 
 use std::fs::File;
 use std::io;
@@ -35,7 +36,7 @@ pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
     progress: Progress,
-    /// Works until it is dropped.
+    /// Mediator of the program's system calls, which works until it is dropped.
     _mediator: Option<Mediator>,
     /// Files that were opened to start the program, closed once it has started.
     opened: Opened,
@@ -47,7 +48,7 @@ pub(crate) struct Broker {
 #[derive(Debug)]
 pub(crate) struct Progress(FrameReader<File, BrokerReport>);
 
-/// End of the watch.
+/// Reason that the broker stops waiting for the program.
 enum End {
     /// Exit code of the program.
     Program(u8),
@@ -65,7 +66,8 @@ impl Broker {
         Self { opened, group, ..self }
     }
 
-    /// Watches over the program to its end; returns the exit status.
+    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal that ends
+    /// the broker ends the program too, and gives 128 + its number. Fails if the program was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
@@ -99,7 +101,8 @@ impl Broker {
         descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
-    /// Handles the time from the fork to exec: passes on the child's reports, and closes the program's pipes.
+    /// Waits until the child executes the program, passes on the child's report, and closes the program's
+    /// pipes in this process.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
         let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
@@ -143,7 +146,8 @@ impl Progress {
         Self(reports)
     }
 
-    /// Returns the child's report, once its end of the pipe has closed on exec.
+    /// Waits until the child closes the pipe of reports, by `exec` or its end, and returns its last report.
+    /// Fails if the child reported a failure or nothing.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
         self.wait_for_progress()?;
@@ -160,8 +164,7 @@ impl Progress {
         }
     }
 
-    /// Waits until the child reports or is gone; a signal that would end a running program ends a starting
-    /// one too.
+    /// Waits until the child reports or is gone. Fails when SIGTERM or SIGHUP arrives before.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
@@ -190,14 +193,14 @@ pub(crate) fn refusals(
     Ok(Refusals::told(program.as_raw(), telling))
 }
 
-/// Drops the privileges that only a start needs, for the stub of the full tier.
+/// Drops the capabilities of this process, and makes it non-dumpable: for the stub of the full tier.
 pub(crate) fn retire() -> io::Result<()> {
     system::set_no_new_privs()?;
     privilege::drop_capabilities().map_err(io::Error::other)?;
     system::make_undumpable()
 }
 
-/// Closes the program's pipes. Standard error stays open unless a reader takes the reports.
+/// Replaces standard input and output of this process by `/dev/null`, and standard error too if `reported`.
 pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;

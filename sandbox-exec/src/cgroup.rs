@@ -1,13 +1,14 @@
-//! A control group of its own for a program of the floor tier, where that is delegated (`cgroups(7)`, version
-//! 2): all descendants of the program stay in it, whichever process adopts them, so that processes that
-//! outlive supervisor *and* broker can still be identified.
+//! Control group of a program, where control groups of version 2 are delegated (`cgroups(7)`). All descendants
+//! of the program stay in the group, whichever process adopts them. So processes that outlive supervisor *and*
+//! broker can still be identified.
 //!
 //! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`,
 //! Linux 5.7). The broker removes the group at the end; the next start in the same place ends the group of a
 //! dead broker (`cgroup.kill`, Linux 5.14). The name of the group identifies the broker: a lock could be
 //! taken by any process that can read.
 //!
-//! A program of the full tier has a group if it bounds resources: its pid namespace ends its descendants.
+//! A program of the floor tier always has a group, if possible. In the full tier a pid namespace ends the
+//! descendants, so that a group is made only to bound resources.
 
 mod bounds;
 
@@ -48,19 +49,19 @@ pub(crate) struct Cgroup {
     bounds: Bounds,
 }
 
-/// Parent of new groups.
+/// Control group in which new groups can be created.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// True if groups there can have bounds.
+    /// True if the new groups can have bounds on resources.
     bounds: bool,
 }
 
 impl Cgroup {
-    /// Creates a group for a program of a tier, if there is a place and the tier has a use for it.
+    /// Creates a group for a program, and sets the bounds `wanted` as far as possible. Returns `None` if no
+    /// group can be created, or if the program is of the full tier and no bounds can or need be set.
     ///
-    /// It is created without capabilities, as it will be removed: a place that needs them is not delegated,
-    /// and the group would be left over.
+    /// The group is created without capabilities, since it will be removed without any.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
         let useful = |place: &Place| tier != Tier::Full || (place.bounds && wanted != Bounds::default());
         let place = Place::find().filter(useful)?;
@@ -84,7 +85,7 @@ impl Cgroup {
         }
     }
 
-    /// Ends the groups of dead brokers in the same place.
+    /// Kills the processes in the groups of dead brokers beside this group, and removes these groups.
     pub(crate) fn end_left(&self) {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
@@ -108,9 +109,9 @@ impl AsFd for Cgroup {
 }
 
 impl Place {
-    /// Finds a place where a group might be created without any capability: in the parent of this process's
-    /// group, if the parent is delegated, else in the group itself. In the root of the hierarchy no process
-    /// can.
+    /// Finds a group in which new groups can be created without capabilities: the parent of this process's
+    /// group if that is delegated, otherwise this process's group. Returns `None` if neither is writable, or if
+    /// this process is in the root of the hierarchy.
     fn find() -> Option<Self> {
         let is_root = |path: &PathBuf| fs::metadata(path).is_ok_and(|group| group.ino() == ROOT);
         let own = own_group().filter(|own| !is_root(own))?;
@@ -123,7 +124,7 @@ impl Place {
     }
 }
 
-/// Ends all processes in the group.
+/// Kills all processes in the group, and removes it.
 impl Drop for Cgroup {
     fn drop(&mut self) {
         end(&self.path);
@@ -158,13 +159,13 @@ impl BrokerCgroup {
         (broker.name() == name).then_some(broker)
     }
 
-    /// True if the broker has ended, if that is visible from here.
+    /// True if the broker has ended. False for a broker of another pid namespace, which cannot be seen.
     fn is_dead(&self) -> bool {
         own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
     }
 }
 
-/// Returns the pid namespace of this process.
+/// Returns the inode number of this process's pid namespace.
 fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
@@ -189,8 +190,8 @@ fn end(group: &Path) {
     }
 }
 
-/// Waits while `cgroup.events` says `populated 1`, that is, while a process has not ended; a change is an
-/// exceptional condition.
+/// Waits until no process is left in a group, as `cgroup.events` tells. Fails if nothing changes for
+/// [`PATIENCE`].
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -222,14 +223,14 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file of proc, whose size is unknown, in few pieces, since the kernel generates each anew.
+/// Reads a file of `/proc` in large pieces, since the kernel generates each piece anew.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Parses `0::PATH` (`cgroups(7)`).
+/// Returns the path in the line `0::PATH` of `/proc/self/cgroup` (`cgroups(7)`).
 fn group(groups: &str) -> Option<&str> {
     groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
@@ -253,7 +254,7 @@ fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     (plain && beneath.components().all(is_normal)).then(|| Path::new(point).join(beneath))
 }
 
-/// Groups outside the namespace's root are shown with `..`.
+/// True if a part of a path is a name. Groups outside the namespace's root are shown with `..` instead.
 fn is_normal(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
 }

@@ -1,4 +1,4 @@
-//! Rights → rules, as plain data: nothing here touches the kernel.
+//! Compilation of rights to Landlock rules, as plain data: nothing here changes the state of the kernel.
 //!
 //! Landlock knows no deny rule: a rule grants on a whole tree, and grants add up. A file that must stay
 //! unreadable inside a read root is therefore *left out*: every directory on the way to it gets the right to
@@ -32,7 +32,7 @@ use crate::tree::{Kind, Tree};
 /// Devices that every program may read and write, and no others.
 pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
-/// Content of the program's own `/dev` in the full tier: shared memory, and its own terminals.
+/// Shared memory, message queues and terminals in the new `/dev` that a program has in the full tier.
 const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/shm", Access::ALL),
     ("/dev/mqueue", Access::ALL),
@@ -40,28 +40,27 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// Maximum number of rules of a domain: each needs a descriptor for a moment, and kernel memory for long.
+/// Maximum number of rules of a domain. Each rule needs a descriptor for a moment, and kernel memory for long.
 pub const MAX_RULES: usize = 20_000;
 
-/// Never writable; a write root that contains one of them is an error.
+/// Directories that no write root may be or contain.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Compiled rights.
+/// Rules of a Landlock domain, compiled from rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Rules in no order.
     pub rules: Vec<PathRule>,
     pub net: Network,
-    /// Tier, which decides on other protection, and if devices and addresses are private.
+    /// Tier of the program. In the full tier, devices and network addresses are private.
     pub tier: Tier,
-    /// File that exists and must be unreadable: the self-test before the start tries to read it.
+    /// Existing hidden file, which the self-test before the start tries to read.
     pub hidden_witness: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Returns the plan of a domain inside another one, which has left out already what must be left out. A
-    /// domain with all of the outer one's rights also has the devices that are private to the outer one;
-    /// otherwise it does not grant them.
+    /// Returns the plan of a domain nested in another one. It has no rules for hidden paths, since the outer
+    /// domain denies these already. `devices` decides if terminals and shared memory are granted.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -73,17 +72,17 @@ impl Plan {
         Self { rules, net, tier, hidden_witness: None }
     }
 
-    /// Grants the places that were found to be private.
+    /// Adds rules for directories that were found to be private.
     pub(crate) fn allow_private(&mut self, rules: impl Iterator<Item = (&'static str, Access)>) {
         self.rules.extend(rules.map(|(path, access)| PathRule::new(path, access, false)));
     }
 
-    /// Grants the program's own terminal, by the paths that lead to it.
+    /// Adds rules for the program's terminal, one for each path that leads to it.
     pub fn allow_terminal(&mut self, paths: impl Iterator<Item = PathBuf>) {
         self.rules.extend(paths.map(|path| PathRule::new(path, Access::DEVICE, false)));
     }
 
-    /// Makes a place the program's own, whatever its content.
+    /// Grants full access to `path` and everything beneath it.
     fn own(&mut self, path: &Path) {
         match self.rules.iter_mut().find(|rule| rule.path == path) {
             Some(rule) => rule.access = Access::ALL,
@@ -92,11 +91,11 @@ impl Plan {
     }
 }
 
-/// Devices of a domain inside another one.
+/// Devices of a domain nested in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
     Harmless,
-    /// Also the program's own devices: terminals and shared memory.
+    /// Harmless devices, and the program's own terminals and shared memory.
     Own,
 }
 
@@ -118,9 +117,11 @@ pub enum CompileError {
 
 /// Compiles rights against a file system.
 ///
-/// The place `own` is the program's own, whatever its content and even in a hidden directory, if a write root
-/// is or contains it: in rights of normal form a write root around it has replaced it. A file with the
-/// identity of one of `moved` stays unreadable under any name in the directories around a hidden path.
+/// The directory `own` is fully granted, even in a hidden directory, if a write root is or contains it. A file
+/// with the identity of one of `moved` gets no rule in the directories around a hidden path.
+///
+/// Fails if a path is not canonical, a write root is or contains a system directory, a root is hidden or cannot
+/// be looked up, or there would be more than [`MAX_RULES`] rules.
 pub fn compile(
     rights: &Rights,
     own: Option<&WirePath>,
@@ -151,7 +152,7 @@ pub fn compile(
     Ok(plan)
 }
 
-/// Compares bytes, as paths are compared from here on: `/a//b` and `/a/./b` are other names than `/a/b`.
+/// Fails for a path that is relative or has an empty part, `.` or `..`, since paths are compared by bytes.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let canonical = match path.as_bytes() {
@@ -162,7 +163,8 @@ fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
-/// Fails for `/dev` itself; paths beneath it may be granted (`/dev/shm`, `/dev/dri`).
+/// Fails for `/proc`, `/sys` and paths beneath them, and for `/dev` and directories that contain one of the
+/// three. Paths beneath `/dev` are accepted (`/dev/shm`, `/dev/dri`).
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
     let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));
@@ -191,7 +193,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
         Ok(())
     }
 
-    /// Grants `access` on `path` and beneath it, around the exceptions.
+    /// Adds rules that grant `access` on `path` and beneath it, except on hidden files.
     fn grant(&mut self, path: &Path, access: Access) -> Result<(), CompileError> {
         if path == Path::new("/dev") && !access.has(Access::WRITE) {
             self.rules.add(path, Access::LIST);
@@ -204,7 +206,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
         let entries = match self.tree.entries(path) {
             Ok(entries) => entries,
             Err(error) => match error.kind() {
-                // It vanished since its parent was listed.
+                // The directory vanished after its parent was listed.
                 io::ErrorKind::NotFound => return Ok(()),
                 io::ErrorKind::NotADirectory => {
                     self.rules.add(path, access);

@@ -16,12 +16,12 @@ use crate::system::file;
 /// Attribute of a delegated group, which then is `1` (`systemd.resource-control(5)`, `Delegate=`).
 const DELEGATED: &std::ffi::CStr = c"user.delegate";
 
-/// True if a group has been given to its owner, to be divided.
+/// True if a group is marked as delegated, so that its owner may create groups in it.
 pub(super) fn is_delegated(group: &Path) -> bool {
     file::has_attribute(group, DELEGATED, b"1")
 }
 
-/// Sets the bounds on a group as far as possible; returns those that were set.
+/// Sets the bounds on a group as far as possible. Returns the bounds that were set.
 pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     let set = |controller: &str, most: Option<u64>| {
         most.filter(|most| {
@@ -33,7 +33,8 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Enables a controller for the child groups. It stays enabled: other brokers have groups there.
+/// Enables a controller for the child groups of `parent`. It is never disabled, since other brokers may have
+/// groups there.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -42,7 +43,7 @@ fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     write(&path, &format!("+{controller}"))
 }
 
-/// Writes to a file that the kernel has made, in one call.
+/// Writes to an existing control file in one call.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     File::options().write(true).open(path)?.write_all(text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! A deeper domain for each command of a worker.
+//! Landlock domain for each command of a worker, nested in the worker's domain.
 //!
 //! ```text
 //! worker                 domain W        (threads)
@@ -63,7 +63,7 @@ pub enum CommandError {
     System { act: &'static str, source: io::Error },
 }
 
-/// Domain of the commands of one worker. Made once for each worker.
+/// Landlock domain of the commands of one worker, made once for each worker.
 #[derive(Debug)]
 pub struct CommandDomain {
     platform: Platform,
@@ -83,11 +83,11 @@ pub struct CommandSpec {
     pub argv: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
-    /// Share of the worker's rights.
+    /// Share of the worker's rights that the command has.
     pub access: DomainAccess,
 }
 
-/// Share of its worker's rights that a command has.
+/// Share of a worker's rights that one of its commands has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
     Standing,
@@ -99,7 +99,7 @@ pub enum DomainAccess {
     Read {
         /// Fresh directory that is private to this call, inside the worker's write roots.
         temp: PathBuf,
-        /// Network: no more than the worker has.
+        /// Network that the command may use, at most the worker's.
         net: Network,
     },
 }
@@ -112,7 +112,7 @@ pub struct Running {
     /// Four bytes once the command *and all its descendants* are gone, then end of file: see
     /// [`Ending::from_bytes`]. End of file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
-    /// Reaper, until it is waited for.
+    /// Process that watches over the command; `None` once it has been waited for.
     reaper: Option<Pid>,
 }
 
@@ -121,7 +121,7 @@ pub struct Running {
 pub enum Ending {
     Exited(i32),
     Signalled(i32),
-    /// Nothing was executed.
+    /// The command could not be executed.
     NotStarted {
         stage: Stage,
         errno: i32,
@@ -154,7 +154,8 @@ impl CommandDomain {
         })
     }
 
-    /// Starts a command. The calling *thread* must live as long as the command, which dies with it.
+    /// Starts a command. The command is killed when the calling *thread* ends. Fails if the rights do not allow
+    /// commands, the command is malformed, or no process can be started.
     pub fn spawn(&self, command: &CommandSpec) -> Result<Running, CommandError> {
         if !self.may_execute {
             return Err(CommandError::Denied);
@@ -220,7 +221,7 @@ impl Running {
         self.reaper.map_or(0, |reaper| reaper.as_raw().cast_unsigned())
     }
 
-    /// Makes the reaper kill the command and all its descendants. The status follows.
+    /// Makes the reaper kill the command and all its descendants; [`Running::status`] tells when they are gone.
     pub fn end(&self) -> io::Result<()> {
         self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper.as_raw(), libc::SIGTERM))
     }
@@ -242,7 +243,7 @@ impl Running {
     }
 }
 
-/// Ends a command that nobody waits for.
+/// Kills the command, unless [`Running::reap`] was called.
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.end());

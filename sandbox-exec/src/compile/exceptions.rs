@@ -1,4 +1,4 @@
-//! Files that no rule may allow.
+//! Hidden files, which no Landlock rule may allow.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,19 +12,18 @@ use ipc::rights::Rights;
 use super::rules::above;
 use crate::tree::{Identity, Tree};
 
-/// Index of the hidden files, since every entry in a directory around a hidden path is looked up. All of it
-/// by bytes, as the rules are.
+/// Index of the hidden files by path and inode. Paths are compared by bytes.
 pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
-    /// Directories above an exception.
+    /// Directories that contain a hidden path or `/dev`, at any depth.
     ancestors: HashSet<OsString>,
-    /// Devices by inode on which a file is hidden, or was hidden when the session began.
+    /// Devices by inode number. The two identify a file that is hidden, or was when the session began.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// Collects the exceptions. A hidden path is hidden under the name that it was given, and under the one
-    /// that it resolves to.
+    /// Builds the index. Each hidden path is entered under its own name, and under the name that it resolves
+    /// to. `moved` holds more files to hide, by identity.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -45,7 +44,7 @@ impl<'a> Exceptions<'a> {
         let mut ancestors = HashSet::new();
         for path in hidden.keys().map(AsRef::as_ref).chain([OsStr::new("/dev")]) {
             for place in above(Path::new(path)) {
-                // The directories above were added with it.
+                // The directories above `place` were added with it.
                 if ancestors.contains(place) {
                     break;
                 }
@@ -55,19 +54,19 @@ impl<'a> Exceptions<'a> {
         Self { hidden, ancestors, files }
     }
 
-    /// Returns the hidden path that is `path` or contains it.
+    /// Returns the innermost hidden path that is or contains `path`.
     pub(super) fn holding<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let found =
             iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));
         found.map(Path::new)
     }
 
-    /// True if an exception lies beneath `path`.
+    /// True if a hidden path or `/dev` lies beneath `path`.
     pub(super) fn lie_beneath(&self, path: &Path) -> bool {
         self.ancestors.contains(path.as_os_str())
     }
 
-    /// True if `path` is an exception, by name or as another name of a hidden file.
+    /// True if `path` is hidden, or is another name (hard link) of a hidden file.
     pub(super) fn has(&self, path: &Path, inode: u64, tree: &impl Tree) -> bool {
         self.hidden.contains_key(path.as_os_str())
             || self
@@ -76,7 +75,7 @@ impl<'a> Exceptions<'a> {
                 .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
     }
 
-    /// Returns an exception that exists as a file.
+    /// Returns the path of a hidden file that exists and is no directory, if there is one.
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));

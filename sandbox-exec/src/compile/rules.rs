@@ -1,4 +1,4 @@
-//! Rules of a domain, as the compilation finds them.
+//! Collection of the Landlock rules of a domain during the compilation.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -28,7 +28,7 @@ impl Access {
     pub const TREE: Self = Self(1 | 2);
     pub const ALL: Self = Self(1 | 2 | 4);
 
-    /// True if it includes all of `other`.
+    /// True if this access includes all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -51,7 +51,8 @@ pub struct PathRule {
     /// File, or root of a tree.
     pub path: PathBuf,
     pub access: Access,
-    /// True if the rights name this path: it must exist. Other paths were found by listing, and may vanish.
+    /// True if the rights name this path, so that it must exist. Other paths were found by listing, and may
+    /// vanish.
     pub named: bool,
     /// True if the path was a file when it was listed: a hint that saves a lookup.
     pub file: bool,
@@ -63,7 +64,7 @@ impl PathRule {
     }
 }
 
-/// Rules, each path once. They are looked up by their bytes: paths are canonical, and comparing components
+/// Rules with one entry for each path. Paths are canonical and compared by bytes, since comparing components
 /// costs twenty times as much.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
@@ -72,7 +73,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Adds access on a path.
+    /// Adds access to the rule of a path, which is created if it is missing. Returns the rule.
     pub(super) fn add(&mut self, path: &Path, access: Access) -> &mut PathRule {
         let next = self.all.len();
         let place = *self.places.entry(path.as_os_str().to_owned()).or_insert(next);
@@ -84,7 +85,7 @@ impl Rules {
         rule
     }
 
-    /// Records that the rights name a path.
+    /// Marks the rule of a path as named by the rights.
     pub(super) fn name(&mut self, path: &Path) {
         if let Some(place) = self.places.get(path.as_os_str()) {
             self.all[*place].named = true;
@@ -95,7 +96,8 @@ impl Rules {
         self.all.len()
     }
 
-    /// Returns the rules that allow more than those above them, and the rules that must exist.
+    /// Returns the rules that allow more than the rules of the directories above, and all rules that the rights
+    /// name.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
