@@ -20,11 +20,12 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system;
 
-/// Message for no filter; numbers are sent from [`FIRST`] on. Zero cannot be sent.
+/// Message that there is no filter. A descriptor's number is sent as its sum with [`FIRST`]; zero cannot be
+/// sent.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
-/// Channel for the number.
+/// Channel for the number of the listener's descriptor.
 ///
 /// Not a pipe: the scheduler assumes that the reader of a pipe follows on a writer that sleeps, and gives it
 /// the writer's processor, though the program continues.
@@ -32,13 +33,13 @@ const FIRST: u64 = NONE + 1;
 pub(crate) struct Handover(EventFd);
 
 impl Handover {
-    /// Creates the channel, before the fork.
+    /// Creates the channel; to be called before the fork.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?))
     }
 
-    /// Program's side: attaches the filter, if any, and leaves the broker's table. Nothing may have been
-    /// closed before, nor be if it fails. Needs `no_new_privs`.
+    /// Attaches the filter, if any, leaves the broker's table of descriptors, and sends the listener's number.
+    /// Called by the program, which must have closed no descriptor since the fork. Needs `no_new_privs`.
     pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
         // Its number stays open in the broker's table; here it closes on exec.
         let listener =
@@ -49,8 +50,8 @@ impl Handover {
         Ok(self.0.write(told).map(drop)?)
     }
 
-    /// Broker's side: returns the listener; `None` if there is no filter, or the program, a child, ended
-    /// before it sent the number.
+    /// Waits for the listener's number and returns the listener. Called by the broker. Returns `None` if there
+    /// is no filter, or if the program ended before it sent the number.
     pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
         // Adding to the shared table is harmless. SIGCHLD does not serve: it can be from another child, of
         // the image that this process had before exec.

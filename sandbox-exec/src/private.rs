@@ -8,10 +8,11 @@
 //! 2. The file system is younger than the namespace's first process: a file system that a container was given
 //!    from outside (`--ipc=host`, `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is
 //!    older.
-//! 3. It has no file of another program: another user of the same container is a stranger too.
-//! 4. No other agent has it: the order says so, whose sender has the lock ([`ipc::devices`]).
+//! 3. The directory has no file of another program, even of another user of the same container.
+//! 4. No other agent uses the directory: the supervisor holds its lock ([`ipc::devices`]), and names it in the
+//!    confinement.
 //!
-//! A place is not granted if a fact is unknown.
+//! A directory is not granted if a fact is unknown.
 
 use std::fs;
 use std::io;
@@ -36,18 +37,18 @@ use crate::terminal;
 /// Number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// Reason to deny a place that is private, to another agent.
+/// Reason to deny a directory that another agent uses.
 const ANOTHERS: &str = "another agent has it";
 
-/// Reason to deny all places on the machine itself.
+/// Reason to deny all directories outside of a container.
 const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 
 #[derive(Debug)]
 struct PrivatePlace {
     path: &'static str,
-    /// Name for people.
+    /// Description of the directory in messages.
     name: &'static str,
-    /// Files that are always in it.
+    /// Names of the files that are always in the directory.
     always: &'static [&'static str],
     born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
@@ -72,16 +73,16 @@ const PLACES: [PrivatePlace; 2] = [
     },
 ];
 
-/// Result of the search.
+/// Result of the search for private directories.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     places: Vec<&'static PrivatePlace>,
-    /// Places that are not granted, with the reason; one sentence each.
+    /// Sentences for the directories that are not granted, each with the reason.
     pub(crate) denied: Vec<String>,
 }
 
 impl Private {
-    /// Looks for private places, in addition to the rights' own entries for them.
+    /// Searches for private directories, except those that the rights already grant or hide.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
@@ -100,19 +101,20 @@ impl Private {
         found
     }
 
-    /// Returns the program's access to the private places.
+    /// Returns paths in the private directories, with the access that the program gets.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, Access)> {
         self.places.iter().flat_map(|place| place.rules.iter().copied())
     }
 
-    /// Returns the directories where the program can create names of shared memory.
+    /// Returns the directory for shared memory if it is private, otherwise nothing.
     pub(crate) fn memory(&self) -> impl Iterator<Item = PathBuf> {
         self.places.iter().map(|place| place.path).filter(|path| *path == MEMORY).map(PathBuf::from)
     }
 }
 
 impl PrivatePlace {
-    /// Fails with the reason if the place is not to be granted.
+    /// Fails with the reason if the directory is not private. `first` is the start of the container, and `own`
+    /// the program's terminal.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -128,7 +130,8 @@ impl PrivatePlace {
         }
     }
 
-    /// Returns a file that is neither always there nor the terminal that was made for the program.
+    /// Returns the name of a file in the directory that is neither always there nor the program's terminal
+    /// `own`.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -141,15 +144,15 @@ impl PrivatePlace {
     }
 }
 
-/// True if the rights grant the place by name, or hide a part of it from the program: a rule for the whole
-/// would give that away.
+/// True if the rights grant the directory `path` by name, or hide it or a part of it, which a rule for the whole
+/// directory would reveal.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// True if this pid namespace, which stays that of a process, is the machine's own, or unknown.
+/// True if this process is in the machine's first pid namespace, or if that is unknown.
 fn is_machines_own() -> bool {
     static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
     let look =

@@ -1,4 +1,4 @@
-//! The system calls that neither nix nor the layer crates have, each behind a function that is safe to call.
+//! System calls without a function in other crates, each behind a function that is safe to call.
 
 #![expect(
     unsafe_code,
@@ -51,19 +51,19 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Checks that the kernel accepts seccomp programs: a null program is a bad address if it does, and an
-/// invalid argument or an unknown call if it does not (`seccomp(2)`), or the answer of a filter above this
-/// process.
+/// Checks that the kernel accepts seccomp programs, by offering a null pointer (`seccomp(2)`). Returns the error
+/// if the kernel, or a filter of this process, answers anything but `EFAULT`.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
 
-/// True if the kernel has listeners (Linux 5.0), as far as it says so without a program.
+/// True if the kernel knows the flag for seccomp listeners (Linux 5.0).
 pub fn has_listeners() -> bool {
     takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok()
 }
 
-/// True if only fatal signals interrupt a call that a listener has received (Linux 5.19).
+/// True if the kernel can limit interruptions of a call that a listener has received to fatal signals (Linux
+/// 5.19).
 pub fn waits_undisturbed() -> bool {
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     takes_filters(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).is_ok()
@@ -124,7 +124,8 @@ pub fn set_subreaper() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Names this process for `ps`: a program that is executed by descriptor is otherwise named after the number.
+/// Sets the name that `ps` shows for this process. A program that is executed by descriptor is otherwise named
+/// after the number.
 pub fn set_name(name: &CStr) {
     // SAFETY: a prctl that reads a C string. It cannot fail on a valid one.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
@@ -136,13 +137,13 @@ pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
-/// Makes this process non-dumpable: no core, and `/proc/self` belongs to root. execve(2) resets it.
+/// Makes this process non-dumpable: it writes no core, and `/proc/self` belongs to root. execve(2) undoes this.
 pub fn make_undumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
 }
 
-/// Undoes [`make_undumpable`], or the effect of a change of ids.
+/// Makes this process dumpable again, after [`make_undumpable`] or a change of ids.
 pub fn make_dumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
@@ -204,8 +205,7 @@ pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
     unsafe { sigaction(signal, &default) }.map(drop)
 }
 
-/// Ends this process at once (`_exit(2)`): nothing runs that belongs to the image of the process that forked
-/// it.
+/// Ends this process at once (`_exit(2)`), without exit handlers or destructors.
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code.into()) }

@@ -1,4 +1,4 @@
-//! View of a file system that rights are compiled against.
+//! Access to the file system for the compilation of rights.
 
 mod candidates;
 
@@ -20,22 +20,22 @@ use nix::sys::statfs::{
 use self::candidates::Candidates;
 use crate::compile::MAX_RULES;
 
-/// Facts about a file system that compilation needs; tests implement it with plain data.
+/// File system as the compilation of rights sees it. Tests implement this trait with plain data.
 pub trait Tree {
     /// Returns the entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
     /// Returns the device and inode of the file at `path`, without following a link at its end.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
-    /// Resolves `path` and looks up its file.
+    /// Resolves the links in `path` and returns the path found, with the identity of its file.
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
-/// Resolved path, mostly the path itself, with the identity of its file.
+/// Result of a lookup: a path without links, and the identity of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
     /// Path without symbolic links, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// Identity of the file at the path itself, if it exists: a link at its end is not followed.
+    /// Identity of the file at the requested path, if it exists. A link at the end is not followed.
     pub identity: Option<Identity>,
 }
 
@@ -64,7 +64,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Identity of a file, whatever its name.
+/// Identity of a file, the same under all its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub device: u64,
@@ -72,15 +72,14 @@ pub struct Identity {
     pub directory: bool,
 }
 
-/// Maximum number of entries of a directory that are listed: a program can make millions of them around a
-/// hidden path, and each start would look at all of them. More than a domain may have rules, since links need
-/// none.
+/// Maximum number of entries of a directory that are listed. A program can make millions of files around a
+/// hidden path, which each start would list. The number exceeds [`MAX_RULES`], since links need no rules.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Known directories by the requested paths: hidden paths share most of their directories, and most of
-    /// them do not exist, which one list shows for all.
+    /// Directories by the paths under which they were requested. Hidden paths share most directories, so each
+    /// is looked up only once.
     known: RefCell<HashMap<OsString, Rc<Known>>>,
     /// Entries of directories that were listed, by canonical paths.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
@@ -140,7 +139,7 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// Returns a path without links, by the names that its directories list.
+    /// Replaces each name in a path without links by the name that its directory lists.
     fn as_listed(&self, path: &Path) -> PathBuf {
         path.iter().fold(PathBuf::new(), |place, name| {
             let asked = place.join(name);
@@ -148,7 +147,7 @@ impl Host {
         })
     }
 
-    /// Resolves `path` as a directory.
+    /// Resolves the links in `path` and returns the directory there, which may be missing.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -163,7 +162,7 @@ impl Host {
         known
     }
 
-    /// Looks up a directory by a path without links.
+    /// Lists the directory at a path without links.
     fn at(&self, path: PathBuf) -> Known {
         let holds = self.entries(&path).map_or(Holds::Unknown, Holds::These);
         Known { path: path.into(), holds }
@@ -171,7 +170,8 @@ impl Host {
 }
 
 impl Known {
-    /// Returns the entry that a name means here, requested as `place`: its path by the listed name.
+    /// Looks up `name` in this directory; `place` is its path. Returns the path with the name as listed, and
+    /// the metadata of the file if it exists.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -214,8 +214,8 @@ pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 /// File systems whose lists have the inode numbers of `stat`.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// True if the numbers in a list are those of `stat`: other file systems make them up for the list (FUSE,
-/// vfat), or list those of a lower layer.
+/// True if the inode numbers in a directory's list are those of `stat`. Some file systems invent numbers for the
+/// list (FUSE, vfat), or list those of a lower layer.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
@@ -250,7 +250,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Acts in a mount namespace of its own, if possible.
+    /// Runs `act` in a new mount namespace, if possible.
     pub(crate) fn with_own_mounts(act: impl FnOnce() -> Result<(), Errno> + Send + 'static) {
         let tried = thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNS)?;

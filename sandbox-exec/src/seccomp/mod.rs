@@ -1,7 +1,7 @@
-//! Denied system calls: [`rules`] is the data, with a reason for each; the build script makes programs of it,
-//! and at run time a program only needs to be attached.
+//! Seccomp programs that deny system calls. [`rules`] lists the denied calls, each with a reason. The build
+//! script makes programs of the list, which are attached at run time.
 //!
-//! Everything else is allowed, since compilers, interpreters and test suites use everything else.
+//! All other calls are allowed, since compilers, interpreters and test suites use them.
 
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the build script is another crate")]
@@ -19,17 +19,17 @@ use crate::platform::{Platform, TRUNCATE};
 use crate::system;
 use rules::{Case, RuleKind};
 
-/// Conditions that select a program.
+/// Conditions that select a seccomp program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Policy {
     pub net: Network,
-    /// True if it runs as uid 0.
+    /// True if the confined process runs as uid 0.
     pub root: bool,
     /// True if seccomp has to deny truncation, because Landlock does not.
     pub truncate: bool,
-    /// Tier, which decides on other protection.
+    /// Tier of the confined program.
     pub tier: Tier,
-    /// True if link-local addresses are within reach.
+    /// True if link-local addresses may be reached.
     pub neighbours: bool,
 }
 
@@ -45,7 +45,7 @@ impl Policy {
         }
     }
 
-    /// Returns the policy with the reach of the network.
+    /// Returns the policy, changed to allow link-local addresses as `reach` says.
     #[must_use]
     pub fn within(self, reach: Reach) -> Self {
         Self { neighbours: reach.link_local, ..self }
@@ -89,7 +89,7 @@ impl Program {
         Self::built(RuleKind::Offline, policy.case())
     }
 
-    /// Returns the program for a worker that may execute nothing. It is the same under every policy.
+    /// Returns the program for a worker that may execute nothing.
     pub fn no_execution() -> Self {
         Self::built(RuleKind::NoExecution, Case::default())
     }

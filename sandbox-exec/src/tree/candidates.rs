@@ -1,12 +1,11 @@
-//! Matches a requested name with the names that a directory lists.
+//! Matching of a requested name with the names that a directory lists.
 
 use std::ffi::OsStr;
 
 use super::Entry;
 
-/// Entries of a directory that a name can mean. If a file system folds case (ext4 and tmpfs with `casefold`,
-/// vfat, exFAT), that may be more than the entry of exactly this name; a rule is made for each entry, by the
-/// name that is listed.
+/// Entries of a directory that a name can mean. On file systems that fold case (ext4 and tmpfs with `casefold`,
+/// vfat, exFAT) there can be more than one.
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
 impl<'a> Candidates<'a> {
@@ -36,12 +35,13 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// True if a file system can take one name for the other: foldings of letters beyond ASCII differ.
+/// True if a file system that folds case may take one name for the other. Any name beyond ASCII may match, since
+/// file systems fold other letters differently.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
-/// Returns a form that is equal for names that differ in case alone.
+/// Returns a form that is equal for names that differ only in case, or `None` for a name that is not UTF-8.
 fn folded(name: &OsStr) -> Option<String> {
     Some(name.to_str()?.to_uppercase().to_lowercase())
 }

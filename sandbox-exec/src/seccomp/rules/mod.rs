@@ -52,17 +52,17 @@ impl Answer {
     }
 }
 
-/// Test of an argument, by its index from 0.
+/// Test of an argument of a system call. The first field is the argument's index, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     Is(u8, u32),
     IsNot(u8, u32),
-    /// The argument under this mask is this value.
+    /// The argument, masked by the second field, equals the third.
     Masked(u8, u32, u32),
 }
 
 impl Test {
-    /// True if the argument passes; the kernel reads 32 bits of these arguments.
+    /// True if the tested argument passes. Only its lower 32 bits count.
     pub fn holds(self, arguments: &[u64; 6]) -> bool {
         let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
         match self {
@@ -73,7 +73,7 @@ impl Test {
     }
 }
 
-/// Denial: a call, and its condition. Without tests it is always denied; several tests must all pass.
+/// Denied system call. It is denied if all tests in `when` pass, so always if there are none.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial {
     pub call: Call,
@@ -100,11 +100,11 @@ struct Group {
 struct Conditional {
     reason: &'static str,
     call: Call,
-    /// Alternatives, any of which denies.
+    /// Alternative lists of tests. The call is denied if all tests of one list pass.
     any_of: &'static [&'static [Test]],
 }
 
-/// Programs, and the order in which they are stacked.
+/// Kind of seccomp program, in the order in which programs are stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// Denials for every worker and every confined program.
