@@ -18,12 +18,12 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// Signal that a process that adopts its orphaned descendants sends to its group where the broker mediates
-/// signals: from then on these reach each other only. It is no real signal: without that broker it fails with
-/// `EINVAL`.
+/// Number that a process passes to `kill(2)` to ask a mediating broker to bound the signals of its descendants.
+/// No signal has this number, so that the call fails with `EINVAL` without such a broker.
 pub const FENCE: c_int = 1 << 16;
 
-/// Asks the broker to bound the signals of all descendants of this process, if it mediates them.
+/// Asks the broker to bound the signals of all descendants of this process. Does nothing if the broker does
+/// not mediate signals.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -31,18 +31,18 @@ pub fn fence() -> io::Result<()> {
     }
 }
 
-/// Reach of `kill(-1)` of this process.
+/// Set of processes that `kill(-1)` of this process reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Own domain and those beneath it: verified.
+    /// Processes in this process's Landlock domain and in those nested in it, as was verified.
     Domain,
-    /// Every process of the user: `kill(-1)` must never be called.
+    /// Every process of the user, so that `kill(-1)` must never be called.
     Children,
 }
 
 impl Bound {
-    /// Enters `signals` and verifies with signal 0 that it bounds this process: `outside` could be signalled
-    /// before, and cannot be any more. A process that could not be signalled before proves nothing.
+    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 could be sent to the process
+    /// `outside` before, but not after; otherwise [`Bound::Children`].
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -73,7 +73,7 @@ pub enum Waited {
     None,
 }
 
-/// Reaps one child, if one has ended; waits for one if `block`.
+/// Reaps one child that has ended. If `block`, waits until a child ends.
 pub fn reap_one(block: bool) -> Waited {
     loop {
         // __WALL also reaps children made by clone without SIGCHLD.
@@ -95,15 +95,15 @@ fn go_on(pid: pid_t, signal: c_int) {
     process::detach(pid, signal);
 }
 
-/// Kills and reaps every descendant; returns when none is left. `ended` sees each that is reaped. `known` is
-/// a child that may still live, 0 for none: it is killed even where `/proc` does not list the children.
+/// Kills and reaps every descendant of this process; returns when none is left. `ended` is called with the pid
+/// and wait status of each. `known` is a child to kill even where `/proc` does not list the children, or 0.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {
         match reap_one(block) {
             Waited::None => return,
             Waited::Ended(pid, status) => {
-                // From now on the number may be another process's.
+                // From now on the pid may be another process's.
                 known = if pid == known { 0 } else { known };
                 ended(pid, status);
                 block = false;

@@ -1,5 +1,5 @@
-//! Stub: the process that was started, in the full tier. It stays in the host's namespaces, and represents
-//! the program to the process that started it.
+//! Stub: the process that waits, in the host's namespaces, for a program of the full tier. The stub forwards
+//! signals to the program's init, and exits with the program's status.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -31,10 +31,11 @@ impl Stub {
         Self { init, alive: true, progress, met, group }
     }
 
-    /// Waits for the end of all processes; returns the exit status.
+    /// Waits for the end of the program and its descendants, and returns the exit status. Fails if the program
+    /// was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
-        // After a refusal of the namespaces this process may continue as the broker of the floor, with all
-        // that it has.
+        // Privileges are dropped only now: if the namespaces were refused, this process may continue as the
+        // broker of the floor tier.
         let started = self.progress.started()?;
         retire().map_err(broken)?;
         self.begin(started, reports)?;
@@ -49,7 +50,8 @@ impl Stub {
         Ok(status)
     }
 
-    /// Passes on the program's report, with its pid out here, and closes its pipes.
+    /// Closes the program's pipes in this process, and sends the program's report to the supervisor, with the
+    /// program's pid in the host's namespace.
     fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
         let started = match started {
@@ -77,7 +79,8 @@ impl Stub {
         pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
     }
 
-    /// Waits until init ends, or a signal says to end it.
+    /// Waits until init ends, and returns its exit status. Kills init when SIGTERM or SIGHUP arrives, and
+    /// returns 128 + the signal's number.
     fn wait(&mut self) -> u8 {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -95,7 +98,7 @@ impl Stub {
         }
     }
 
-    /// Returns the status of init, once it and its whole namespace are gone.
+    /// Reaps init and returns its exit status. Returns `None` if `flags` forbid waiting and init still runs.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
@@ -104,7 +107,7 @@ impl Stub {
                 Ok(WaitStatus::Exited(_, code)) => code as u8,
                 Ok(WaitStatus::Signaled(_, signal, _)) => 128 + signal as u8,
                 Ok(_) => return None,
-                // Another process reaped it: nothing is left to wait for.
+                // Init was reaped elsewhere: nothing is left to wait for.
                 Err(_) => 128 + libc::SIGKILL as u8,
             };
             self.alive = false;
@@ -121,7 +124,7 @@ impl Stub {
     }
 }
 
-/// Ends the cloned processes of a start that failed.
+/// Kills init and all processes in its namespace, if they still run.
 impl Drop for Stub {
     fn drop(&mut self) {
         self.end();
