@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! worker                 domain W        (threads)
-//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R only has scopes: the command can neither signal nor trace its reaper
+//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R has scopes only, against signals and tracing
 //!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
 //!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
 //! ```
