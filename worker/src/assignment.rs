@@ -1,4 +1,4 @@
-//! Assignment of a worker: the content of `Hello`, and the paths that follow from it.
+//! Facts that a worker gets about its agent in the first message, `Hello`, and paths that follow from them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,26 @@ use nix::sys::stat::{Mode, umask};
 
 use crate::fault::{Result, failed, refused_io};
 
-/// Facts that a worker knows about its agent.
+/// Facts that a worker gets about its agent: project, access rights, settings of commands.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// Root of the project, where relative paths start.
+    /// Root directory of the project; relative paths start here.
     pub project: PathBuf,
+    /// Private directory of the agent for temporary files.
     pub temp: Option<PathBuf>,
-    /// Rights of the process since its start. They explain; the kernel enforces.
+    /// Access rights of the process. The kernel enforces them; this copy serves error messages.
     pub rights: Rights,
-    /// Tier by which the kernel enforces the rights.
+    /// Kind of sandbox that enforces the rights on this kernel.
     pub tier: Tier,
-    /// Line that every command's shell runs first.
+    /// Line that the shell runs before each command.
     pub shell_init: Option<String>,
     /// Permission bits of a new file.
     pub new_file_mode: u32,
 }
 
 impl Assignment {
-    /// Takes over the assignment. Reads the process's umask, so it must be called before any thread exists.
+    /// Converts `Hello`. Must be called before any other thread exists: it changes the process's umask to
+    /// read it.
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -43,12 +45,13 @@ impl Assignment {
         }
     }
 
-    /// Makes a path absolute. Nothing else: `..` and symbolic links are the kernel's to resolve and to judge.
+    /// Makes a path absolute, without resolving `..` or symbolic links.
     pub fn absolute(&self, path: &WirePath) -> PathBuf {
         self.project.join(path.as_path())
     }
 
-    /// Fails for a place that a link has led out of the project.
+    /// Fails if `place` lies outside the project once links are resolved; `named` is the path for the
+    /// message.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {
@@ -58,7 +61,7 @@ impl Assignment {
         Err(failed(ToolErrorKind::WrongKind, message))
     }
 
-    /// Returns a path for the model: relative to the project if it lies in it.
+    /// Returns a path for messages: relative to the project if the project contains it.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.project).unwrap_or(path).display()
     }

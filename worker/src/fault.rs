@@ -1,4 +1,4 @@
-//! Failures: one sentence for the model with a remedy, and for the supervisor the system call that failed.
+//! Errors of tools: one sentence with a remedy for the model, and the failed system call for the supervisor.
 
 use std::io;
 use std::path::Path;
@@ -8,23 +8,22 @@ use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use nix::errno::Errno;
 use sandbox_exec::modes::{missing, nearest_existing, permitted_by_mode};
 
-/// Cause of a tool's early stop.
+/// Reason that a tool stopped without a result.
 #[derive(Debug)]
 pub enum Stop {
     Failed(ToolError),
-    /// The call was cancelled, or its reader is gone.
+    /// The call was cancelled, or the receiver of its messages is gone.
     Cancelled,
 }
 
-/// Result of a tool.
 pub type Result<T> = std::result::Result<T, Stop>;
 
-/// Returns a failure that no system call reported.
+/// Returns an error that does not come from a system call.
 pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Stop {
     Stop::Failed(ToolError { kind, message: message.into(), access: None })
 }
 
-/// Returns a failure that a system call reported.
+/// Returns the error of a failed system call: `operation` on `path` failed with `errno`.
 pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     let permitted_by_mode = permitted_by_mode(operation, path);
     let access = FailedAccess {
@@ -38,12 +37,12 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     Stop::Failed(ToolError { kind: kind(errno), message, access: Some(access) })
 }
 
-/// Returns a failure of the standard library; an error without a number counts as `EIO`.
+/// Returns the error of a failed call of the standard library; without an error number, as `EIO`.
 pub fn refused_io(operation: Operation, path: &Path, error: &io::Error) -> Stop {
     refused(operation, path, errno_of(error))
 }
 
-/// Returns the number of an error of the standard library; `EIO` if it has none.
+/// Returns the error number of an I/O error, or `EIO` if it has none.
 pub fn errno_of(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
@@ -77,7 +76,7 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         Errno::ENXIO => {
             format!("`{shown}` is a socket or an absent device; only regular files can be read or changed.")
         }
-        // A mount of the sandbox, or of the machine: a denial is reported separately.
+        // A read-only mount may be the sandbox's or the machine's; the supervisor finds out which.
         Errno::EROFS => format!(
             "Cannot {operation} `{shown}`: its file system is mounted read-only ({errno:?}); leave it alone, or say that it is needed."
         ),

@@ -1,13 +1,18 @@
-//! The tool host: the process that acts for one agent, under a ruleset that it cannot change.
+//! Library of the worker: the process that serves one agent's tool calls, under a sandbox that it cannot
+//! change.
 //!
-//! A worker reads [`ipc::message::ToWorker`] and answers [`ipc::message::ToSupervisor`]; it asks for nothing.
-//! `sandbox-exec` fixed its rights before its first instruction, so nothing here judges a path: the tools
-//! make the system call and report the kernel's answer.
+//! A worker reads [`ipc::message::ToWorker`] and answers with [`ipc::message::ToSupervisor`]. `sandbox-exec`
+//! restricts the process before it starts. Therefore nothing here checks a path: the tools make the system
+//! call and report the kernel's answer.
 //!
-//! * [`serve`]: the message loop; [`schedule`]: the order of calls, as plain data.
-//! * [`assignment`]: the content of `Hello`; [`open_call`]: a tool's side of one open call.
-//! * [`fault`]: failures, worded so that the model can act on them and the supervisor can judge them.
-//! * [`tools`]: the six tools, snapshots, and the commit of effects.
+//! * [`serve`]: the message loop; [`schedule`]: the order in which calls start.
+//!
+//! * [`assignment`]: the facts that a worker gets about its agent; [`open_call`]: messages and cancellation
+//! of one call.
+//!
+//! * [`fault`]: errors with a remedy for the model and the failed system call for the supervisor.
+//!
+//! * [`tools`]: the six tools, snapshots of the project, and writing of approved changes.
 
 #![forbid(unsafe_code)]
 

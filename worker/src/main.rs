@@ -39,12 +39,12 @@ use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use worker::serve::serve;
 
-/// This C library requests and returns memory page by page.
+/// Allocator for musl, whose own one requests and returns memory page by page.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Maximum number of threads for calls that wait for a disk, and the lifetime of an idle one.
+/// Maximum number of threads for work that blocks on a disk; idle threads end after `KEEP_ALIVE`.
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -89,7 +89,7 @@ fn run(generation: Generation) -> anyhow::Result<()> {
         let writer = writer.context("standard output is no pipe")?;
         anyhow::Ok(serve(reader, writer, generation).await?)
     });
-    // A thread that waits for a disk must not keep a worker alive whose supervisor is gone.
+    // A thread that blocks on a disk must not keep a worker alive whose supervisor is gone.
     runtime.shutdown_background();
     served
 }
@@ -103,7 +103,7 @@ fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
-/// Converts a standard stream for tokio: owned, and never blocking.
+/// Duplicates a standard stream for tokio and makes it non-blocking.
 fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     let owned = standard.as_fd().try_clone_to_owned().context("cannot duplicate a standard stream")?;
     let flags = OFlag::from_bits_retain(fcntl(&owned, FcntlArg::F_GETFL)?);
@@ -111,7 +111,8 @@ fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     Ok(owned)
 }
 
-/// Sets up diagnostics if requested: an unused subscriber costs an idle worker its memory.
+/// Writes diagnostics to standard error if `BAILIWICK_LOG` names a level. Otherwise sets up nothing, to save
+/// memory.
 fn trace() {
     let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
     if let Some(level) = level {

@@ -1,9 +1,8 @@
-//! Order in which calls may start: reads in parallel, calls that may write one after the other in order of
-//! arrival.
+//! Order in which tool calls start: reads run in parallel, writes run one at a time in order of arrival.
 //!
-//! A writing call waits for all earlier calls; a read waits for earlier writing calls only, so that every
-//! call sees the files as the model's order of calls implies. Pure: the message loop starts the calls that
-//! the schedule returns.
+//! A write waits for all earlier calls, and a read waits for all earlier writes. Therefore each call sees the
+//! files as the model's order of calls implies. Pure: the message loop runs the calls that the schedule
+//! returns.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,28 +10,25 @@ use ipc::id::CallId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The call only reads.
     Read,
-    /// The call may write.
     Write,
 }
 
-/// State of a call at its cancellation.
+/// State of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It had not started, and never will.
+    /// The call had not started; it was removed from the queue.
     Queued,
     Running,
-    /// There is no such call, or it has ended.
+    /// No such call exists, or it has ended.
     Unknown,
 }
 
-/// Waiting calls and running calls.
+/// Queue of waiting calls, and the calls that run.
 #[derive(Debug)]
 pub struct Schedule {
     queue: VecDeque<(CallId, Order)>,
     running: BTreeMap<CallId, Order>,
-    /// Maximum number of calls that run at once.
     limit: usize,
 }
 
@@ -46,7 +42,7 @@ impl Schedule {
         self.queue.push_back((call, order));
     }
 
-    /// Removes the next call that may start now from the queue, and counts it as running.
+    /// Moves the next call from the queue to the running ones and returns it; `None` if none may start now.
     pub fn start(&mut self) -> Option<CallId> {
         let &(call, order) = self.queue.front()?;
         let writing = self.running.values().any(|&order| order == Order::Write);
@@ -62,12 +58,12 @@ impl Schedule {
         Some(call)
     }
 
-    /// Records that a running call has ended.
+    /// Removes a call that has ended from the running ones.
     pub fn end(&mut self, call: CallId) {
         self.running.remove(&call);
     }
 
-    /// Removes a call from the queue; a running one stays until it has ended.
+    /// Removes a call from the queue. A running call is left alone. Returns the state of the call.
     pub fn cancel(&mut self, call: CallId) -> Place {
         if self.running.contains_key(&call) {
             return Place::Running;
@@ -91,7 +87,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Returns calls 1, 2, 3 … in the order of the letters: `r` reads, `w` writes.
+    /// Returns a schedule with calls 1, 2, 3 … of the kinds in `orders`: `r` reads, `w` writes.
     fn arrived(orders: &str) -> Schedule {
         let mut schedule = Schedule::new(3);
         for (id, order) in (1..).zip(orders.chars()) {

@@ -1,4 +1,5 @@
-//! Message loop: one task owns all state; tools run in parallel, and one writer sends their results.
+//! Message loop of the worker. One task owns all state, tools run in parallel, and one writer sends the
+//! results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +20,13 @@ use crate::open_call::OpenCall;
 use crate::schedule::{Place, Schedule};
 use crate::tools::{Job, Tools, ToolsError, leftovers};
 
-/// Idle time after which a worker rests.
+/// Idle time after which a worker returns unused memory.
 const REST: Duration = Duration::from_millis(100);
 
-/// Maximum number of calls that run at once.
 const PARALLEL: usize = 8;
-/// Maximum number of messages that wait for the writer; a part is up to 1 MiB.
+/// Maximum number of messages that wait for the writer; a message has up to 1 MiB.
 const OUTBOX: usize = 4;
-/// Time for open calls to end when the supervisor is gone.
+/// Time limit for open calls to end after the supervisor is gone.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -34,27 +34,27 @@ pub enum ServeError {
     /// The supervisor closed the pipe without `Drain`.
     #[error("the supervisor closed the pipe")]
     Closed,
-    /// The input is no message, or a message could not be sent.
+    /// The input is not a valid message, or a message could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// A message came in the wrong phase.
+    /// The message is not allowed in this state of the conversation.
     #[error("{0} may not come now")]
     OutOfPhase(&'static str),
-    /// The id of a new call belongs to an open one.
+    /// The id of a new call is already in use.
     #[error("call {0} is already open")]
     DoubledCall(CallId),
-    /// The effect is incomplete or invalid.
+    /// The approved change is incomplete or invalid.
     #[error("the effect of call {0} is broken: {1}")]
     Effect(CallId, #[source] EffectError),
-    /// The tools could not be set up as the rights demand.
+    /// Setting up the tools failed.
     #[error(transparent)]
     Tools(#[from] ToolsError),
-    /// A task of the worker itself failed.
+    /// A task of the worker panicked or was aborted.
     #[error("a task failed: {0}")]
     Task(#[from] JoinError),
 }
 
-/// Serves one supervisor until it sends `Drain`; any other end of the conversation is an error.
+/// Serves one supervisor until it sends `Drain`; any other end of the connection is an error.
 pub async fn serve<R, W>(reader: R, writer: W, generation: Generation) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin,
@@ -69,7 +69,7 @@ where
     let (outbox, inbox) = mpsc::channel(OUTBOX);
     let mut writer = tokio::spawn(write(outgoing, inbox));
     let ready = Ready { pid: std::process::id(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    // The writer's own error is the one to report, below.
+    // The writer's own error is reported below.
     let _ = outbox.send(ToSupervisor::Ready(ready)).await;
     let mut host = Host::new(tools, outbox);
     let served = tokio::select! {
@@ -99,29 +99,29 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Releases the pages that an idle worker does not need: most agents' workers wait for a model most of the
-/// time.
+/// Returns memory that an idle worker does not need. Most workers are idle most of the time: they wait for a
+/// model.
 fn rest() {
     if let Err(error) = sandbox_exec::memory::release_startup_pages() {
         tracing::debug!(%error, "pages stay in memory");
     }
 }
 
-/// Open calls and the tools that serve them.
+/// State of the message loop: calls in progress and the tools that serve them.
 struct Host {
     tools: Arc<Tools>,
     outbox: mpsc::Sender<ToSupervisor>,
     schedule: Schedule,
-    /// Jobs of the calls in the queue.
+    /// Calls that have not started.
     waiting: HashMap<CallId, Job>,
-    /// Cancellation of the running calls.
+    /// Running calls, with the sender of each one's cancellation.
     running: HashMap<CallId, watch::Sender<bool>>,
-    /// Effects that are not complete yet.
+    /// Approved changes of which some parts have not arrived.
     arriving: HashMap<CallId, Assembler>,
-    /// One task for each call that runs or whose outcome waits for the writer.
+    /// One task for each call that runs or waits to send its outcome.
     tasks: JoinSet<CallId>,
     draining: bool,
-    /// Call whose effect is committed: the last act of a worker.
+    /// Call that carries out an approved change. A worker accepts no call after it.
     commit: Option<CallId>,
 }
 
@@ -257,11 +257,11 @@ impl Host {
         }
     }
 
-    /// Sends an outcome without waiting for the writer.
+    /// Sends a call's outcome without blocking; if the queue is full, a task sends it later.
     fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,
-            // Sent, or the reader is gone: the writer's error ends the loop.
+            // Sent, or the receiver is gone: then the writer's error ends the loop.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return,
         };
         let outbox = self.outbox.clone();
@@ -276,7 +276,8 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Says goodbye after success; otherwise ends the running calls, without waiting for long.
+    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and
+    /// waits for them briefly.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,
@@ -299,7 +300,7 @@ impl Host {
     }
 }
 
-/// Runs a call in a task of its own, so that it has an outcome even after a panic.
+/// Runs a call in a separate task, so that a panic still produces an outcome.
 async fn run(call: CallId, tools: Arc<Tools>, job: Job, open: OpenCall) -> CallId {
     let task = tokio::spawn(tools.perform(job, open.clone()));
     let outcome = task.await.unwrap_or_else(|_| crate::tools::broken());

@@ -1,8 +1,8 @@
-//! Retries, without changing anything, accesses that a command reports as denied.
+//! Repeats accesses that a command reported as denied, without changing a file, to learn the kernel's answer.
 //!
-//! A command's domain is never wider than its worker's, so a denial here was a denial there. Only accesses
-//! that the rights do not cover are tried: an allowed access explains nothing, and a process that watches the
-//! file would see it.
+//! A command never has more rights than its worker, so the worker's answer applies to the command too. Only
+//! accesses beyond the rights are repeated: an allowed one explains no denial, and other processes may watch
+//! the file.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,10 +25,11 @@ enum Act {
     Write,
 }
 
-/// Asks the kernel about a place, under these rights in this tier.
+/// Repeats the accesses to a path that the rights do not cover. Returns the error number of each; `None` for
+/// those not repeated.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
-    // A process's own files are not those of this process.
+    // `/proc/self` means the command there, and the worker here.
     let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
     if is_own && path.starts_with("/proc") {
         return Asked::default();
@@ -39,7 +40,7 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let existing = place.nearest.as_ref().unwrap_or(&place.path).as_path();
     let is_closed = |path: &Path| {
         let path = WirePath::from(path);
-        // In a write root, mounts hold protected paths; without mounts the kernel would allow the access.
+        // Mounts protect files inside a writable directory. Without mounts the kernel would allow the access.
         let rooted = rights.write.iter().any(|root| path.is_within(root));
         !rights.allows_write(&path) && (!rooted || tier == Tier::Full)
     };
@@ -53,7 +54,7 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// Signals a process with no signal (kill(2)), and opens files of its directory for reading.
+/// Tests access to a process's directory in `/proc`: sends signal 0 (kill(2)), or opens the file for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
@@ -71,17 +72,17 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
     }
 }
 
-/// Returns the error number of opening a file or a directory, 0 on success; `None` for files that act when
-/// they are opened, and for a path that was exchanged meanwhile.
+/// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has
+/// effects (a fifo, a device), or if the path now leads elsewhere.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
         Ok(found) => found,
-        // The mask over a hidden directory lets nobody past it.
+        // The mount that hides a directory denies entering it.
         Err(Errno::EACCES) => return Some(Errno::EACCES as i32),
         Err(_) => return None,
     };
     let mine = own_name(&found);
-    // The kernel's own name of it: no directory on the way was exchanged for a link.
+    // A different name means that a directory on the path was replaced by a link.
     if readlink(&mine).ok()? != path.as_os_str() {
         return None;
     }
@@ -97,14 +98,13 @@ fn answer(path: &Path, act: Act) -> Option<i32> {
     let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
     match open(&mine, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
         Ok(_) => Some(0),
-        // Not the answer of a rule: this file system has no files without names, or the file is being
-        // executed.
+        // Not a denial: the file system has no unnamed files, or the file is being executed.
         Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::ETXTBSY) => None,
         Err(errno) => Some(errno as i32),
     }
 }
 
-/// Returns the error number of listing a directory.
+/// Returns the error number of listing a directory, 0 on success.
 fn listed(directory: &Path) -> Option<i32> {
     match fs::read_dir(directory).and_then(|mut entries| entries.next().transpose()) {
         Ok(_) => Some(0),
@@ -117,7 +117,7 @@ fn kind(found: &OwnedFd) -> Option<SFlag> {
     [SFlag::S_IFREG, SFlag::S_IFDIR].contains(&kind).then_some(kind)
 }
 
-/// Returns the kernel's name of the open file, which is not a new file of the same name.
+/// Returns the path of an open file in /proc, which never means another file of the same name.
 fn own_name(found: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }

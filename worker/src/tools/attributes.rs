@@ -1,5 +1,5 @@
-//! Metadata of a file besides its content and its permission bits: a new file may replace an old one only if
-//! all of it is equal.
+//! Metadata of a file besides content and permission bits. A new file may replace an old one only if these
+//! are equal.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr};
@@ -14,14 +14,15 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// Maximum size in bytes of an attribute, and of the list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX` of
-/// the kernel.
+/// Maximum size in bytes of an extended attribute and of the list of names: the kernel's `XATTR_SIZE_MAX` and
+/// `XATTR_LIST_MAX`.
 const MOST: usize = 1 << 16;
-/// Access control list of a file (acl(5)).
+/// Extended attribute of a file's access control list (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
-/// Capabilities that a program gets by its file (capabilities(7)).
+/// Extended attribute of a program's capabilities (capabilities(7)).
 const CAPABILITIES: &CStr = c"security.capability";
 
+/// Owner, links, flags and extended attributes of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Attributes {
     owner: u32,
@@ -37,7 +38,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of an open file.
+    /// Reads the attributes of an open file.
     pub fn of(file: &File) -> Result<Self, Errno> {
         let metadata = file.metadata().map_err(|error| errno_of(&error))?;
         Ok(Self {
@@ -50,19 +51,19 @@ impl Attributes {
         })
     }
 
-    /// Returns the attributes of the regular file with this name in a directory.
+    /// Reads the attributes of the regular file `name` in a directory.
     pub fn of_entry(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         Self::of(&File::from(openat(directory, name, flags, Mode::empty())?))
     }
 
-    /// True if access depends on more than the permission bits.
+    /// True if the file has an access control list.
     pub fn has_access_list(&self) -> bool {
         self.extended.contains_key(ACCESS_LIST)
     }
 
-    /// Returns sentences about a file that was overwritten in place: `self` before, `now` after.
+    /// Returns sentences about attributes that overwriting in place changed: `self` is before, `now` after.
     pub fn told_after_write(&self, now: &Self) -> Vec<String> {
         let mut told = Vec::new();
         if now.names > 1 {
@@ -89,7 +90,7 @@ impl Attributes {
 fn extended(file: impl AsFd) -> Result<BTreeMap<CString, Option<Vec<u8>>>, Errno> {
     let mut buffer = vec![0; MOST];
     let length = match attribute_names(file.as_fd(), &mut buffer) {
-        // A file system without attributes.
+        // The file system has no extended attributes.
         Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => return Ok(BTreeMap::new()),
         listed => listed?,
     };

@@ -1,16 +1,15 @@
-//! Hints at the text that a model probably meant: the lines of a file that are closest to text that is not in
-//! it.
+//! Hint for an edit whose text is not in the file: the most similar lines of the file.
 
-/// Maximum number of lines of a file that are compared, and maximum number of characters of each.
+/// Maximum number of lines that are compared, and of characters in each.
 const COMPARED: usize = 50_000;
 const LINE_CHARS: usize = 300;
-/// Minimum similarity (of 1.0) of a line that is worth showing.
+/// Minimum similarity of a line that is shown, from 0.0 to 1.0.
 const SIMILAR: f64 = 0.5;
 /// Maximum number of lines that are shown.
 const SHOWN: usize = 12;
 
-/// Returns one or two sentences: the position of the text if white space did not count, else the closest
-/// lines, else a remedy.
+/// Returns one or two sentences: the lines that differ only in white space, else the most similar lines, else
+/// a remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {
@@ -29,7 +28,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
     }
 }
 
-/// Returns the first line where the wanted lines follow, white space apart.
+/// Returns the index of the first line from which the wanted lines match except for white space.
 fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.trim().lines().map(words).collect();
@@ -43,7 +42,7 @@ fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
         .position(|window| if single { window[0].contains(&wanted[0]) } else { window == wanted })
 }
 
-/// Returns the line most similar to the longest of the wanted lines.
+/// Returns the index of the line most similar to the longest wanted line; `None` if none is similar enough.
 fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
     let wanted = wanted.lines().map(str::trim).max_by_key(|line| line.len())?;
     let pairs = Pairs::of(wanted);
@@ -59,7 +58,7 @@ fn numbered(lines: &[&str], first: usize, count: usize) -> String {
     shown.fold(String::new(), |text, (index, line)| text + &format!("{:>6}\t{}\n", index + 1, clipped(line)))
 }
 
-/// Neighbouring characters of a line, for Dice's coefficient.
+/// Sorted pairs of neighbouring characters of a line, for Dice's coefficient.
 struct Pairs(Vec<(char, char)>);
 
 impl Pairs {

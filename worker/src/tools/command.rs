@@ -1,4 +1,4 @@
-//! Running command: followed from its start until it and all its descendants are gone.
+//! Follows a running command until it and all of its descendants have ended.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use super::head_tail::HeadTail;
 use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
-/// Maximum size in bytes of one piece of output: the capacity of a pipe (pipe(7)).
+/// Maximum size of one piece of output: 64 KiB, the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
-/// Size in bytes of the first read: most commands print little, and each page of buffer costs a fault.
+/// Size of the first read: 4 KiB. Most commands print little, and each page of the buffer costs a page fault.
 const FIRST: usize = 4 << 10;
-/// Time to gather output before a piece is sent.
+/// Time during which output is collected before it is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// Maximum number of bytes that are streamed of one command: 1 MiB. The end comes with the result in any
-/// case.
+/// Maximum number of bytes that are sent while a command runs: 1 MiB. The end of the output is in the result
+/// in any case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
@@ -29,20 +29,20 @@ const NO_MORE: &[u8] =
 pub enum End {
     /// The command ended by itself.
     Itself(Ending),
-    /// It ran too long and was ended.
+    /// The command exceeded its time limit and was killed.
     TimedOut,
-    /// Its call was cancelled and it was ended.
+    /// The call was cancelled and the command was killed.
     Cancelled,
-    /// Its reaper was killed: the command's end is unknown.
+    /// The process that supervises the command was killed; the exit status is unknown.
     Lost,
 }
 
-/// Kept part of a command's output.
+/// Parts of a command's output that are kept for its result.
 #[derive(Debug)]
 pub struct KeptOutput {
-    /// Beginning and end.
+    /// Beginning and end of the output.
     pub ends: HeadTail,
-    /// File for the whole output, if it is to be saved.
+    /// File for long output.
     pub saving: Option<Saving>,
 }
 
@@ -55,8 +55,8 @@ impl KeptOutput {
     }
 }
 
-/// Follows a command: keeps its output, streams it if `stream`, and ends it at the deadline or when the call
-/// is cancelled. Returns once none of its processes is alive.
+/// Keeps a command's output, sends it if `stream`, and kills the command at the deadline or on cancellation.
+/// Returns after all of its processes have ended.
 pub async fn follow(
     running: Running,
     deadline: Instant,
@@ -107,7 +107,7 @@ async fn pump(
             }
         }
     };
-    // No writer is alive: the content of the pipe is the rest.
+    // All writers have ended: the pipe contains the rest of the output.
     while output.take(|block| Ok(nix::unistd::read(&running.output, block)?)) {}
     while early != Some(End::Cancelled) && !output.pending.is_empty() {
         output.send(listener.slot().await);
@@ -116,14 +116,14 @@ async fn pump(
     Ok(early.unwrap_or(itself))
 }
 
-/// Output that is not sent yet, and the kept part.
+/// Output that waits to be sent, and the kept parts.
 struct Output<'a> {
     kept: &'a mut KeptOutput,
     pending: Vec<u8>,
     block: Vec<u8>,
-    /// Number of bytes that may still be streamed.
+    /// Number of bytes that may still be sent while the command runs.
     room: usize,
-    /// Time to send the pending bytes.
+    /// Time at which the pending bytes are sent.
     due: Instant,
     is_due: bool,
     ended: bool,
@@ -143,7 +143,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// True if more output should be read: a command waits while nobody takes its output.
+    /// True if more output should be read. A command blocks while nobody reads its output.
     fn wants_more(&self) -> bool {
         !self.ended && self.pending.len() < PIECE
     }
@@ -152,7 +152,7 @@ impl<'a> Output<'a> {
         !self.pending.is_empty() && !self.is_due
     }
 
-    /// Takes the next bytes, if any are available now. An error ends the output; the status still comes.
+    /// Reads the next bytes; returns true if there were any. An error counts as the end of the output.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
@@ -187,7 +187,7 @@ impl<'a> Output<'a> {
         self.is_due |= self.pending.len() >= PIECE;
     }
 
-    /// Sends the first pending bytes; a missing reader does not stop the command here.
+    /// Sends the first pending bytes. Without a receiver the output is dropped, and the command continues.
     fn send(&mut self, slot: Option<Slot<'_>>) {
         let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
         self.is_due = !self.pending.is_empty();

@@ -1,11 +1,10 @@
-//! Commit of a patch: compares the files with those that were shown, and replaces their content.
+//! Writes an approved change to files, if they are still the files that the change was computed from.
 //!
-//! The new bytes are written to a temporary file in the same directory and renamed over the old file, so that
-//! a reader sees the old or the new content and nothing between. If the temporary file would differ in more
-//! than its content ([`Attributes`]), if the old file is a mount point, or if the rights include the file but
-//! not its directory, the old file is overwritten in place: nobody has more access than before. Symbolic
-//! links are created and replaced as links, never followed. Nothing is synced: a power cut may undo the
-//! change.
+//! The new content is written to a temporary file in the same directory, which is renamed over the old file.
+//! Thus a reader sees the old or the new content, never a mixture. The old file is overwritten in place in
+//! three cases: the temporary file would have other metadata ([`Attributes`]), the old file is a mount point,
+//! or the rights include the file but not its directory. Symbolic links are created and replaced as links,
+//! never followed. Nothing is synced: a power cut may undo the change.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -33,28 +32,28 @@ use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
-/// Commits a patch: compares and stages all files before the first one changes.
+/// Writes all files of a change. Compares and prepares every file before the first one changes.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
     let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
     Ok(Written { files })
 }
 
-/// File whose new content is ready.
+/// Change of one file, compared and prepared.
 struct Staged<'a> {
     effect: &'a FileEffect,
     directory: OwnedFd,
     new: New,
 }
 
-/// Replacement of a file.
+/// Last step of the change of one file.
 enum New {
-    /// Renames a temporary file, which is removed if that does not happen.
+    /// Renames the temporary file over the old one.
     Rename(Temporary),
-    /// Overwrites the open file.
+    /// Overwrites the old file.
     InPlace(InPlace),
     Remove,
-    /// Removes the directory, if it is empty.
+    /// Removes a directory if it is empty.
     RemoveDirectory,
 }
 
@@ -80,7 +79,7 @@ impl<'a> Staged<'a> {
         let (path, name) = (effect.path.as_path(), name(effect)?);
         let written = match new {
             New::Rename(temporary) => match temporary.rename(effect.old.is_some(), name) {
-                // A mount point (rename(2)): containers are given single files as such.
+                // A mount point cannot be renamed over (rename(2)); containers mount single files.
                 Err(Errno::EBUSY) => InPlace::open(effect, &directory)
                     .and_then(|file| file.overwrite(effect))
                     .map(|told| [vec![MOUNT_POINT.to_owned()], told].concat()),
@@ -89,7 +88,7 @@ impl<'a> Staged<'a> {
             New::InPlace(file) => file.overwrite(effect),
             New::Remove => unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map(|()| Vec::new()),
             New::RemoveDirectory => match unlinkat(&directory, name, UnlinkatFlags::RemoveDir) {
-                // Files that came into it meanwhile, or that never were a part of the project, stay.
+                // The directory has other files: new ones, or ignored ones that are not part of the project.
                 Err(Errno::ENOTEMPTY | Errno::EEXIST) => Ok(Vec::new()),
                 removed => removed.map(|()| Vec::new()),
             },
@@ -114,7 +113,7 @@ fn new_bytes(effect: &FileEffect) -> &[u8] {
     effect.new.as_ref().map_or(&[], |new| &new.bytes)
 }
 
-/// True of a state with these type bits.
+/// True if the state has these type bits.
 fn is(state: Option<&FileState>, kind: u32) -> bool {
     state.is_some_and(|state| state.mode == kind)
 }
@@ -124,7 +123,7 @@ fn name(effect: &FileEffect) -> Result<&OsStr> {
     path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
 
-/// Fails unless the file is exactly the one that the effect was computed from.
+/// Fails if the file's type, mode or content is not the one that the change was computed from.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
     if is(effect.old.as_ref(), LINK) {
@@ -186,10 +185,10 @@ fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<
     }
 }
 
-/// Note about a file that another place is mounted over.
+/// Note for a file that is a mount point.
 const MOUNT_POINT: &str = "it is a mount point, and was overwritten in place";
 
-/// File that is overwritten in place.
+/// Old file, open for overwriting, and its metadata before.
 struct InPlace {
     file: File,
     before: Attributes,
@@ -205,7 +204,7 @@ impl InPlace {
         Ok(Self { file, before })
     }
 
-    /// Returns the notes about the change.
+    /// Overwrites the file and sets its mode. Returns notes about lost metadata for the model.
     fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
@@ -219,7 +218,7 @@ impl InPlace {
     }
 }
 
-/// Writes over the old content; restores it if the new one does not fit.
+/// Writes the new content over the old one; writes the old one back on failure.
 fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut put = |bytes: &[u8]| {
         file.rewind()?;
@@ -227,16 +226,16 @@ fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
         file.set_len(bytes.len() as u64)
     };
     put(new).inspect_err(|_| {
-        // The first error is the one to report; space that was free a moment ago likely is again.
+        // The first error is reported. Writing back likely succeeds: the old content had fitted.
         let _ = put(old);
     })
 }
 
 /// Sets a file's mode.
 ///
-/// Where no mount protects files outside, the broker performs this call, and answers `EPERM` as long as it
-/// cannot see the file: this process is not dumpable. For that moment it is; a command's domain keeps the
-/// command from its worker all the same.
+/// In some sandboxes the supervisor's broker makes this call for the worker. The broker needs to see the file
+/// and answers `EPERM` while this process is not dumpable. Therefore the process is dumpable during the
+/// second attempt. Commands still cannot read its memory: their own sandbox prevents that.
 fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     static SEEN: Mutex<()> = Mutex::new(());
     match fchmod(file, mode) {
@@ -251,12 +250,11 @@ fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     }
 }
 
-/// Prefix of a temporary file's name, before sixteen hexadecimal digits.
+/// Prefix of a temporary file's name; sixteen hexadecimal digits follow.
 pub const PREFIX: &str = ".bw-";
-/// Suffix of a temporary file's name.
 pub const SUFFIX: &str = ".tmp";
 
-/// File with an unpredictable name that is removed unless it is renamed.
+/// Temporary file with an unpredictable name, removed on drop unless it was renamed.
 struct Temporary {
     directory: OwnedFd,
     name: String,
@@ -264,7 +262,8 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file with this state, to replace `old`; `None` if it would differ in more than its state.
+    /// Creates a temporary file with the content and mode of `state`, to replace `old`. Returns `None` if its
+    /// other metadata would differ from the old file's.
     fn new(
         directory: &OwnedFd,
         state: &FileState,
@@ -278,7 +277,7 @@ impl Temporary {
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(state.mode & 0o777);
-        // Until the new file is known to have the old one's access, no other user may read it.
+        // No other user may read the file before it has the old one's metadata.
         let first = if old.is_some() { Mode::S_IRUSR | Mode::S_IWUSR } else { mode };
         let mut file = File::from(openat(&directory, name.as_str(), flags, first)?);
         let temporary = Self { directory, name, renamed: false };
@@ -289,21 +288,22 @@ impl Temporary {
             return Ok(None);
         }
         file.write_all(&state.bytes).map_err(|error| errno_of(&error))?;
-        // A new file has the access of the directory's default list (acl(5)): its mode would widen that.
+        // A directory's default list (acl(5)) decides the access to a new file; setting the mode would widen
+        // it.
         if old.is_some() || !ours.has_access_list() {
             set_mode(&file, mode)?;
         }
         Ok(Some(temporary))
     }
 
-    /// Takes the place of `name`; without `replace` the name must not exist.
+    /// Renames the file to `name`. Without `replace`, fails with `EEXIST` if `name` exists.
     fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {
             renameat(directory, from, directory, name)?;
         } else {
             match rename_new(directory.as_fd(), from, name) {
-                // A file system without the flag (rename(2)): the comparison just before has to suffice.
+                // The file system has no such flag (rename(2)); the comparison just before has to suffice.
                 Err(Errno::EINVAL | Errno::ENOSYS) => renameat(directory, from, directory, name)?,
                 renamed => renamed?,
             }
@@ -316,13 +316,13 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nothing better can be done: the error that led here is the one to report.
+            // The error that led here is the one to report.
             let _ = unlinkat(&self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         }
     }
 }
 
-/// Returns an unpredictable number, since its seed is random; `O_EXCL` does the rest.
+/// Returns a random number for a file name. The name need not be unique: `O_EXCL` detects a collision.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

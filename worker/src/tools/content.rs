@@ -1,4 +1,4 @@
-//! Entries and contents of a snapshot, opened beneath the project without following a link.
+//! Metadata and content of the files of a snapshot, read below the project without following a link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,10 +20,10 @@ use super::place::{Missing, descend, open_directory};
 use crate::fault::{Result, errno_of};
 use crate::open_call::OpenCall;
 
-/// Maximum size of a file whose content is taken: 32 MiB.
+/// Maximum size of a file whose content is sent: 32 MiB.
 const MAX_CONTENT: u64 = 32 << 20;
 
-/// Project's tree, and the last directory: sorted paths share it.
+/// Open project directory, and the directory that was used last: sorted paths often share it.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -32,14 +32,15 @@ pub struct Tree {
     pending: Pending,
 }
 
-/// Entries that are sent together: a frame for each would take longer than looking at the files.
+/// Entries that wait to be sent in one message. One message per file would take longer than reading the
+/// files.
 #[derive(Debug, Default)]
 struct Pending {
     entries: Vec<SnapshotEntry>,
     names: usize,
 }
 
-/// Size in bytes of paths and link targets after which entries are sent, however few they are.
+/// Size in bytes of paths and link targets at which waiting entries are sent: 64 KiB.
 const NAMES: usize = 64 << 10;
 
 impl Tree {
@@ -50,10 +51,10 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry of a path and its content, at the latest with the next [`Tree::flush`]; false if no
-    /// such file or link exists.
+    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no
+    /// file or link of this path exists.
     ///
-    /// The inner error is for a file whose content could not be read.
+    /// The inner error means that the content could not be read; the outer one ends the snapshot.
     pub fn send(
         &mut self,
         path: &WirePath,
@@ -79,6 +80,7 @@ impl Tree {
         Ok(Ok(true))
     }
 
+    /// Sends the waiting entries.
     pub fn flush(&mut self, open: &OpenCall) -> Result<()> {
         let Pending { entries, .. } = take(&mut self.pending);
         if entries.is_empty() { Ok(()) } else { open.output(Chunk::Entries(entries)) }
@@ -89,7 +91,7 @@ impl Tree {
             return Ok(None);
         };
         let stat = match self.stat(path, name) {
-            // ENOTDIR and ELOOP: a directory of the path is now a link or a file, so the path no longer
+            // ENOTDIR, ELOOP: a directory of the path was replaced by a file or link, so the path no longer
             // exists.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EINVAL) => return Ok(None),
             stat => stat?,
@@ -126,7 +128,7 @@ impl Tree {
         let omitted = contents && !matches!(read, Some(Ok(_)));
         let born_ns = read.as_ref().and_then(|read| read.as_ref().ok()?.1);
         let content = read.map_or_else(|| Ok(Vec::new()), |read| read.map(|(bytes, _)| bytes));
-        // The size as read, so that entry and content agree even while the file grows.
+        // The file may grow meanwhile: entry and content must agree on the size.
         let size = if contents && !omitted {
             content.as_ref().map_or(size, |bytes| bytes.len() as u64)
         } else {
@@ -136,7 +138,7 @@ impl Tree {
         Look { kind: SnapshotKind::File { mode, size, omitted }, stamp: stamp(stat), born_ns, content }
     }
 
-    /// Reads a file's content and birth; `None` if it is too large.
+    /// Reads a file's content and creation time; returns `None` if the file is too large.
     fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Bytes>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
@@ -156,7 +158,7 @@ impl Tree {
 }
 
 impl Pending {
-    /// Adds an entry; returns true if there are enough to be sent.
+    /// Adds an entry; returns true if the waiting entries should be sent.
     fn add(&mut self, entry: SnapshotEntry) -> bool {
         let target = match &entry.kind {
             SnapshotKind::Symlink(target) => target.as_bytes().len(),
@@ -168,7 +170,7 @@ impl Pending {
     }
 }
 
-/// Content and birth of a file.
+/// Content and creation time of a file.
 type Bytes = (Vec<u8>, Option<i64>);
 
 struct Look {

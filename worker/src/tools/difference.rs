@@ -1,11 +1,11 @@
-//! Form of a file's text that is lost when its whole content is replaced: its encoding, its byte order mark,
-//! its line ends. An edit keeps all three.
+//! Loss of a text's encoding, byte order mark or line ends when `write_file` replaces a whole file. An edit
+//! keeps all three.
 
 use ipc::effect::FileEffect;
 
 use super::text::{Encoding, Form, SNIFF, is_binary};
 
-/// Returns sentences about differences in form between a file's new text and the old one.
+/// Returns sentences for the model about a changed encoding, a lost byte order mark and changed line ends.
 pub fn difference(effect: &FileEffect) -> Vec<String> {
     let (Some(old), Some(new)) = (&effect.old, &effect.new) else { return Vec::new() };
     let (old, new) = (old.bytes.as_slice(), new.bytes.as_slice());
@@ -14,7 +14,7 @@ pub fn difference(effect: &FileEffect) -> Vec<String> {
     }
     let (before, after) = (Form::of(old, true), Form::of(new, true));
     let mut told = Vec::new();
-    // Every byte of ASCII is the same in windows-1252.
+    // ASCII text is the same in windows-1252.
     let is_both = before.encoding == Encoding::Windows1252 && new.is_ascii();
     if before.name() != after.name() && !is_both {
         told.push(format!("its encoding was {}, and is {} now", before.name(), after.name()));
@@ -33,7 +33,7 @@ fn is_no_text(bytes: &[u8]) -> bool {
     is_binary(bytes.get(..SNIFF).unwrap_or(bytes))
 }
 
-/// Returns the name of the line end that all lines have; `None` for mixed ones and for a text without any.
+/// Returns the name of the line end; `None` if line ends are mixed or absent.
 fn line_end(form: Form, bytes: &[u8]) -> Option<&'static str> {
     let text = form.decode(bytes);
     let all = text.matches('\n').count();

@@ -1,5 +1,5 @@
-//! Environment of a command: the worker's own, which `sandbox-exec` has filtered, and the variables that
-//! follow from the call.
+//! Environment variables of a command: the worker's own, already filtered by `sandbox-exec`, and those of the
+//! call.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,10 +9,10 @@ use std::path::Path;
 use ipc::confinement::Tier;
 use ipc::effect::Exec;
 
-/// Options of every Java virtual machine, which reports on standard error that it took them.
+/// Variable with options for every Java virtual machine, which prints a message when it is set.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// Returns the variables of a command, which may have a temp directory of its own.
+/// Returns the variables of a command; `temp` is its own temporary directory, if it has one.
 pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsString, OsString)> {
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     variables.insert("PWD".into(), exec.cwd.as_path().into());
@@ -28,9 +28,9 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Returns options that lead Java away from `/tmp`, the only place where it looks for temporary files: the
-/// floor tier does not open `/tmp`. `None` if the user names a place, or if the path would fall apart into
-/// several options.
+/// Returns options that make Java use `temp` for temporary files. Without them it uses `/tmp`, which the
+/// floor tier does not permit. Returns `None` if the user has set a directory, or if white space or quotes in
+/// the path would split the option.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Results of a search: gathered by file, bounded, and sorted by path, independent of the order of threads.
+//! Matches of a search: collected by file, limited in size, and sorted by path, so that the order of threads
+//! does not matter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,15 +17,15 @@ const BYTES: usize = 64 << 10;
 /// Maximum number of characters of a line.
 const LINE_CHARS: usize = 500;
 
+/// Matches in one file.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// First matching lines, as `path:line:text\n` each.
+    /// First matching lines, each as `path:line:text\n`.
     pub lines: Vec<String>,
-    /// Number of matching lines.
     pub matches: u64,
 }
 
-/// Sink of a file's matching lines from the searcher.
+/// Receiver of one file's matching lines from the searcher.
 #[derive(Debug)]
 pub struct Lines<'a> {
     path: &'a Path,
@@ -34,12 +35,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Gathers the lines of the file that is shown as `path`, while the call is open.
+    /// Returns a receiver for the file shown as `path`. It stops the search when the call is cancelled.
     pub fn new(path: &'a Path, open: &'a OpenCall) -> Self {
         Self { path, open, found: Found::default(), binary: false }
     }
 
-    /// Returns the matches, if any. A file that turned out to be binary has no lines.
+    /// Returns the matches; `None` without matches and for a binary file.
     pub fn finish(self) -> Option<Found> {
         (self.found.matches > 0 && !self.binary).then_some(self.found)
     }
@@ -68,7 +69,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// Returns a path that stays in its line, whatever its names contain.
+/// Returns a path with control characters escaped, so that it stays on one line.
 fn in_a_line(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
@@ -81,7 +82,7 @@ fn clipped(line: &str) -> String {
     }
 }
 
-/// Lines that a result keeps: those of the first paths.
+/// Matches that the result contains: those of the first paths.
 #[derive(Debug, Default)]
 pub struct Kept {
     files: BTreeMap<PathBuf, Vec<String>>,
@@ -93,7 +94,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns the text to stream of a file's matches, within the bounds of a result.
+    /// Returns the matching lines to send at once; `None` when the size limit is reached.
     pub fn stream(&mut self, found: &Found) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for line in &found.lines {
@@ -107,7 +108,7 @@ impl Kept {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Adds a file's lines; drops the last paths when there are too many.
+    /// Adds a file's lines. Drops the files that sort last while there are too many lines.
     pub fn add(&mut self, path: PathBuf, found: Found) {
         self.matches += found.matches;
         self.matched_files += 1;
@@ -121,7 +122,7 @@ impl Kept {
         }
     }
 
-    /// Returns the result; `ended` is the reason for an early end.
+    /// Returns the result of the search; `ended` is the reason for an early end.
     pub fn finish(self, searched: u64, ended: Option<String>) -> Matches {
         let (mut text, mut shown) = (String::new(), 0_u64);
         for line in self.files.values().flatten().take(LINES) {

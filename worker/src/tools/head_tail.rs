@@ -1,8 +1,8 @@
-//! Beginning and end of a long output, and the number of bytes between.
+//! Beginning and end of a long output, and the number of omitted bytes between them.
 
 use std::collections::VecDeque;
 
-/// Share of a kept half that may be dropped so that it starts or ends between two lines: a quarter.
+/// Part of each half that may be omitted to cut between two lines: a quarter.
 const GIVEN_UP: usize = 4;
 
 /// Buffer of the first and the last bytes of a stream.
@@ -14,19 +14,18 @@ pub struct HeadTail {
     omitted: u64,
 }
 
-/// Kept text, as valid UTF-8: invalid bytes became U+FFFD.
+/// Beginning and end of an output as valid UTF-8; invalid bytes became U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Beginning; the whole text if nothing is left out.
+    /// Beginning of the output; the whole output if nothing is omitted.
     pub head: String,
-    /// Number of bytes left out.
     pub omitted: u64,
-    /// End; empty if nothing is left out.
+    /// End of the output; empty if nothing is omitted.
     pub tail: String,
 }
 
 impl HeadTail {
-    /// Keeps at most `limit` bytes, half of them from either end.
+    /// Returns a buffer of at most `limit` bytes, half for each end.
     pub fn new(limit: usize) -> Self {
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
@@ -41,12 +40,12 @@ impl HeadTail {
         self.omitted += (overflow + skipped) as u64;
     }
 
-    /// Returns everything, if nothing was left out.
+    /// Returns the whole output; `None` if bytes were omitted.
     pub fn whole(self) -> Option<Vec<u8>> {
         (self.omitted == 0).then(|| self.head.into_iter().chain(self.tail).collect())
     }
 
-    /// Returns both ends, cut between characters, and between lines if a line end is near.
+    /// Returns both ends, cut between lines if a line end is near, otherwise between characters.
     pub fn finish(self) -> Ends {
         let (head, mut tail) = (self.head, self.tail);
         let tail = &*tail.make_contiguous();
@@ -78,7 +77,7 @@ fn start_of_tail(tail: &[u8]) -> usize {
     }
 }
 
-/// Returns the number of bytes without an incomplete last character.
+/// Returns the length in bytes without an incomplete last character.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {

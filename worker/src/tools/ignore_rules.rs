@@ -1,8 +1,8 @@
-//! Files of ignore rules, checked before the walker opens them.
+//! Check of files with ignore rules before the directory walker opens them.
 //!
-//! They belong to the project, and the walker opens any file of their name: a fifo would block it for ever,
-//! and a link to `/dev/zero` fill the memory. A walk that meets such a file fails, since its result would not
-//! be the requested one.
+//! These files belong to the project, and the walker opens any file of their names. A fifo would block it for
+//! ever, and a link to `/dev/zero` would fill the memory. A walk that meets such a file fails, since ignored
+//! files cannot be told from others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,19 @@ use ipc::tool::ToolErrorKind;
 
 use crate::fault::{Result, failed};
 
-/// Maximum size of a file of rules: 1 MiB.
+/// Maximum size of a file of ignore rules: 1 MiB.
 const LARGEST: u64 = 1 << 20;
 
-/// Maximum size of an index that git lists: 256 MiB.
+/// Maximum size of a git index that git may read: 256 MiB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// First file of a walk that must not be opened.
+/// First file of ignore rules in a walk that cannot be read safely. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Traps(Arc<Mutex<Option<PathBuf>>>);
 
 impl Traps {
-    /// Checks the root of a walk and all directories above it, whose rules apply below.
+    /// Checks the rules of the root directory and of all directories above it. Fails if a file cannot be read
+    /// safely.
     pub fn new(root: &Path) -> Result<Self> {
         match root.ancestors().find_map(trap_in) {
             Some(path) => Err(refused(&path)),
@@ -32,7 +33,7 @@ impl Traps {
         }
     }
 
-    /// True if the walk may enter: called for each entry before its directory's rules are read.
+    /// False for a directory whose rules cannot be read safely. The walker calls it before it reads them.
     pub fn passes(&self, entry: &DirEntry) -> bool {
         if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
             return true;
@@ -45,7 +46,7 @@ impl Traps {
         passes
     }
 
-    /// Fails if there was a trap.
+    /// Fails if a file of the walk could not be read safely.
     pub fn finish(&self) -> Result<()> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(path) => Err(refused(path)),
@@ -54,14 +55,15 @@ impl Traps {
     }
 }
 
-/// Returns a file of rules that must not be opened, in this directory or of the repository in it.
+/// Returns the file of ignore rules in a directory, or in its `.git`, that cannot be read safely.
 fn trap_in(directory: &Path) -> Option<PathBuf> {
     let rules = [".gitignore", ".ignore"].map(|name| directory.join(name));
     let trap = rules.into_iter().find(|path| !is_readable(path, LARGEST));
     trap.or_else(|| trap_of_git(&directory.join(".git")))
 }
 
-/// Checks `.git`, which is a directory, or a file that leads to one; gitrepository-layout(5).
+/// Checks the ignore rules of `.git`, which is a directory or a file that names one
+/// (gitrepository-layout(5)).
 fn trap_of_git(git: &Path) -> Option<PathBuf> {
     let exclude = |git: &Path| Some(git.join("info/exclude")).filter(|path| !is_readable(path, LARGEST));
     let Ok(metadata) = git.metadata() else { return None };
@@ -79,7 +81,7 @@ fn trap_of_git(git: &Path) -> Option<PathBuf> {
     exclude(&place.join(first_line(&common)?))
 }
 
-/// Returns a file that git itself would block on or never finish, in the repository that holds the project.
+/// Returns the file of the project's repository on which git would block or never finish.
 pub fn trap_of_index(project: &Path) -> Option<PathBuf> {
     let git = project.ancestors().map(|ancestor| ancestor.join(".git")).find(|git| git.exists())?;
     let files = ["index", "config", "HEAD"].map(|name| git.join(name));
@@ -91,7 +93,7 @@ fn first_line(path: &Path) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-/// True if a path can be opened and read to its end, or does not exist.
+/// True if a file is regular and not larger than `largest`, or does not exist.
 fn is_readable(path: &Path, largest: u64) -> bool {
     path.metadata().map_or(true, |metadata| metadata.is_file() && metadata.len() <= largest)
 }

@@ -1,4 +1,4 @@
-//! Temporary files of interrupted writes, whose process was killed before it could rename them.
+//! Removal of temporary files that a killed worker could not rename.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,10 +16,10 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::commit::{PREFIX, SUFFIX};
 use super::place::{Missing, open_directory, resolve};
 
-/// Maximum number of entries of one directory that are looked at.
+/// Maximum number of entries of a directory that are checked.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Removes the temporary files from the directories of the written files, as far as these rights allow.
+/// Removes old temporary files from the directories of the given files. Ignores errors.
 pub fn remove(leftovers: &Leftovers) {
     let mut directories = Vec::new();
     for place in &leftovers.places {
@@ -30,7 +30,7 @@ pub fn remove(leftovers: &Leftovers) {
     directories.sort();
     directories.dedup();
     for directory in directories {
-        // Nobody waits for it, and no answer has a place for an error.
+        // No message could report an error, and later work does not depend on this.
         let _ = remove_in(&directory, leftovers.before_ns);
     }
 }
@@ -46,7 +46,7 @@ fn remove_in(directory: &Path, before_ns: i64) -> io::Result<()> {
     Ok(())
 }
 
-/// True of a name that a write gives to its temporary file.
+/// True for the name of a temporary file of [`super::commit`].
 fn is_temporary(name: &[u8]) -> bool {
     let digits = name.strip_prefix(PREFIX.as_bytes()).and_then(|name| name.strip_suffix(SUFFIX.as_bytes()));
     digits.is_some_and(|digits| {
@@ -54,8 +54,8 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// True of a file or link that has not changed since that time: another process may be writing in the same
-/// directory.
+/// True for a file or link that was last changed before `before_ns`. A newer one may belong to another
+/// process that writes in the directory.
 fn is_old(directory: &OwnedFd, name: &OsStr, before_ns: i64) -> Result<bool, Errno> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let changed_ns = status.st_ctime.saturating_mul(1_000_000_000).saturating_add(status.st_ctime_nsec);

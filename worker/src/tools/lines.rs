@@ -1,27 +1,25 @@
-//! Range of lines of a text stream, within caps.
+//! Selection of a range of lines from a text that arrives in pieces, with limits on size.
 
 use ipc::tool::FileText;
 
-/// Default number of lines.
 pub const DEFAULT_LINES: u64 = 2_000;
 /// Maximum number of characters of a line that are kept.
 pub const LINE_CHARS: usize = 2_000;
 /// Maximum size of the text of one call: 256 KiB.
 pub const TEXT_BYTES: usize = 256 << 10;
 
-/// Collector of the lines of a range while all of the text passes.
+/// Collector of a range of lines.
 #[derive(Debug)]
 pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
-    /// Number of lines of the file that have started.
+    /// Number of lines so far, the unfinished one included.
     line: u64,
-    /// True if the last line has not ended.
     open: bool,
-    /// Number of its characters that are kept.
+    /// Number of characters kept of the current line.
     chars: usize,
-    /// Offset of its start in `text`.
+    /// Offset in `text` of the current line.
     start: usize,
     taken: u64,
     cut: Vec<u64>,
@@ -49,17 +47,17 @@ impl FileLines {
         }
     }
 
-    /// True if the rest of the text is not needed.
+    /// True if no further text is needed: the range is complete or the size limit reached.
     pub fn is_done(&self) -> bool {
         self.full || self.line > self.last || (self.line == self.last && !self.open)
     }
 
-    /// Number of lines that passed.
+    /// Returns the number of lines so far.
     pub fn seen(&self) -> u64 {
         self.line
     }
 
-    /// Returns the collected lines; `ended` is true if the text passed to its end.
+    /// Returns the collected lines and notes about omissions. `ended` is true if the whole text was pushed.
     pub fn finish(self, ended: bool, encoding: &str) -> FileText {
         let mut notes = Vec::new();
         if !self.cut.is_empty() {
@@ -114,7 +112,7 @@ impl FileLines {
     }
 }
 
-/// Returns the number of bytes of the first `chars` characters.
+/// Returns the length in bytes of the first `chars` characters.
 fn prefix(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }

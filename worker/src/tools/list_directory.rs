@@ -1,4 +1,4 @@
-//! `list_directory`: lists the files that are not ignored.
+//! `list_directory`: lists files and directories that are not ignored.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,13 +16,13 @@ use crate::open_call::OpenCall;
 
 /// Maximum number of listed entries.
 const ENTRIES: usize = 2_000;
-/// Maximum size of their paths together: 512 KiB.
+/// Maximum size of the listed paths together: 512 KiB.
 const PATH_BYTES: usize = 512 << 10;
-/// Number of further entries that are counted.
+/// Maximum number of omitted entries that are counted.
 const COUNTED: u64 = 100_000;
 
-/// Lists a directory, `depth` levels deep, with hidden files, but without the files that ripgrep would
-/// ignore, and those in `.git`.
+/// Lists a directory `depth` levels deep. Includes hidden files; omits ignored ones and the content of
+/// `.git`.
 pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &OpenCall) -> Result<Listing> {
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);
@@ -53,7 +53,7 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     Ok(listing)
 }
 
-/// Fails as the kernel does if the directory cannot be listed: the walk itself would only skip it.
+/// Fails with the kernel's error if the directory cannot be listed: a walk would silently skip it.
 pub fn readable_directory(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(path);
     match opened {

@@ -1,5 +1,5 @@
-//! Implementations of the tools. Each takes its typed arguments and an [`OpenCall`], and returns a
-//! [`ToolOutput`] or a [`Stop`].
+//! Implementations of the tools. Each takes typed arguments and an [`OpenCall`]; it returns a [`ToolOutput`]
+//! or a [`Stop`].
 
 pub mod again;
 pub mod attributes;
@@ -42,22 +42,22 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed};
 use crate::open_call::OpenCall;
 
-/// Job of an open call.
+/// Work of one call.
 #[derive(Debug)]
 pub enum Job {
     Work(Work),
-    /// Commits an approved effect.
+    /// Carries out a change that a person or a rule approved.
     Commit(Effect),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ToolsError {
-    /// The rights deny execution, and the kernel did not accept the filter.
+    /// The agent may not run programs, and the kernel rejected the filter that enforces this.
     #[error("cannot deny the execution of programs: {0}")]
     DenyExecution(#[from] io::Error),
 }
 
-/// Six tools of one agent.
+/// The six tools of one agent.
 #[derive(Debug)]
 pub struct Tools {
     assignment: Assignment,
@@ -65,8 +65,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sets the tools up for an assignment. Must be called before there is a second thread: filters are per
-    /// thread (seccomp(2)).
+    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be
+    /// called before a second thread exists: seccomp(2) filters are per thread.
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;
@@ -74,7 +74,7 @@ impl Tools {
         Ok(Self { assignment, commands: Commands::default() })
     }
 
-    /// Serves a call that is quicker than a thread: a read of a small file.
+    /// Reads a small file at once, without a thread; `None` if the call is another one or the file is large.
     pub fn at_once(&self, job: &Job) -> Option<CallOutcome> {
         let Job::Work(Work::Run(ToolCall::ReadFile(call))) = job else {
             return None;
@@ -87,6 +87,7 @@ impl Tools {
         Some(outcome(read))
     }
 
+    /// Performs the work of a call and returns its outcome.
     pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> CallOutcome {
         let done = match job {
             Job::Work(Work::Run(call)) => self.run(call, open).await,
@@ -164,7 +165,7 @@ impl Tools {
     }
 }
 
-/// Returns the outcome of a call whose task ended without one.
+/// Returns the outcome of a call whose task panicked.
 pub fn broken() -> CallOutcome {
     stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
 }
@@ -191,12 +192,12 @@ fn too_large(error: EffectError) -> Stop {
     )
 }
 
-/// Prepares a patch and commits it. A change that has started is not cancelled.
+/// Computes a change to files and writes it. A change that has started cannot be cancelled.
 async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
     blocking(move || commit::commit(&patch()?)).await.map(ToolOutput::Written)
 }
 
-/// Runs work that may wait for a disk on a thread of its own.
+/// Runs blocking work on a thread of the blocking pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work)
         .await

@@ -1,5 +1,5 @@
-//! Places that a command's output complains about: the access that plain permissions allow there, and the
-//! kernel's answer.
+//! Paths and processes that appear in a command's error messages: file permissions there, and the kernel's
+//! answer to the same access.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use super::again::ask;
 use super::head_tail::Ends;
 use crate::assignment::Assignment;
 
-/// Time limit of a look: a file system may never answer, and then nothing is claimed.
+/// Time limit for checking the paths. A file system may never answer; then no paths are reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of places that are tried again.
+/// Maximum number of paths whose access is repeated.
 const MOST_TRIED: usize = 8;
 
-/// Looks at the places that the output of a command names. Its exit status does not tell: `touch /etc/x;
-/// true`.
+/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The
+/// exit status is ignored: `touch /etc/x; true` fails and exits with 0.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -46,12 +46,13 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-/// Returns the places that an output names: processes, then paths.
+/// Returns the names in an output: processes, then paths.
 fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// Returns the directory where a command's relative names start, if it is known.
+/// Returns the directory of relative paths in a command's messages; `None` if the command changes it
+/// unpredictably.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())
@@ -70,8 +71,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// True if plain permissions allow a removal: a user who may write a directory may remove names from it; in a
-/// sticky one, only those of the user's own files (inode(7)).
+/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user
+/// owns the file or the directory (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

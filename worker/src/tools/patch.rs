@@ -1,4 +1,4 @@
-//! Reading part of `write_file` and `edit_file`: the exact effect that they would have.
+//! Computes the changes that `write_file` and `edit_file` would make, without making them.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -17,10 +17,10 @@ use super::replace::replace;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// Maximum size of a file that is edited or replaced, since an effect carries its old and its new bytes.
+/// Maximum size of a file that can be changed: 30 MiB. A change contains the old and the new bytes.
 const MAX_FILE: u64 = 30 << 20;
 
-/// Returns the patch of a `write_file`.
+/// Returns the change of a `write_file` call: the old and new state of the file.
 pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?;
@@ -29,7 +29,7 @@ pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     Ok(one(FileEffect { path: path.into(), old, new, replacements: 0 }))
 }
 
-/// Returns the patch of an `edit_file`.
+/// Returns the change of an `edit_file` call. Fails if the file is missing or an edit does not match.
 pub fn of_edit(assignment: &Assignment, call: &EditFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?.ok_or_else(|| refused(Operation::Read, &path, Errno::ENOENT))?;
@@ -43,7 +43,7 @@ fn one(file: FileEffect) -> Patch {
     Patch { files: vec![file] }
 }
 
-/// Returns the state of a regular file; `None` if it does not exist.
+/// Reads a regular file's content and mode; returns `None` if the file does not exist.
 fn state(path: &Path) -> Result<Option<FileState>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -1,4 +1,4 @@
-//! Place of a file of an effect: a canonical directory and a name in it, opened without following a link.
+//! Resolution of the path of a changed file, and opening of its directory without following a link.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,13 @@ use nix::sys::stat::{Mode, mkdirat};
 
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// Maximum number of links that a path may lead through, as in the kernel (`path_resolution(7)`).
+/// Maximum number of links in one path, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Resolves the path of a file that may not exist yet: absolute, its directory canonical, its last component
-/// no link.
+/// Resolves all links of a path whose last components may not exist.
 ///
-/// An edit goes to a link's target and never replaces the link. Missing directories stay as they are named.
+/// A link resolves to its target, so that an edit never replaces the link. Fails for a loop of links, and for
+/// `..` after a missing directory.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -35,7 +35,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, &path, Errno::ELOOP))
 }
 
-/// Returns the canonical form of a directory whose last components may be missing.
+/// Returns the canonical form of a directory; missing last components stay as named.
 fn canonical(directory: &Path) -> Result<PathBuf> {
     let mut missing = Vec::new();
     for ancestor in directory.ancestors() {
@@ -50,7 +50,7 @@ fn canonical(directory: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, directory, Errno::ENOENT))
 }
 
-/// Returns the last component of a directory that does not exist: `..` behind it would have no meaning.
+/// Returns the last component of a missing directory. Fails for `..`, which has no meaning there.
 fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     match ancestor.components().next_back() {
         Some(Component::Normal(name)) if ancestor.symlink_metadata().is_err() => Ok(name.to_owned()),
@@ -64,22 +64,22 @@ fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     }
 }
 
-/// Treatment of missing directories on the way.
+/// Handling of missing directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Fail,
     Make,
 }
 
-/// Opens a canonical directory component by component without following a link, so that a component that was
-/// replaced by a link since leads nowhere else. (openat2 would do it in one call; confined uid 0 has none.)
+/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile.
+/// (openat2(2) would need one call, but the sandbox of uid 0 denies it.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;
     descend(root, directory.strip_prefix("/").map_err(|_| Errno::EINVAL)?, missing)
 }
 
-/// Opens a directory beneath another one without following a link.
+/// Opens a directory below another one without following a link; creates missing ones if asked to.
 pub fn descend(from: OwnedFd, relative: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut directory = from;

@@ -1,4 +1,4 @@
-//! `read_file`: a range of a file's lines, as valid UTF-8; or a picture.
+//! `read_file`: lines of a text file as valid UTF-8, or a picture.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -18,25 +18,25 @@ use super::text::{Form, is_binary};
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 
-/// Maximum size of a file that is read in the message loop: 256 KiB.
+/// Maximum size of a file that the message loop reads without a thread: 256 KiB.
 const SMALL: u64 = 256 << 10;
-/// Number of bytes that are read at a time.
+/// Size of one read: 64 KiB.
 const BLOCK: usize = 64 << 10;
-/// Maximum size of a file that is read to its end to count its lines: 8 MiB.
+/// Maximum size of a file whose lines are all counted: 8 MiB.
 const COUNTED: u64 = 8 << 20;
 
-/// Regular file that was opened for reading.
+/// Regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
     file: File,
     path: PathBuf,
     size: u64,
-    /// Number of bytes read.
     read: u64,
 }
 
 impl Opened {
-    /// Opens the file of a call. Never waits for a writer of a fifo, and fails for all but regular files.
+    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project
+    /// but is not.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -52,13 +52,13 @@ impl Opened {
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
-    /// True if the read is quick. Files of /proc and /sys have no size, and may be large.
+    /// True if the file is small enough to read at once. False for files of /proc, which show no size.
     pub fn is_small(&self) -> bool {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the range of the call, or a picture, which has no lines; `check` is called between blocks and
-    /// can stop the read.
+    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails
+    /// for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let range = range(call)?;
         let mut block = vec![0; self.block()];
@@ -73,7 +73,7 @@ impl Opened {
         self.text(range, (block, ended), check).map(ToolOutput::File)
     }
 
-    /// Reads the lines of a range; `block` is the file's first one.
+    /// Reads the requested lines; `block` is the first block of the file.
     fn text(
         mut self,
         (first, limit): (u64, u64),
@@ -86,7 +86,7 @@ impl Opened {
         while !(ended || text.lines.is_done() && self.size > COUNTED) {
             check()?;
             let filled;
-            // A block that the file did not fill was its last.
+            // A partly filled block is the last one.
             (filled, ended) = self.fill(&mut block)?;
             text.push(&block[..filled], ended);
         }
@@ -96,7 +96,7 @@ impl Opened {
         Ok(text.finish(form, ended))
     }
 
-    /// Reads a whole picture whose beginning is `bytes`.
+    /// Reads a whole picture; `bytes` is its beginning.
     fn picture(
         mut self,
         mut bytes: Vec<u8>,
@@ -124,13 +124,14 @@ impl Opened {
         failed(ToolErrorKind::Unreadable, message)
     }
 
-    /// Returns the block size: one byte more than a small file has, so that its end is seen with its last
-    /// byte.
+    /// Returns the block size. For a small file it is one byte more than the file, so that one read also
+    /// finds the end.
     fn block(&self) -> usize {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Fills the block as far as the file goes; returns true at its end.
+    /// Reads until the block is full or the file ends. Returns the number of bytes, and true at the end of
+    /// the file.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {
@@ -140,7 +141,7 @@ impl Opened {
                     let wanted = block.len() - filled;
                     filled += read;
                     self.read += read as u64;
-                    // A short read, and all that the file has: a further read would only confirm that.
+                    // A short read at the file's known size: the end. This saves a further read.
                     if read < wanted && self.read == self.size {
                         return Ok((filled, true));
                     }
@@ -161,7 +162,7 @@ impl Opened {
     }
 }
 
-/// Text that is decoded as it comes.
+/// Text of a file, decoded block by block.
 struct Text {
     lines: FileLines,
     decoder: Decoder,
@@ -191,7 +192,7 @@ impl Text {
     }
 }
 
-/// Returns the kernel's own name of an open file, even if the path leads elsewhere by now.
+/// Returns the path by which the kernel names an open file, even if the file was renamed meanwhile.
 fn opened_place(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -213,7 +214,7 @@ fn beyond(path: &Path, offset: u64, lines: u64) -> crate::fault::Stop {
     failed(ToolErrorKind::InvalidArgument, message)
 }
 
-/// Returns the failure for a file that is not regular.
+/// Returns the error for a file that is not regular.
 pub fn wrong_kind(path: &Path, kind: std::fs::FileType) -> crate::fault::Stop {
     let path = path.display();
     let message = if kind.is_dir() {

@@ -1,4 +1,4 @@
-//! Exact replacement of text in bytes: the work of `edit_file`, without a file.
+//! Replacement of exact text in the content of a file, for `edit_file`.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,16 @@ use super::closest;
 use super::text::Form;
 use crate::fault::{Result, failed};
 
-/// Maximum number of occurrences whose line numbers are reported.
+/// Maximum number of line numbers in the error about an ambiguous text.
 const TOLD: usize = 10;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Replaced {
     pub bytes: Vec<u8>,
-    /// Number of occurrences that were replaced.
     pub replacements: u64,
 }
 
-/// Applies all edits, each to the result of the one before it, or none.
+/// Applies the edits one after the other. Fails without a result if one edit does not match.
 pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     if edits.is_empty() {
         return Err(failed(
@@ -45,7 +44,7 @@ pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     Ok(replaced)
 }
 
-/// Line ends of a file, as far as they are consistent.
+/// Line ends of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnds {
     Lf,
@@ -63,7 +62,8 @@ impl LineEnds {
         }
     }
 
-    /// Gives text the file's own line ends, which the model cannot see. Mixed ones must match exactly.
+    /// Converts text of the model to the file's line ends, which the model cannot see. A file with mixed line
+    /// ends takes the text unchanged.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
@@ -75,7 +75,7 @@ impl LineEnds {
 
 struct OneEdit<'a> {
     form: Form,
-    /// Name of this edit among several, for messages.
+    /// Prefix of error messages that tells several edits apart.
     label: String,
     edit: &'a Edit,
     old: Cow<'a, str>,
@@ -144,7 +144,7 @@ impl OneEdit<'_> {
     }
 }
 
-/// Returns the positions of `needle`, without overlaps, at whole units behind the byte order mark.
+/// Returns the positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
 fn occurrences(bytes: &[u8], needle: &[u8], form: Form) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let (mut found, mut from) = (Vec::new(), form.mark);

@@ -1,9 +1,8 @@
-//! Whole output of a command, if it is long: written as it comes into a file of the agent's private temp
-//! directory.
+//! Saves the output of a command that prints much to a file in the agent's private temporary directory.
 //!
-//! The worker writes it, also for a command that may write nothing itself. Earlier commands could write to
-//! that directory, and this worker may be able to write more than they could: so the directory is opened
-//! without following a link and the file is always a new one, and a planted file or link leads nowhere else.
+//! The worker writes this file even for a command that may not write. Earlier commands could plant files or
+//! links in the directory. Therefore the directory is opened without following links, and the output always
+//! goes to a new file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,19 +21,18 @@ use super::commit::random;
 use super::place::{Missing, open_directory};
 use crate::fault::errno_of;
 
-/// Directory of the files, in the private temp: a name that no command uses for itself.
+/// Name of the directory of saved outputs, inside the agent's temporary directory.
 pub const DIRECTORY: &str = "bailiwick-output";
-/// Minimum size of an output that is saved: 16 KiB. A shorter one is in the result, even if parts of the
-/// result are cut.
+/// Minimum size of an output that is saved: 16 KiB. The result contains shorter ones.
 pub const LONG: usize = 16 << 10;
 /// Maximum size of one output: 64 MiB.
 const MAX_FILE: u64 = 64 << 20;
-/// Maximum size of all saved outputs: 256 MiB.
+/// Maximum size of all saved outputs of an agent together: 256 MiB.
 const MAX_ALL: u64 = 256 << 20;
 /// Unit of `st_blocks` in bytes (stat(2)).
 const BLOCK: u64 = 512;
 
-/// Output that is saved once it turns out to be long.
+/// Output of one command; goes to a file once it is long.
 #[derive(Debug)]
 pub struct Saving {
     temp: PathBuf,
@@ -43,12 +41,13 @@ pub struct Saving {
 }
 
 #[derive(Debug)]
+/// Stage of saving a command's output.
 enum State {
-    /// Output that is short so far.
+    /// Output that is still short: its bytes, and the limit up to which they are kept in memory.
     Short { bytes: Vec<u8>, most: usize },
-    /// Output that is written to a file.
+    /// Long output, written to a file.
     Open(OpenFile),
-    /// Saving failed; no file exists.
+    /// Creating the file failed.
     None,
 }
 
@@ -59,18 +58,18 @@ struct OpenFile {
     name: String,
     written: u64,
     left: u64,
-    /// Reason that the rest is not written.
+    /// Reason that the file lacks the rest of the output.
     cut: Option<String>,
 }
 
 impl Saving {
-    /// Starts for a call whose result carries at most `kept` bytes.
+    /// Returns an empty output of a call whose result shows at most `kept` bytes.
     pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
         let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
         Self { temp: temp.to_owned(), call, state }
     }
 
-    /// Takes the next bytes. A write error does not stop the command.
+    /// Adds the next bytes. On a write error the file keeps the earlier bytes.
     pub fn push(&mut self, new: &[u8]) {
         match &mut self.state {
             State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
@@ -97,14 +96,14 @@ impl Saving {
         }
     }
 
-    /// Returns the saved output, if it was long.
+    /// Returns the file's path and size; `None` if no file was created.
     pub fn finish(self) -> Option<SavedOutput> {
         let State::Open(file) = self.state else { return None };
         let path = self.temp.join(DIRECTORY).join(&file.name).into();
         Some(SavedOutput { path, bytes: file.written, cut: file.cut })
     }
 
-    /// Removes the file, since no result mentions it.
+    /// Removes the file of a call that has no result.
     pub fn discard(self) {
         if let State::Open(OpenFile { directory, name, .. }) = self.state
             && let Err(errno) = unlinkat(directory, name.as_str(), UnlinkatFlags::NoRemoveDir)
@@ -120,7 +119,7 @@ impl OpenFile {
         let left = MAX_ALL.saturating_sub(taken(&temp.join(DIRECTORY))).min(MAX_FILE);
         let name = format!("call-{call}.log");
         let (name, file) = match create(&directory, &name) {
-            // Planted, or left by a worker that was killed.
+            // A command planted the file, or a killed worker left it.
             Err(Errno::EEXIST) => {
                 let name = format!("call-{call}-{:016x}.log", random());
                 let file = create(&directory, &name)?;
@@ -149,7 +148,7 @@ impl OpenFile {
         }
     }
 
-    /// Writes like `Write::write_all`, but counts the bytes written before an error.
+    /// Writes all bytes; counts those written before an error.
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -167,7 +166,7 @@ impl OpenFile {
     }
 }
 
-/// Opens the directory of the files, and creates it if it is missing; a link in its place is not followed.
+/// Opens the directory of saved outputs; creates a missing one. Fails if it is a link.
 fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     let temp = open_directory(temp, Missing::Fail)?;
     match mkdirat(&temp, DIRECTORY, Mode::S_IRWXU) {
@@ -178,8 +177,8 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the size in bytes of the files in a directory; an agent that swaps the directory meanwhile only
-/// miscounts its own files.
+/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory
+/// meanwhile falsifies only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

@@ -1,4 +1,4 @@
-//! `search_files`: ripgrep's own crates, in this process.
+//! `search_files`: searches files by a regular expression with ripgrep's libraries.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -21,10 +21,9 @@ use crate::open_call::OpenCall;
 
 /// Number of matching lines after which a search ends.
 const ENOUGH: u64 = 10_000;
-/// Maximum number of threads that search.
 const THREADS: usize = 4;
 
-/// Searches a tree or a file, and streams matches during the search.
+/// Searches a directory or a file; sends matches while the search runs. Fails for an invalid pattern or glob.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
@@ -46,8 +45,7 @@ pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall
     search.finish()
 }
 
-/// Builds a matcher line by line, as ripgrep does; a pattern that would need several lines fails with the
-/// reason.
+/// Builds a matcher of single lines, as ripgrep does. Fails for a pattern that spans lines.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
     RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(pattern).map_err(|error| {
         let message =
@@ -56,8 +54,8 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// Filter of files: by name if the glob has no slash, else by the path beneath the root; a leading `!`
-/// excludes.
+/// Filter of files. A glob without a slash matches file names, another one matches paths below the root; a
+/// leading `!` excludes.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,
@@ -138,7 +136,7 @@ impl Search<'_> {
         if self.open.is_cancelled() || self.matches.load(Ordering::Relaxed) >= ENOUGH {
             return WalkState::Quit;
         }
-        // An unreadable entry is no match; a search does not fail for one directory of many.
+        // A search does not fail for one unreadable directory of many.
         let Ok(entry) = entry else {
             return WalkState::Continue;
         };
@@ -155,7 +153,7 @@ impl Search<'_> {
         let shown =
             if relative.as_os_str().is_empty() { self.shown.clone() } else { self.shown.join(relative) };
         let mut lines = Lines::new(&shown, self.open);
-        // A file that ends in an error or turns out to be binary keeps its earlier matches.
+        // Matches before an error stay in the result.
         let _ = searcher.search_path(&self.matcher, path, &mut lines);
         if let Some(found) = lines.finish() {
             self.matches.fetch_add(found.matches, Ordering::Relaxed);
@@ -169,7 +167,7 @@ impl Search<'_> {
         kept.add(shown, found);
         drop(kept);
         if let Some(text) = streamed {
-            // A call without a reader is cancelled: the next file sees it.
+            // On failure the call is cancelled, and the next file ends the search.
             let _ = self.open.output(Chunk::Text(text));
         }
     }

@@ -1,5 +1,5 @@
-//! `shell_exec`, and every other command that a worker runs: in a domain deeper than its own, dead when its
-//! call ends.
+//! `shell_exec` and all other commands of a worker. A command runs in a sandbox inside the worker's own and
+//! is killed when its call ends.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -32,24 +32,27 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
 use crate::open_call::OpenCall;
 
-/// Maximum size of the output of a result, whatever the rights say: it has to fit into a frame.
+/// Maximum size of a command's output in its result: 1 MiB. A result has to fit into one message.
 const MAX_OUTPUT: u64 = 1 << 20;
-/// Maximum size of the list of git's index: 64 MiB.
+/// Maximum size of git's list of tracked files: 64 MiB.
 const MAX_INDEX: usize = 64 << 20;
-/// Time limit for git to list its index.
+/// Time limit for git to list the tracked files.
 const INDEX_TIME: Duration = Duration::from_secs(20);
-/// Reads the index and nothing else: no hook, no monitor. Errors come with the exit code alone.
+/// Shell command that lists the tracked files. It disables git's hooks and monitor; errors show in the exit
+/// code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
+/// Runner of one agent's commands.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Domain of the commands, prepared with the first one: a worker without commands does not pay for it.
+    /// Sandbox of the commands, created with the first command.
     domain: OnceLock<std::result::Result<CommandDomain, CommandError>>,
-    /// Reapers of the running commands.
+    /// Pids of the processes that supervise the running commands, one each.
     reapers: Mutex<BTreeSet<u32>>,
 }
 
+/// Returns the command line, directory and limits of a `shell_exec` call. Fails for a time-out of zero.
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
@@ -70,9 +73,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails for a command that was approved for another directory than the one where it would run: the directory
-/// that was shown, and judged as one of the project, may be a link that leads to a directory where the agent
-/// writes freely.
+/// Fails if the directory of an approved command leads through a link. The approval showed that path as one
+/// of the project, while the link may lead to a directory where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -92,11 +94,12 @@ struct Run<'a> {
     assignment: &'a Assignment,
     exec: &'a Exec,
     deadline: Instant,
-    /// True if its output is streamed as it comes.
+    /// True if output is sent to the supervisor while the command runs.
     stream: bool,
 }
 
 impl Commands {
+    /// Runs a command to its end. Fails if the command lacks a right, cannot be started, or is cancelled.
     pub async fn run(
         &self,
         assignment: &Assignment,
@@ -135,7 +138,7 @@ impl Commands {
         })
     }
 
-    /// Lists the files that git tracks, in the domain of a command that only reads.
+    /// Lists the files that git tracks, by a read-only command.
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
@@ -166,8 +169,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and follows it until none of its processes is alive; also returns the pid of its
-    /// reaper.
+    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the
+    /// process that supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -198,7 +201,7 @@ impl Commands {
             environment: environment(exec, temp.map(|temp| temp.0.as_path()), assignment.tier),
             cwd: exec.cwd.as_path().to_owned(),
             access: match temp {
-                // By name alone: a command that only reads gets no other right of the worker.
+                // A read-only command gets no other right of the worker.
                 Some(temp) => {
                     let net = exec.network.unwrap_or(Network::Off);
                     DomainAccess::Read { temp: temp.0.clone(), net }
@@ -229,8 +232,8 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails for a command beyond these rights. The kernel would deny it too; this reports it before anything has
-/// run.
+/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only
+/// after a part has run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -251,7 +254,8 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// Returns the argument vector with the program's absolute path, found as execvp(3) would.
+/// Returns the arguments of a command, with the program as an absolute path found on `PATH`, as execvp(3)
+/// does.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -307,7 +311,7 @@ fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
     }
 }
 
-/// Directory for the temporary files of one command, removed after it.
+/// Temporary directory of one command, removed on drop.
 #[derive(Debug)]
 struct FreshTemp(PathBuf);
 

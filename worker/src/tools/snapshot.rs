@@ -1,5 +1,4 @@
-//! Snapshots: all files of the project that git would consider, and files that it tracks although they are
-//! ignored.
+//! Snapshots of the project's files: all files that git does not ignore, and ignored files that git tracks.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -21,26 +20,26 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, errno_of, refused};
 use crate::open_call::OpenCall;
 
-/// Maximum number of notes of a summary.
+/// Maximum number of notes in a snapshot's summary.
 const NOTES: usize = 100;
 
-/// Files that git tracks in the project.
+/// Git's list of the files that it tracks.
 #[derive(Debug)]
 pub enum Tracked {
-    /// The project has no repository.
+    /// The project is not in a git repository.
     None,
-    /// Paths of the index, relative to the project, each ended by NUL.
+    /// Paths relative to the project, each terminated by NUL.
     Paths(Vec<u8>),
-    /// Reason that git's answer is missing.
+    /// Reason that git could not list the files.
     Unknown(String),
 }
 
-/// True if the project lies in a repository.
+/// True if the project is in a git repository.
 pub fn in_repository(project: &Path) -> bool {
     project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
-/// Sends an entry, and its content if requested, for every file and link of the project, sorted by path.
+/// Sends an entry for every file and link of the project, sorted by path, and the contents if requested.
 pub fn snapshot(
     assignment: &Assignment,
     tracked: Tracked,
@@ -74,16 +73,16 @@ pub fn snapshot(
     Ok(SnapshotSummary { ignored, ..summary })
 }
 
-/// Places that a walk visited, relative to the project.
+/// Paths that a walk visited, relative to the project.
 #[derive(Default)]
 struct Walked {
     files: BTreeSet<WirePath>,
     directories: BTreeSet<WirePath>,
-    /// All other places, and repositories of their own.
+    /// Nested repositories, and entries that are no file, link or directory.
     others: BTreeSet<WirePath>,
 }
 
-/// Returns the entries that a walk left out by the rules of git.
+/// Returns the entries that the walk skipped because git ignores them.
 fn ignored(
     project: &Path,
     directories: &BTreeSet<WirePath>,
@@ -91,7 +90,7 @@ fn ignored(
 ) -> Ignored {
     let mut ignored = Ignored::default();
     for directory in directories {
-        // An unreadable directory has a note already.
+        // The walk has noted unreadable directories already.
         let entries = project.join(directory.as_path()).read_dir().into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name()).filter(|name| name.as_bytes() != b".git");
         let paths = names.map(|name| WirePath::from(directory.as_path().join(name)));
@@ -105,7 +104,7 @@ fn ignored(
     ignored
 }
 
-/// Sends entries and contents of these paths; missing ones are left out.
+/// Sends entries and contents of the given paths; skips missing files.
 pub fn fetch(assignment: &Assignment, paths: &[WirePath], open: &OpenCall) -> Result<SnapshotSummary> {
     send(assignment, paths.iter(), true, open, Vec::new())
 }
@@ -140,7 +139,7 @@ fn bounded(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// Collects the paths of files and links, by git's ignore rules; nested repositories are left out and noted.
+/// Collects the paths of the project by git's ignore rules. Skips nested repositories with a note.
 fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &OpenCall) -> Result<()> {
     let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
     let within = |path: &Path| path.strip_prefix(project).ok().map(WirePath::from);
@@ -161,7 +160,7 @@ fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &Ope
     traps.finish()?;
     let nested = nested.lock().unwrap_or_else(PoisonError::into_inner);
     walked.others.extend(nested.iter().filter_map(|path| within(path)));
-    // As with `ls`: a name with a line end makes no line of its own.
+    // A name with a line end must not look like a line of its own.
     let name = |path: &Path| {
         path.strip_prefix(project)
             .unwrap_or(path)
@@ -176,8 +175,7 @@ fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &Ope
 }
 
 fn walker(project: &Path, nested: Arc<Mutex<Vec<PathBuf>>>, traps: Traps) -> ignore::Walk {
-    // Without a repository the project's own .gitignore still lists files that are not the user's work, but
-    // no parent's does.
+    // Without a repository, the project's own .gitignore applies, and those of parent directories do not.
     let in_repository = in_repository(project);
     WalkBuilder::new(project)
         .hidden(false)
@@ -216,7 +214,7 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
     format!("`{path}` could not be read ({errno:?}).")
 }
 
-/// Returns the error number of an error of a walk, which wraps the system's error in one of its own.
+/// Returns the system's error number from an error of the walk, which wraps the system's error.
 fn errno_within(error: &io::Error) -> Errno {
     let wrapped = error.source().and_then(|source| source.downcast_ref());
     errno_of(wrapped.unwrap_or(error))

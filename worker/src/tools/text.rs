@@ -1,10 +1,10 @@
-//! Text encodings: detected, decoded, and encoded.
+//! Detection, decoding and encoding of text encodings.
 
 use std::borrow::Cow;
 
 use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Number of bytes that are enough to tell binary from text.
+/// Number of bytes that are checked to tell binary files from text.
 pub const SNIFF: usize = 8 << 10;
 
 /// Encoding of a file.
@@ -15,7 +15,7 @@ pub enum Encoding {
     BrokenUtf8,
     Utf16Le,
     Utf16Be,
-    /// None of these: every byte is a character.
+    /// Neither UTF-8 nor UTF-16; windows-1252 has a character for every byte.
     Windows1252,
 }
 
@@ -23,12 +23,12 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     pub encoding: Encoding,
-    /// Number of bytes before the text.
+    /// Length of the byte order mark in bytes.
     pub mark: usize,
 }
 
 impl Form {
-    /// Detects a file's form from its first bytes; `whole` is true if they are all of it.
+    /// Detects the encoding from a file's first bytes; `whole` is true if `sample` is the whole file.
     pub fn of(sample: &[u8], whole: bool) -> Self {
         let marked = |encoding, mark| Self { encoding, mark };
         match sample {
@@ -43,12 +43,12 @@ impl Form {
         self.codec().name()
     }
 
-    /// Returns a decoder for the bytes behind the mark; invalid bytes become U+FFFD.
+    /// Returns a decoder for the bytes after the byte order mark; invalid bytes become U+FFFD.
     pub fn decoder(self) -> Decoder {
         self.codec().new_decoder_without_bom_handling()
     }
 
-    /// Returns a note for readers of the decoded text.
+    /// Returns a note for the model if the decoded text differs from the bytes.
     pub fn note(self) -> Option<&'static str> {
         match self.encoding {
             Encoding::BrokenUtf8 => Some("Bytes that are not UTF-8 are shown as U+FFFD."),
@@ -57,13 +57,13 @@ impl Form {
         }
     }
 
-    /// Decodes all of a file's bytes.
+    /// Decodes a file's bytes without the byte order mark.
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         let text = bytes.get(self.mark..).unwrap_or_default();
         self.codec().decode_without_bom_handling(text).0
     }
 
-    /// Encodes text in this form; `None` if the encoding has no bytes for it.
+    /// Encodes text; returns `None` if the encoding lacks a character.
     pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
         match self.encoding {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
@@ -76,7 +76,7 @@ impl Form {
         }
     }
 
-    /// Returns the size in bytes of one unit: matches start only between units.
+    /// Returns the size of a code unit in bytes.
     pub fn unit(self) -> usize {
         if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 1 }
     }
@@ -91,12 +91,11 @@ impl Form {
     }
 }
 
-/// Bytes that are not UTF-8 are text if at most one in this many is a control character.
+/// Text that is not UTF-8 has at most one control character per this number of bytes.
 const CONTROLS: usize = 20;
 
-/// True if a file is binary: a NUL among its first bytes, which no text has but UTF-16; or bytes that are not
-/// UTF-8 with more control characters among them than an old encoding's text has. Every byte is a character
-/// of windows-1252, so that packed or encrypted data would be read as text otherwise.
+/// True if a file is binary: it has a NUL byte and is not UTF-16, or it is not UTF-8 and has many control
+/// characters. The second rule is for packed or encrypted data, which would otherwise pass as windows-1252.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -109,18 +108,18 @@ pub fn is_binary(sample: &[u8]) -> bool {
     controls > sample.len() / CONTROLS && !is_utf8(sample)
 }
 
-/// True of a control character, except white space, backspace and escape, which terminals' output has.
+/// True for a control character that text and terminal output do not contain.
 const fn is_odd_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b' | b'\x08')
 }
 
-/// True if these bytes are UTF-8; the sample may end inside a character.
+/// True if the bytes are UTF-8; the last character may be incomplete.
 fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Detects the encoding of text without a mark: with more whole than broken characters beyond ASCII, it is
-/// UTF-8 with errors.
+/// Detects the encoding of text after or without a byte order mark. With more valid than broken non-ASCII
+/// characters, the text counts as UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;
@@ -180,7 +179,7 @@ mod tests {
         assert!(!is_binary("ä".as_bytes()));
     }
 
-    /// Returns bytes without a pattern and without NUL (xorshift64).
+    /// Returns pseudo-random bytes without NUL (xorshift64).
     fn noise(length: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let step = || {
@@ -199,7 +198,7 @@ mod tests {
             assert!(!bytes.contains(&0));
             assert!(is_binary(&bytes), "{length}");
         }
-        // Bytes behind the first ones do not count.
+        // Only the first bytes count.
         assert!(!is_binary(&[vec![b'a'; SNIFF], noise(SNIFF)].concat()));
     }
 
@@ -209,7 +208,7 @@ mod tests {
         assert!(!is_binary(&prose));
         let coloured = b"\x1b[1m\x1b[31merror\x1b[0m: \x08\x08caf\xe9\r\n".repeat(200);
         assert!(!is_binary(&coloured));
-        // UTF-8 with many controls is odd, and text; also where the sample ends inside a character.
+        // UTF-8 with many control characters is text, even if the sample ends inside a character.
         let odd = "\x01\x02\x03ä".repeat(SNIFF);
         assert!(!is_binary(odd.as_bytes()) && !is_binary(&odd.as_bytes()[1..]));
         // A stray control now and then.
