@@ -30,8 +30,7 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Converts `Hello`. Must be called before any other thread exists: it changes the process's umask to
-    /// read it.
+    /// Converts `Hello`. Must be called before any other thread exists: it changes the process's umask to read it.
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -50,8 +49,7 @@ impl Assignment {
         self.project.join(path.as_path())
     }
 
-    /// Fails if `place` lies outside the project once links are resolved; `named` is the path for the
-    /// message.
+    /// Fails if `place` lies outside the project once links are resolved; `named` is the path for the message.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {

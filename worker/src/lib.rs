@@ -1,9 +1,7 @@
-//! Library of the worker: the process that serves one agent's tool calls, under a sandbox that it cannot
-//! change.
+//! Library of the worker: the process that serves one agent's tool calls, under a sandbox that it cannot change.
 //!
-//! A worker reads [`ipc::message::ToWorker`] and answers with [`ipc::message::ToSupervisor`]. `sandbox-exec`
-//! restricts the process before it starts. Therefore nothing here checks a path: the tools make the system
-//! call and report the kernel's answer.
+//! A worker reads [`ipc::message::ToWorker`] and answers with [`ipc::message::ToSupervisor`]. `sandbox-exec` restricts the
+//! process before it starts. Therefore nothing here checks a path: the tools make the system call and report the kernel's answer.
 //!
 //! * [`serve`]: the message loop; [`schedule`]: the order in which calls start.
 //!

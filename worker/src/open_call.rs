@@ -53,8 +53,7 @@ impl OpenCall {
         Some(Slot { call: self.call, permit })
     }
 
-    /// Sends a part of a proposed change; blocks while the queue of messages is full. Fails if the call was
-    /// cancelled.
+    /// Sends a part of a proposed change; blocks while the queue of messages is full. Fails if the call was cancelled.
     pub fn prepared(&self, part: Part) -> Result<()> {
         self.check()?;
         let message = ToSupervisor::Prepared { call: self.call, part };

@@ -1,8 +1,7 @@
 //! Order in which tool calls start: reads run in parallel, writes run one at a time in order of arrival.
 //!
-//! A write waits for all earlier calls, and a read waits for all earlier writes. Therefore each call sees the
-//! files as the model's order of calls implies. Pure: the message loop runs the calls that the schedule
-//! returns.
+//! A write waits for all earlier calls, and a read waits for all earlier writes. Therefore each call sees the files as the
+//! model's order of calls implies. Pure: the message loop runs the calls that the schedule returns.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,4 @@
-//! Message loop of the worker. One task owns all state, tools run in parallel, and one writer sends the
-//! results.
+//! Message loop of the worker. One task owns all state, tools run in parallel, and one writer sends the results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,8 +98,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Returns memory that an idle worker does not need. Most workers are idle most of the time: they wait for a
-/// model.
+/// Returns memory that an idle worker does not need. Most workers are idle most of the time: they wait for a model.
 fn rest() {
     if let Err(error) = sandbox_exec::memory::release_startup_pages() {
         tracing::debug!(%error, "pages stay in memory");
@@ -276,8 +274,8 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and
-    /// waits for them briefly.
+    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and waits for them
+    /// briefly.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,

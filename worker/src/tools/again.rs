@@ -1,8 +1,7 @@
 //! Repeats accesses that a command reported as denied, without changing a file, to learn the kernel's answer.
 //!
-//! A command never has more rights than its worker, so the worker's answer applies to the command too. Only
-//! accesses beyond the rights are repeated: an allowed one explains no denial, and other processes may watch
-//! the file.
+//! A command never has more rights than its worker, so the worker's answer applies to the command too. Only accesses beyond the
+//! rights are repeated: an allowed one explains no denial, and other processes may watch the file.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,8 +24,7 @@ enum Act {
     Write,
 }
 
-/// Repeats the accesses to a path that the rights do not cover. Returns the error number of each; `None` for
-/// those not repeated.
+/// Repeats the accesses to a path that the rights do not cover. Returns the error number of each; `None` for those not repeated.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
     // `/proc/self` means the command there, and the worker here.
@@ -72,8 +70,8 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
     }
 }
 
-/// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has
-/// effects (a fifo, a device), or if the path now leads elsewhere.
+/// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has effects (a fifo, a
+/// device), or if the path now leads elsewhere.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
         Ok(found) => found,

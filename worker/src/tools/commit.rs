@@ -1,10 +1,9 @@
 //! Writes an approved change to files, if they are still the files that the change was computed from.
 //!
-//! The new content is written to a temporary file in the same directory, which is renamed over the old file.
-//! Thus a reader sees the old or the new content, never a mixture. The old file is overwritten in place in
-//! three cases: the temporary file would have other metadata ([`Attributes`]), the old file is a mount point,
-//! or the rights include the file but not its directory. Symbolic links are created and replaced as links,
-//! never followed. Nothing is synced: a power cut may undo the change.
+//! The new content is written to a temporary file in the same directory, which is renamed over the old file. Thus a reader sees
+//! the old or the new content, never a mixture. The old file is overwritten in place in three cases: the temporary file would
+//! have other metadata ([`Attributes`]), the old file is a mount point, or the rights include the file but not its directory.
+//! Symbolic links are created and replaced as links, never followed. Nothing is synced: a power cut may undo the change.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -233,9 +232,9 @@ fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
 
 /// Sets a file's mode.
 ///
-/// In some sandboxes the supervisor's broker makes this call for the worker. The broker needs to see the file
-/// and answers `EPERM` while this process is not dumpable. Therefore the process is dumpable during the
-/// second attempt. Commands still cannot read its memory: their own sandbox prevents that.
+/// In some sandboxes the supervisor's broker makes this call for the worker. The broker needs to see the file and answers `EPERM`
+/// while this process is not dumpable. Therefore the process is dumpable during the second attempt. Commands still cannot read
+/// its memory: their own sandbox prevents that.
 fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     static SEEN: Mutex<()> = Mutex::new(());
     match fchmod(file, mode) {
@@ -262,8 +261,8 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a temporary file with the content and mode of `state`, to replace `old`. Returns `None` if its
-    /// other metadata would differ from the old file's.
+    /// Creates a temporary file with the content and mode of `state`, to replace `old`. Returns `None` if its other metadata
+    /// would differ from the old file's.
     fn new(
         directory: &OwnedFd,
         state: &FileState,

@@ -32,8 +32,7 @@ pub struct Tree {
     pending: Pending,
 }
 
-/// Entries that wait to be sent in one message. One message per file would take longer than reading the
-/// files.
+/// Entries that wait to be sent in one message. One message per file would take longer than reading the files.
 #[derive(Debug, Default)]
 struct Pending {
     entries: Vec<SnapshotEntry>,
@@ -51,8 +50,8 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no
-    /// file or link of this path exists.
+    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no file or link of this
+    /// path exists.
     ///
     /// The inner error means that the content could not be read; the outer one ends the snapshot.
     pub fn send(

@@ -1,5 +1,4 @@
-//! Loss of a text's encoding, byte order mark or line ends when `write_file` replaces a whole file. An edit
-//! keeps all three.
+//! Loss of a text's encoding, byte order mark or line ends when `write_file` replaces a whole file. An edit keeps all three.
 
 use ipc::effect::FileEffect;
 

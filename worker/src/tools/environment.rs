@@ -1,5 +1,4 @@
-//! Environment variables of a command: the worker's own, already filtered by `sandbox-exec`, and those of the
-//! call.
+//! Environment variables of a command: the worker's own, already filtered by `sandbox-exec`, and those of the call.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -28,9 +27,8 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Returns options that make Java use `temp` for temporary files. Without them it uses `/tmp`, which the
-/// floor tier does not permit. Returns `None` if the user has set a directory, or if white space or quotes in
-/// the path would split the option.
+/// Returns options that make Java use `temp` for temporary files. Without them it uses `/tmp`, which the floor tier does not
+/// permit. Returns `None` if the user has set a directory, or if white space or quotes in the path would split the option.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

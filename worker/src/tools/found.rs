@@ -1,5 +1,4 @@
-//! Matches of a search: collected by file, limited in size, and sorted by path, so that the order of threads
-//! does not matter.
+//! Matches of a search: collected by file, limited in size, and sorted by path, so that the order of threads does not matter.
 
 use std::collections::BTreeMap;
 use std::io;

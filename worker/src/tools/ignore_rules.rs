@@ -1,8 +1,7 @@
 //! Check of files with ignore rules before the directory walker opens them.
 //!
-//! These files belong to the project, and the walker opens any file of their names. A fifo would block it for
-//! ever, and a link to `/dev/zero` would fill the memory. A walk that meets such a file fails, since ignored
-//! files cannot be told from others.
+//! These files belong to the project, and the walker opens any file of their names. A fifo would block it for ever, and a link to
+//! `/dev/zero` would fill the memory. A walk that meets such a file fails, since ignored files cannot be told from others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,8 +23,7 @@ const LARGEST_INDEX: u64 = 256 << 20;
 pub struct Traps(Arc<Mutex<Option<PathBuf>>>);
 
 impl Traps {
-    /// Checks the rules of the root directory and of all directories above it. Fails if a file cannot be read
-    /// safely.
+    /// Checks the rules of the root directory and of all directories above it. Fails if a file cannot be read safely.
     pub fn new(root: &Path) -> Result<Self> {
         match root.ancestors().find_map(trap_in) {
             Some(path) => Err(refused(&path)),
@@ -62,8 +60,7 @@ fn trap_in(directory: &Path) -> Option<PathBuf> {
     trap.or_else(|| trap_of_git(&directory.join(".git")))
 }
 
-/// Checks the ignore rules of `.git`, which is a directory or a file that names one
-/// (gitrepository-layout(5)).
+/// Checks the ignore rules of `.git`, which is a directory or a file that names one (gitrepository-layout(5)).
 fn trap_of_git(git: &Path) -> Option<PathBuf> {
     let exclude = |git: &Path| Some(git.join("info/exclude")).filter(|path| !is_readable(path, LARGEST));
     let Ok(metadata) = git.metadata() else { return None };

@@ -27,7 +27,7 @@ pub struct FileLines {
 }
 
 impl FileLines {
-    /// Collects `limit` lines from `first` on (from 1).
+    /// Returns a collector of `limit` lines from line `first` on; lines count from 1.
     pub fn new(first: u64, limit: u64) -> Self {
         let last = first.saturating_add(limit).saturating_sub(1);
         let (text, cut) = (String::new(), Vec::new());

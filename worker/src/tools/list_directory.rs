@@ -21,8 +21,7 @@ const PATH_BYTES: usize = 512 << 10;
 /// Maximum number of omitted entries that are counted.
 const COUNTED: u64 = 100_000;
 
-/// Lists a directory `depth` levels deep. Includes hidden files; omits ignored ones and the content of
-/// `.git`.
+/// Lists a directory `depth` levels deep. Includes hidden files; omits ignored ones and the content of `.git`.
 pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &OpenCall) -> Result<Listing> {
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);

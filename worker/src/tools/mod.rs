@@ -1,5 +1,4 @@
-//! Implementations of the tools. Each takes typed arguments and an [`OpenCall`]; it returns a [`ToolOutput`]
-//! or a [`Stop`].
+//! Implementations of the tools. Each takes typed arguments and an [`OpenCall`]; it returns a [`ToolOutput`] or a [`Stop`].
 
 pub mod again;
 pub mod attributes;
@@ -65,8 +64,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be
-    /// called before a second thread exists: seccomp(2) filters are per thread.
+    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be called before a second
+    /// thread exists: seccomp(2) filters are per thread.
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;

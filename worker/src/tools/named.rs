@@ -1,5 +1,5 @@
-//! Paths and processes that appear in a command's error messages: file permissions there, and the kernel's
-//! answer to the same access.
+//! Paths and processes that appear in a command's error messages: file permissions there, and the kernel's answer to the same
+//! access.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of paths whose access is repeated.
 const MOST_TRIED: usize = 8;
 
-/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The
-/// exit status is ignored: `touch /etc/x; true` fails and exits with 0.
+/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The exit status is
+/// ignored: `touch /etc/x; true` fails and exits with 0.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -51,8 +51,7 @@ fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// Returns the directory of relative paths in a command's messages; `None` if the command changes it
-/// unpredictably.
+/// Returns the directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())
@@ -71,8 +70,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user
-/// owns the file or the directory (inode(7)).
+/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user owns the file or
+/// the directory (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

@@ -17,8 +17,8 @@ const MAX_LINKS: usize = 40;
 
 /// Resolves all links of a path whose last components may not exist.
 ///
-/// A link resolves to its target, so that an edit never replaces the link. Fails for a loop of links, and for
-/// `..` after a missing directory.
+/// A link resolves to its target, so that an edit never replaces the link. Fails for a loop of links, and for `..` after a
+/// missing directory.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -71,8 +71,8 @@ pub enum Missing {
     Make,
 }
 
-/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile.
-/// (openat2(2) would need one call, but the sandbox of uid 0 denies it.)
+/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile. (openat2(2) would
+/// need one call, but the sandbox of uid 0 denies it.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;

@@ -35,8 +35,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project
-    /// but is not.
+    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project but is not.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -57,8 +56,7 @@ impl Opened {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails
-    /// for a binary file.
+    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let range = range(call)?;
         let mut block = vec![0; self.block()];
@@ -124,14 +122,12 @@ impl Opened {
         failed(ToolErrorKind::Unreadable, message)
     }
 
-    /// Returns the block size. For a small file it is one byte more than the file, so that one read also
-    /// finds the end.
+    /// Returns the block size. For a small file it is one byte more than the file, so that one read also finds the end.
     fn block(&self) -> usize {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Reads until the block is full or the file ends. Returns the number of bytes, and true at the end of
-    /// the file.
+    /// Reads until the block is full or the file ends. Returns the number of bytes, and true at the end of the file.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {

@@ -1,8 +1,7 @@
 //! Saves the output of a command that prints much to a file in the agent's private temporary directory.
 //!
-//! The worker writes this file even for a command that may not write. Earlier commands could plant files or
-//! links in the directory. Therefore the directory is opened without following links, and the output always
-//! goes to a new file.
+//! The worker writes this file even for a command that may not write. Earlier commands could plant files or links in the
+//! directory. Therefore the directory is opened without following links, and the output always goes to a new file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -177,8 +176,8 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory
-/// meanwhile falsifies only its own limit.
+/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory meanwhile falsifies
+/// only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

@@ -1,5 +1,5 @@
-//! `shell_exec` and all other commands of a worker. A command runs in a sandbox inside the worker's own and
-//! is killed when its call ends.
+//! `shell_exec` and all other commands of a worker. A command runs in a sandbox inside the worker's own and is killed when its
+//! call ends.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -38,8 +38,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 const MAX_INDEX: usize = 64 << 20;
 /// Time limit for git to list the tracked files.
 const INDEX_TIME: Duration = Duration::from_secs(20);
-/// Shell command that lists the tracked files. It disables git's hooks and monitor; errors show in the exit
-/// code alone.
+/// Shell command that lists the tracked files. It disables git's hooks and monitor; errors show in the exit code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
@@ -73,8 +72,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails if the directory of an approved command leads through a link. The approval showed that path as one
-/// of the project, while the link may lead to a directory where the agent writes freely.
+/// Fails if the directory of an approved command leads through a link. The approval showed that path as one of the project, while
+/// the link may lead to a directory where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -169,8 +168,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the
-    /// process that supervised them.
+    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the process that
+    /// supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -232,8 +231,7 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only
-/// after a part has run.
+/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only after a part has run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -254,8 +252,7 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// Returns the arguments of a command, with the program as an absolute path found on `PATH`, as execvp(3)
-/// does.
+/// Returns the arguments of a command, with the program as an absolute path found on `PATH`, as execvp(3) does.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {

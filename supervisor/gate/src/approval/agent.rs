@@ -1,4 +1,4 @@
-//! A sub-agent that takes an approval, since its rights go beyond those of the agent that starts it.
+//! Start of a sub-agent that needs an approval, because it gets rights that its parent does not have.
 
 use ipc::codec::{self, CodecError};
 use ipc::rights::Rights;
@@ -8,24 +8,25 @@ use super::effect::hexadecimal;
 use crate::judgement::ChildRights;
 use crate::tools::SpawnAgent;
 
-/// A call for a sub-agent, and exactly the rights that it starts with.
+/// Call that starts a sub-agent, with the exact rights that the sub-agent gets.
 #[derive(Clone, Debug)]
 pub struct AgentSpawn {
     pub spawn: SpawnAgent,
     pub child: ChildRights,
-    /// SHA-256 of the task, the role and all rights, in hexadecimal.
+    /// SHA-256 of the task, the role and all rights, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
 impl AgentSpawn {
-    /// Binds a call to its rights; fails where they have no encoding that an answer could be bound to.
+    /// Combines a call with its rights. Fails if the rights cannot be encoded for the digest.
     pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
         let digest = digest((&spawn.task, spawn.role.as_deref()), &child.rights)?;
         Ok(Self { spawn, child, digest })
     }
 }
 
-/// In the encoding the length of a text stands before it, so that no two are the same bytes.
+/// Returns the digest of a task and its rights. The encoding contains the length of each text, so that different tasks have
+/// different bytes.
 fn digest(task: (&str, Option<&str>), rights: &Rights) -> Result<String, CodecError> {
     Ok(hexadecimal(&Sha256::digest(codec::encode(&(task, rights))?)))
 }

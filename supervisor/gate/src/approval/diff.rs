@@ -1,4 +1,4 @@
-//! A change of files as a person reads it, rendered from the bytes of the effect itself.
+//! Differences between old and new files for the person who approves a change, computed from the exact bytes of the change.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use protocol::approval::{FileChange, FileChanges};
 
 use crate::hunks::unified_diff;
 
-/// How long lines are compared; then what lies between the equal beginning and end counts as replaced.
+/// Time limit for comparing lines. After it, everything between the equal beginning and end is shown as replaced.
 const TIME: Duration = Duration::from_secs(2);
 
-/// What becomes of each file.
+/// Returns the change of each file for display.
 pub(super) fn file_changes(patch: &Patch) -> FileChanges {
     let changed = |file: &FileEffect| Some((file.path.clone(), file_change(file)?));
     FileChanges(patch.files.iter().filter_map(changed).collect())
@@ -34,13 +34,13 @@ fn diff(old: &FileState, new: &FileState) -> String {
     readable(&unified_diff(&old.bytes, &new.bytes, Instant::now() + TIME))
 }
 
-/// The bytes as text; those that are not UTF-8 as `\xNN`.
+/// Converts bytes to text; bytes that are not UTF-8 become `\xNN`.
 fn readable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            // A String takes every write.
+            // Writing to a String cannot fail.
             let _ = write!(text, "\\x{byte:02x}");
         }
     }

@@ -1,4 +1,5 @@
-//! An effect as it is proposed: checked against the call that it is for, digested, and rendered for people.
+//! Exact action that a tool call would have, prepared for an approval: checked against the call, hashed, and converted for
+//! display.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,40 +13,41 @@ use sha2::{Digest, Sha256};
 use super::diff::file_changes;
 use crate::judgement::{Place, StandingRights, plain};
 
-/// The bits of a mode that say who may execute a file, and what else a diff does not show.
+/// Mode bits for execution, which a diff does not show.
 const EXECUTABLE: u32 = 0o111;
 
-/// An exact effect, and what a person is shown of it.
+/// Exact action of a tool call (a change of files, or a command), with its digest and its form for display.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The effect.
     pub effect: Arc<Effect>,
-    /// SHA-256 of it, in hexadecimal.
+    /// SHA-256 of the action, in hexadecimal.
     pub digest: String,
-    /// What becomes of each file, of a change of files.
+    /// Change of each file for display; empty for a command.
     pub changes: FileChanges,
-    /// What has to be writable for it.
+    /// Paths that must be writable for the action.
     pub places: Vec<Place>,
 }
 
-/// Why an effect cannot be proposed.
+/// Reason that an action cannot be shown for approval.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
-    /// It is too large, or has no encoding.
+    /// The action is too large or cannot be encoded.
     #[error("the effect cannot be shown: {0}")]
     Effect(#[from] EffectError),
-    /// It is none of the call that it is for: the worker that prepared it does not do as it is told.
+    /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
     #[error("the prepared effect does not fit the call: {0}")]
     Misfit(&'static str),
-    /// What lies behind `..` is told by links alone: it would be shown as one place and be another.
+    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory than
+    /// shown.
     #[error("the working directory {0} has `..` in it; name the directory itself")]
     Unplain(WirePath),
 }
 
 impl Proposal {
-    /// The proposal of a change of files that a worker prepared for a call; `place` says what has to be writable for a file.
+    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be writable for a
+    /// file. Fails if the change differs from the call.
     ///
-    /// Takes as long as it takes to compare the files' lines.
+    /// Compares the files' lines, which takes up to two seconds per file.
     pub fn of_patch(
         call: &ToolCall,
         effect: Effect,
@@ -61,7 +63,7 @@ impl Proposal {
         Ok(Self { effect: Arc::new(effect), digest, changes, places })
     }
 
-    /// The proposal of a command, which needs no worker: what is asked for is what the model wrote.
+    /// Returns the proposal of a command, directly from the model's call. Fails if the working directory contains `..`.
     pub fn of_command(standing: &StandingRights, call: &ShellExec) -> Result<Self, ProposalError> {
         let limit = standing.rights.limits.timeout_ms;
         let project = standing.project.as_path();
@@ -80,7 +82,7 @@ impl Proposal {
     }
 }
 
-/// A worker may have been taken over: what it says that a call does is shown, and what is not shown is refused.
+/// Fails if a prepared change differs from its call. A compromised worker could show another change than the call asks for.
 fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     let misfit = |why| Err(ProposalError::Misfit(why));
     let [FileEffect { path, old, new: Some(new), .. }] = patch.files.as_slice() else {
@@ -105,7 +107,7 @@ fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     }
 }
 
-/// SHA-256 of an effect, as its parts carry it, in hexadecimal.
+/// Returns the SHA-256 of an action's encoded parts, in hexadecimal.
 pub fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
     let hash = |mut hash: Sha256, part: Part| {
         hash.update(part.bytes);
@@ -116,7 +118,7 @@ pub fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
 
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // A String takes every write.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

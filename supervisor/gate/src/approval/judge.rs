@@ -1,33 +1,33 @@
-//! The one judge of answers: an answer counts if it is one to exactly what was asked.
+//! Check of answers to approval requests: an answer counts only if it matches the exact request.
 
 use protocol::approval::{AskKind, ReviewDecision};
 
 use super::{Scope, Subject};
 use crate::judgement::{Ask, StandingRights};
 
-/// An answer as a front end gave it.
+/// Answer to an approval request, as a front end sent it.
 #[derive(Clone, Debug)]
 pub struct JudgedAnswer {
-    /// The kind of request that it is an answer to.
+    /// Kind of request that the answer is for.
     pub kind: AskKind,
     pub decision: ReviewDecision,
-    /// The digest of what was decided on, where the front end repeats it.
+    /// Digest of the approved action, if the front end repeats it.
     pub digest: Option<String>,
 }
 
-/// An answer that counts.
+/// Outcome of a valid answer.
 #[derive(Clone, Debug)]
 pub enum Ruling {
-    /// The subject is carried out; the scope says how far the approval reaches beyond it.
+    /// Carry out the action; the scope covers later actions in the session.
     Approved(Option<Scope>),
-    /// It is not; the message is for the model.
+    /// Do not carry out the action; the message is for the model.
     Denied(Option<String>),
-    /// It is not, and the turn ends.
+    /// Do not carry out the action, and end the turn.
     Aborted,
 }
 
 impl JudgedAnswer {
-    /// Judges it against what was asked; the error says why it does not count, which denies the call.
+    /// Checks the answer against the request. An error contains the reason that the answer is invalid; the call is then denied.
     pub fn judge(self, ask: &Ask, subject: &Subject, standing: &StandingRights) -> Result<Ruling, String> {
         if self.kind != ask.kind {
             return Err("the answer is one to another kind of request".to_owned());

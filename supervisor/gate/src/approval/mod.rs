@@ -1,5 +1,4 @@
-//! Approvals, as far as they are pure: what is asked, by exact effect; what an answer may cover; and what was approved for
-//! the session.
+//! Approvals without input or output: requests for exact actions, checks of answers, and approvals that last for the session.
 
 mod agent;
 mod diff;

@@ -1,4 +1,4 @@
-//! A plan that takes an approval: its bytes, and exactly the rights that its execution has.
+//! Plan that needs an approval: the text of its file, and the exact rights of its execution.
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
@@ -9,31 +9,31 @@ use super::effect::hexadecimal;
 use crate::judgement::ChildRights;
 use crate::plan;
 
-/// A plan in its file, and exactly the rights that its execution would have.
+/// Plan from a file, and the exact rights that its execution would have.
 #[derive(Clone, Debug)]
 pub struct PlanProposal {
     pub path: WirePath,
     pub markdown: String,
     pub plan: Plan,
-    /// SHA-256 of the bytes, in hexadecimal.
+    /// SHA-256 of the file's bytes, in hexadecimal.
     pub plan_digest: String,
     pub child: ChildRights,
-    /// The write root of them that is the project's caches.
+    /// Writable directory among the rights that holds the project's caches.
     pub caches: Option<WirePath>,
-    /// The places that the plan asks for and that are to be created.
+    /// Missing paths that the plan needs and that will be created.
     pub to_create: Vec<PlaceToCreate>,
-    /// The steps that are finished.
+    /// Numbers of the steps that are finished already.
     pub finished: Vec<u32>,
-    /// True if the plan asks for a network that the session does not have.
+    /// True if the plan needs a network that the session does not allow.
     pub network_refused: bool,
-    /// True if each acceptance command is asked for once more.
+    /// True if each acceptance command needs a further approval.
     pub confirms_commands: bool,
-    /// SHA-256 of the bytes and all rights, in hexadecimal.
+    /// SHA-256 of the file's bytes and all rights, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
 impl PlanProposal {
-    /// Binds a plan to its rights; fails where they have no encoding that an answer could be bound to.
+    /// Combines a plan with its rights. Fails if the rights cannot be encoded for the digest.
     pub fn new(
         path: WirePath,
         (markdown, read): (String, Plan),

@@ -1,4 +1,4 @@
-//! The request that a person sees, built from the exact effect.
+//! Approval request for a person, built from the exact action.
 
 use std::time::Duration;
 
@@ -19,32 +19,32 @@ use crate::judgement::command_line::{offered_parts, offered_prefix};
 use crate::judgement::{Ask, StandingRights};
 use crate::tools::ExternalCall;
 
-/// Who asks, why, and how long.
+/// Context of an approval request: the agent, its call, its reason, and the time limit.
 pub struct Question<'a> {
     pub conversation: &'a ConversationId,
     pub agent: &'a AgentId,
     pub call: CallId,
     pub standing: &'a StandingRights,
     pub timeout: Duration,
-    /// What the model wrote before the call.
+    /// Text of the model before the call.
     pub reason: Option<String>,
-    /// The changes of the same reply that could be shown with it.
+    /// Number of other changes in the same reply that could be shown together with this one.
     pub more: usize,
 }
 
-/// Why there is no request.
+/// Reason that no approval request can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotAsk {
-    /// A word that is no text would be shown as another one than is executed.
+    /// A word of the command is not UTF-8; it would be shown differently from what runs.
     #[error("a word of the command is not UTF-8, and could not be shown as it is")]
     NotText,
-    /// The effect does not fit the question.
+    /// The action is of another kind than the request.
     #[error("the effect is of another kind than the question")]
     Misfit,
 }
 
 impl Question<'_> {
-    /// The request; it says what is executed, in the words in which it is.
+    /// Returns the request, which shows exactly what would run. Fails if the action cannot be shown.
     pub fn request(self, ask: &Ask, subject: &Subject) -> Result<ServerRequest, CannotAsk> {
         let (proposal, denied) = match subject {
             Subject::Effect { proposal, denied, .. } => (proposal, denied.as_deref()),
@@ -81,7 +81,7 @@ impl Question<'_> {
         })
     }
 
-    /// All changes as one, in the order of their paths.
+    /// Returns one request for all changes, in the order of their paths.
     fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
         let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
@@ -226,8 +226,8 @@ impl Question<'_> {
     }
 }
 
-/// The write root that would cover this and more: the project, where all of it lies there and a right on the project would
-/// cover it.
+/// Returns the project as a writable directory if it would cover all paths of `grant` and more; `None` for paths outside the
+/// project and for protected ones.
 pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {
         path.is_within(&standing.project)

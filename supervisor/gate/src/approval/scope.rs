@@ -1,4 +1,4 @@
-//! What an approval for the session covers beyond its call, once it is known to fit what was asked.
+//! Scope of an approval that lasts for the session: the later actions that it covers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,32 +21,32 @@ const SPAWN: &str = "the rights of a sub-agent are approved once, never for the 
 
 const PLAN: &str = "a plan is approved once, never for the session";
 
-/// What an approval for the session comes to.
+/// Scope of an approval that lasts for the session.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// What it covers runs in one-shot workers, without a prompt.
+    /// Covered actions run without a request, each in a worker of its own.
     Remembered(Vec<Covered>),
-    /// The standing rights change, when the call is over.
+    /// The worker's permanent rights change after the call.
     Standing(RightsChange),
 }
 
-/// What is covered, and runs in one-shot workers.
+/// Kind of actions that an approval covers.
 #[derive(Clone, Debug)]
 pub enum Covered {
-    /// This very command.
+    /// Exactly this command.
     Command(Box<Exec>),
-    /// Changes of these files and no other.
+    /// Changes of exactly these files.
     Files(BTreeSet<WirePath>),
-    /// Commands all of whose parts begin with these words, run as this one was.
+    /// Commands all of whose parts begin with `words`, run in the same directory and way as `like`.
     Prefix { words: Vec<String>, like: Box<Exec> },
-    /// Changes of files that match.
+    /// Changes of files whose paths match the pattern.
     Pattern { text: String, pattern: PathPattern, project: WirePath },
-    /// This very call of an external tool.
+    /// Exactly this call of an external tool.
     External(ExternalCall),
 }
 
 impl Scope {
-    /// The scope of an answer to what was asked; the error says why it does not fit.
+    /// Returns the scope that a person chose for a request. An error contains the reason that the scope does not fit the request.
     pub fn of(
         scope: SessionScope,
         ask: &Ask,
@@ -88,7 +88,7 @@ impl Scope {
     }
 }
 
-/// The standing right that lifts a denial for the session: exactly what the request shows.
+/// Returns the permanent right that would have prevented a denial: exactly the one that the request shows.
 fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
@@ -99,7 +99,7 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     }
 }
 
-/// The write root that could be a standing right: the only thing that a command lacks.
+/// Returns the writable directory of a grant, if the grant contains nothing else.
 pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
     match grant.write.as_slice() {
         [root] if grant.net.is_off() => Some(root.clone()),
@@ -119,7 +119,7 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
 }
 
-/// Prefixes of parts of the command: together they need not cover it, since it was itself approved.
+/// Returns one prefix for each listed part of a command. Together they need not cover the command, which is approved itself.
 fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
     let text = script(exec).ok_or("no prefix can be approved for this command")?;
     if list.is_empty() {
@@ -146,7 +146,7 @@ fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<C
 }
 
 impl Covered {
-    /// Whether it covers by itself what is to be approved.
+    /// True if this approval covers the action without any other approval.
     pub fn covers(&self, subject: &Subject) -> bool {
         match (self, subject) {
             (Self::External(approved), Subject::External(call)) => approved == call,
@@ -156,7 +156,7 @@ impl Covered {
 
     fn matches(&self, effect: &Effect) -> bool {
         match (self, effect) {
-            // How long it may run is no right.
+            // The time limit is not a right.
             (Self::Command(like), Effect::Exec(exec)) => {
                 Exec { timeout_ms: like.timeout_ms, ..exec.clone() } == **like
             }
@@ -175,7 +175,7 @@ impl Covered {
         }
     }
 
-    /// The words of a prefix that counts for a command which is run as this one: the rest of it is what was approved.
+    /// Returns the words of a prefix if the command runs in the same directory and way as the approved one.
     pub fn prefix_for(&self, exec: &Exec) -> Option<&Vec<String>> {
         match self {
             Self::Prefix { words, .. } if self.is_like(exec) => Some(words),
@@ -189,13 +189,13 @@ impl Covered {
         same(exec) == same(like)
     }
 
-    /// Whether what is granted to a match is told by the files alone.
+    /// True if the paths alone decide the rights of a covered action.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }
 }
 
-/// The text of a command that a shell runs, and nothing else does.
+/// Returns the shell text of a `bash -c` command; `None` for other commands.
 pub(super) fn script(exec: &Exec) -> Option<&str> {
     match exec.argv.as_slice() {
         [bash, flag, text] if bash.as_bytes() == b"bash" && flag.as_bytes() == b"-c" => {
@@ -205,7 +205,7 @@ pub(super) fn script(exec: &Exec) -> Option<&str> {
     }
 }
 
-/// Whether a grant goes no further than another.
+/// True if `inner` grants no more than `outer`.
 pub(super) fn is_within(inner: &Grant, outer: &Grant) -> bool {
     inner.meet(outer) == normal(inner)
 }
@@ -214,7 +214,7 @@ fn normal(grant: &Grant) -> Grant {
     grant.meet(grant)
 }
 
-/// What is covered, as a list shows it.
+/// Description in lists of approvals.
 impl fmt::Display for Covered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What was approved for the session: listed, revocable, and never wider than an answer made it.
+//! Approvals that last for the session. They can be listed and revoked, and cover no more than the answer said.
 
 use ipc::effect::{Effect, Exec};
 use ipc::id::GrantId;
@@ -11,14 +11,14 @@ use super::scope::{Covered, is_within, script};
 use crate::judgement::command_line::covers;
 use crate::judgement::{Ask, StandingRights};
 
-/// What was approved for the session.
+/// Approvals of one session.
 #[derive(Debug, Default)]
 pub struct SessionGrants {
     remembered: Vec<Remembered>,
     last: GrantId,
 }
 
-/// What was approved, and what a match of it may be given.
+/// Covered actions of an approval, and the rights that such an action gets.
 #[derive(Clone, Debug)]
 pub struct SessionApprovals {
     pub covered: Covered,
@@ -32,7 +32,7 @@ struct Remembered {
 }
 
 impl SessionGrants {
-    /// Remembers an approval; gives it as it is listed.
+    /// Adds an approval. Returns its entry for lists.
     pub fn add(&mut self, approved: SessionApprovals) -> SessionGrant {
         self.last = self.last.next();
         let grant = (!approved.covered.is_of_files()).then(|| approved.grant.clone().into());
@@ -41,19 +41,19 @@ impl SessionGrants {
         listed
     }
 
-    /// None at all, and the next has the number after this one: those of an earlier run are asked for again.
+    /// Returns an empty list whose ids continue after `last`: approvals of an earlier run do not count any more.
     pub fn after(last: GrantId) -> Self {
         Self { remembered: Vec::new(), last }
     }
 
-    /// Forgets an approval; whether there was one.
+    /// Removes an approval; returns true if it existed.
     pub fn revoke(&mut self, id: GrantId) -> bool {
         let before = self.remembered.len();
         self.remembered.retain(|remembered| remembered.id != id);
         self.remembered.len() < before
     }
 
-    /// Forgets every approval that gives the network; tells which.
+    /// Removes every approval that gives network access; returns their ids.
     pub fn revoke_network(&mut self) -> Vec<GrantId> {
         let gives = |remembered: &Remembered| remembered.approved.grant.net.reaches_out();
         self.remembered
@@ -62,8 +62,8 @@ impl SessionGrants {
             .collect()
     }
 
-    /// Who has approved this already, with at least what it lacks: an approval of the session, several of them for
-    /// the parts of one command, or the user's configuration.
+    /// Returns the source of an approval that covers the action and all rights it lacks: one approval of the session, several for
+    /// the parts of a command, or the user's configuration. `None` if there is none.
     pub fn approve(
         &self,
         subject: &Subject,
@@ -96,12 +96,11 @@ impl SessionGrants {
     }
 }
 
-/// Whether a command is run as one is that configuration approves: in the project as it was found, with the environment that
-/// every command has, and without the network. Where the agent may write without asking, `make` would be what the agent
-/// wrote there.
+/// True if a command runs as configured prefixes assume: in the project, with the standard environment and without network. If
+/// the agent may write in the directory without asking, the prefix does not count: `make` would run a file that the agent wrote.
 fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net.is_off() && !exec.network.is_some_and(Network::reaches_out);
-    // Where nothing is granted beside the standing rights, whose text it runs makes no difference.
+    // Without additional rights it does not matter who wrote the files that the command runs.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);
     offline && exec.environment.is_empty() && exec.cwd.is_within(&standing.project) && found
 }

@@ -1,24 +1,24 @@
-//! How a session asks.
+//! Settings of approval requests.
 
 use std::time::Duration;
 
-/// How a session asks.
+/// Settings of approval requests in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalSettings {
-    /// How long an answer is waited for; then the call is denied.
+    /// Time limit for an answer; without an answer the call is denied.
     pub timeout: Duration,
-    /// Whether every command is asked for, but those that declare to read.
+    /// True if every command needs an approval, except those that declare to read only.
     pub confirm_shell: bool,
     /// Command prefixes that the user's configuration approves.
     pub preapproved: Vec<Vec<String>>,
-    /// True if a command that was denied something is offered to be run again.
+    /// True if the person is asked to run a command again after the sandbox denied it something.
     pub offers: bool,
-    /// Whether there is a front end that can ask: without one every request is denied at once.
+    /// True if a front end can answer requests. Otherwise every request is denied at once.
     pub answerer: bool,
 }
 
 impl Default for ApprovalSettings {
-    /// Five minutes, somebody to ask after denials too, and nothing approved beforehand.
+    /// Returns the defaults: five minutes, requests after denials, no configured prefixes.
     fn default() -> Self {
         Self {
             timeout: Duration::from_mins(5),

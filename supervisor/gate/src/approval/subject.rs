@@ -1,4 +1,4 @@
-//! The subject of an approval: exactly what is carried out if it is given.
+//! Action that an approval request is about.
 
 use std::borrow::Cow;
 
@@ -13,37 +13,37 @@ use super::effect::hexadecimal;
 use super::{AgentSpawn, PlanProposal, Proposal};
 use crate::tools::ExternalCall;
 
-/// Exactly what is carried out if it is approved.
+/// Action that is carried out if it is approved.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// An effect, by a one-shot worker.
+    /// Change of files or command, in a worker of its own.
     Effect {
         tool: ToolCall,
         proposal: Proposal,
-        /// The denial that it would lift, where the command has run before.
+        /// Earlier denial by the sandbox that the approval would lift.
         denied: Option<Box<Denial>>,
     },
-    /// Changes of files of several calls, one after the other.
+    /// Changes of files by several calls, applied in order.
     Changes(Vec<(CallId, SubjectChange)>),
-    /// A call, by the server of its tool.
+    /// Call of an external tool.
     External(ExternalCall),
-    /// The spawn of a sub-agent.
+    /// Start of a sub-agent.
     Agent(Box<AgentSpawn>),
-    /// The execution of a plan.
+    /// Execution of a plan.
     Plan(Box<PlanProposal>),
 }
 
-/// A change of files that was prepared for a call.
+/// Change of files that a worker prepared for a call.
 #[derive(Clone, Debug)]
 pub struct SubjectChange {
     pub tool: ToolCall,
     pub proposal: Proposal,
-    /// Its access beyond the standing rights.
+    /// Rights that the change needs beyond those the worker has without approval.
     pub grant: Grant,
 }
 
 impl Subject {
-    /// The effect, where it is one.
+    /// Returns the change of files or command; `None` for other actions.
     pub fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
@@ -51,7 +51,7 @@ impl Subject {
         }
     }
 
-    /// The denial that it would lift.
+    /// Returns the denial that the approval would lift.
     pub fn denied(&self) -> Option<&Denial> {
         match self {
             Self::Effect { denied, .. } => denied.as_deref(),
@@ -59,7 +59,7 @@ impl Subject {
         }
     }
 
-    /// What names it in a request, and in an answer that repeats it.
+    /// Returns the digest that identifies the action in a request and its answer.
     pub fn digest(&self) -> Cow<'_, str> {
         match self {
             Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
@@ -71,7 +71,7 @@ impl Subject {
     }
 }
 
-/// SHA-256 of the digests of all changes, in their order: each has the same length.
+/// Returns the SHA-256 of the concatenated digests of all changes, which have equal lengths.
 fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     let hash = |mut hash: Sha256, (_, change): &(CallId, SubjectChange)| {
         hash.update(&change.proposal.digest);
@@ -80,7 +80,8 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     hexadecimal(&all.iter().fold(Sha256::new(), hash).finalize())
 }
 
-/// SHA-256 of a call, in hexadecimal. Each part has its length before it, so that no two calls are the same bytes.
+/// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have different
+/// bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json } = call;
     let mut hash = Sha256::new();
