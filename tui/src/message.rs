@@ -1,4 +1,4 @@
-//! What goes in and what comes out.
+//! Input messages and output actions of the terminal UI.
 
 use std::path::PathBuf;
 
@@ -14,67 +14,66 @@ use crate::view::Shown;
 
 #[derive(Clone, Debug)]
 pub enum Msg {
-    /// A key, with the moment at which it was read.
+    /// Key press, with the time when it was read.
     Key(KeyEvent),
-    /// A key that was read together with others, as in a paste of a terminal that does not mark pastes: it
-    /// decides on no request.
+    /// Key that was read together with others, as in an unmarked paste. It never answers a request.
     KeyOfMany(KeyEvent),
     Paste(String),
-    /// A message to the agent from elsewhere than the prompt: the command line.
+    /// Message to the agent from the command line.
     Submit(String),
-    /// The terminal got the focus, or lost it.
+    /// True if the terminal got the focus, false if it lost it.
     Focus(bool),
-    /// The wheel turned by so many notches; negative is up.
+    /// Mouse wheel, in notches; negative is up.
     Wheel(i16),
-    /// The terminal has so many columns and rows.
+    /// New number of columns and rows of the terminal.
     Resize(u16, u16),
     Core(UiEvent),
-    /// Time passed: what [`next_tick`](crate::next_tick) asked for.
+    /// Time passed, as requested by [`next_tick`](crate::next_tick).
     Tick,
-    /// The frame that [`view`](crate::view()) made is on the terminal, flushed.
+    /// The frame of [`view`](crate::view()) was written to the terminal and flushed.
     Drawn(Shown),
-    /// The terminal's background goes with this choice of colours.
+    /// Colour theme that fits the terminal's background.
     Theme(ThemeName),
-    /// The process was stopped and continues: everything on the screen counts as unseen.
+    /// The process was stopped and continues. Everything on the screen counts as unseen.
     Resumed,
-    /// Result of [`Action::Attach`]: the picture, or the reason for its absence.
+    /// Result of [`Action::Attach`]: the picture or an error.
     Attached(Result<Image, String>),
-    /// The outcome of [`Action::EditPlan`].
+    /// Result of [`Action::EditPlan`].
     PlanEdited {
-        /// The agent that asks for the approval.
+        /// Agent that requests the approval.
         agent: AgentId,
         id: ApprovalId,
-        /// The other text; none if the person left the text as it was; the reason why there is no text.
+        /// The new text; `None` if it is unchanged; or an error.
         edited: Result<Option<String>, String>,
     },
-    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; the reason for a failure.
+    /// Result of [`Action::EditPrompt`]: the new text; `None` if it is unchanged; or an error.
     PromptEdited(Result<Option<String>, String>),
     CodeRead(CodeRead),
-    /// The outcome of [`Action::ReadLog`].
+    /// Result of [`Action::ReadLog`].
     LogRead(Result<LogRows, String>),
-    /// The outcome of [`Action::ReadEvent`]: the event in JSON.
+    /// Result of [`Action::ReadEvent`]: the event in JSON.
     EventRead(Result<String, String>),
-    /// The answer of the wiring to a command.
+    /// Answer to a command that the caller carried out.
     Answer(String),
-    /// A sentence of the wiring's own, shown as a notice.
+    /// Notice of the caller.
     Note(String),
-    /// The core is gone: nothing will be answered any more.
+    /// The session's engine has ended: no input will be answered.
     CoreGone,
 }
 
-/// The reason for which the person is called.
+/// Reason to notify the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Approval,
-    /// A denied command may run again, if the person allows it.
+    /// A denied command can run again if the person allows it.
     Denial,
-    /// The session waits for space on the disk.
+    /// The session waits for disk space.
     Paused,
     TurnOver,
 }
 
 impl Reason {
-    /// The words for it: nothing in them comes from a model.
+    /// Returns the text of the notification. It contains no text of a model.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "Bailiwick: an approval waits for you",
@@ -85,7 +84,7 @@ impl Reason {
     }
 }
 
-/// The part of the transcript that is copied.
+/// Part of the transcript to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
     Answer,
@@ -106,48 +105,47 @@ impl Copied {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     User(AgentId, UserActionKind),
-    /// Read this picture of the user's; [`Msg::Attached`] brings it.
+    /// Read this picture; [`Msg::Attached`] returns it.
     Attach(PathBuf),
-    /// Hand the terminal to an editor with this plan; [`Msg::PlanEdited`] brings the text, after [`Msg::Resumed`].
+    /// Open this plan in an editor. After [`Msg::Resumed`], [`Msg::PlanEdited`] returns the text.
     EditPlan {
-        /// The agent that asks for the approval.
+        /// Agent that requests the approval.
         agent: AgentId,
         id: ApprovalId,
         markdown: String,
     },
-    /// Hand the terminal to an editor with the message that is being written; [`Msg::PromptEdited`] brings the text, after
-    /// [`Msg::Resumed`].
+    /// Open the unsent message in an editor. After [`Msg::Resumed`], [`Msg::PromptEdited`] returns the text.
     EditPrompt(String),
-    /// Keep what was sent, or typed as a command, for the history of later sessions.
+    /// Add this message or command to the history for later sessions.
     Remember(String),
-    /// Offer this text to the terminal's clipboard, and write it to a file; [`Msg::Note`] reports the result.
+    /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports the result.
     Copy {
-        /// The part of the transcript that it is.
+        /// Kind of the text.
         what: Copied,
-        /// The text, without hidden characters.
+        /// Text without hidden characters.
         text: String,
     },
-    /// Read the session's log somewhere where nobody waits for it; [`Msg::LogRead`] brings its rows.
+    /// Read the session's log in the background; [`Msg::LogRead`] returns its rows.
     ReadLog,
-    /// Read one event of the log; [`Msg::EventRead`] brings it.
+    /// Read one event of the log; [`Msg::EventRead`] returns it.
     ReadEvent {
-        /// The place of its line.
+        /// Position of the event's line in the log.
         at: u64,
     },
-    /// Read these lines of code somewhere where nobody waits for it; [`Msg::CodeRead`] brings the kinds of their text.
+    /// Highlight this code in the background; [`Msg::CodeRead`] returns the result.
     Read(Box<CodeToRead>),
-    /// Notify a person who may look elsewhere, by a bell, a notification and the title of the terminal.
+    /// Notify the person by a bell, a notification and the terminal's title.
     Call(Reason),
-    /// The person is there again: the title of the terminal is what it was.
+    /// Restore the terminal's title: the person is back.
     EndCall,
-    /// The content has changed: draw when convenient, at most 60 times a second.
+    /// Draw the screen soon, at most 60 times a second.
     Redraw,
-    /// Draw everything anew, as if nothing were on the screen.
+    /// Draw the whole screen again.
     Repaint,
-    /// The user leaves: end the session and restore the terminal.
+    /// End the session and restore the terminal.
     Quit,
-    /// End this session, and continue another: the one of this name, or one that the person chooses.
+    /// End this session and continue another: the named one, or one that the person chooses.
     Resume(Option<String>),
-    /// Restore the terminal and stop the process; [`Msg::Resumed`] when it continues.
+    /// Restore the terminal and stop the process. [`Msg::Resumed`] follows when it continues.
     Suspend,
 }

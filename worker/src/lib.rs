@@ -4,12 +4,8 @@
 //! process before it starts. Therefore nothing here checks a path: the tools make the system call and report the kernel's answer.
 //!
 //! * [`serve`]: the message loop; [`schedule`]: the order in which calls start.
-//!
-//! * [`assignment`]: the facts that a worker gets about its agent; [`open_call`]: messages and cancellation
-//! of one call.
-//!
+//! * [`assignment`]: the facts that a worker gets about its agent; [`open_call`]: messages and cancellation of one call.
 //! * [`fault`]: errors with a remedy for the model and the failed system call for the supervisor.
-//!
 //! * [`tools`]: the six tools, snapshots of the project, and writing of approved changes.
 
 #![forbid(unsafe_code)]

@@ -1,27 +1,26 @@
-//! A block of the transcript: parts one after the other.
+//! Block of the transcript: a sequence of parts.
 
 use super::part::{Part, Unfolded};
 use crate::text::Row;
 
-/// Parts one after the other, and perhaps an empty row before them.
+/// Sequence of parts, optionally with an empty row before them.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub parts: Vec<Part>,
     pub gap: bool,
 }
 
-/// One row of a block, wherever it comes from.
+/// Row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockRow {
-    /// The empty row before the first part.
     Gap,
-    /// A row of a part.
+    /// Row of a part.
     Text { part: usize, row: Row },
-    /// The line in place of the rows of a part that are hidden.
+    /// Line that reports hidden rows of a part.
     Folded { part: usize, count: usize },
 }
 
-/// A place in a block that stays the same when its rows are laid anew.
+/// Position in a block that is independent of the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockPlace {
     Gap,
@@ -39,7 +38,7 @@ impl Block {
         Self { gap: true, ..self }
     }
 
-    /// Takes the place of what was shown before it was whole.
+    /// Replaces an incomplete block with the complete one. Keeps the layout of unchanged parts.
     pub(crate) fn renew(&mut self, block: Self) {
         self.gap = block.gap;
         self.parts.truncate(block.parts.len());
@@ -85,7 +84,7 @@ impl Block {
         }
     }
 
-    /// The row of a place, or the one nearest to it.
+    /// Returns the row at a position, or the nearest one.
     pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
         let (part, byte) = match place {
             BlockPlace::Gap => return 0,

@@ -1,4 +1,4 @@
-//! The changes of files in the session: those that the file tools told, and those that looks at the project saw.
+//! Files that changed in the session: changes by file tools, and changes found by comparing snapshots of the project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,29 +14,29 @@ use crate::highlight::language_of;
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
-/// The most bytes of text that are kept; what comes after them is counted.
+/// Maximum size of the kept texts: 16 MiB. Later changes are only counted.
 const KEPT: usize = 16 << 20;
 
-/// The columns of a call that is named as the source of a change.
+/// Maximum number of columns of a call that is shown as the cause of a change.
 const CALL: usize = 60;
 
-/// The most sources of a file that are named.
+/// Maximum number of causes that are shown for a file.
 const SOURCES: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     steps: Vec<ChangeStep>,
     bytes: usize,
-    /// The calls whose changes are not known.
+    /// Calls whose changes are unknown.
     left_out: BTreeSet<AgentCall>,
-    /// The calls that may change files, as sources are named.
+    /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
     /// The files that are not as they were.
     nets: BTreeMap<WirePath, ListedFile>,
-    /// Files that changed and are too many to be listed.
+    /// Number of changed files beyond the limit of the list.
     more: u64,
     ignored: Ignored,
-    /// The changes that there were so far: the number of the next one.
+    /// Number of the next change.
     next: usize,
     /// Changes that the last rewind reverted.
     taken_back: Vec<ChangeStep>,
@@ -44,9 +44,9 @@ pub(crate) struct Changes {
 
 #[derive(Debug)]
 pub(super) struct ChangeStep {
-    /// Its place among all changes of the session.
+    /// Sequence number among the session's changes.
     number: usize,
-    /// The file, absolute; the present name of one that was moved later.
+    /// Absolute path; the current one if the file was moved later.
     pub(super) path: WirePath,
     pub(super) told: ChangeTold,
 }
@@ -54,17 +54,17 @@ pub(super) struct ChangeStep {
 #[derive(Debug)]
 pub(super) enum ChangeTold {
     ByCall(AgentCall, FileDiff),
-    /// A look saw it; true if a run before was cut off.
+    /// Found by comparing snapshots; true if the run before was interrupted.
     ByLook(Box<SeenChange>, bool),
 }
 
-/// A changed file as a list shows it.
+/// Changed file as a list shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListedFile {
     pub counts: Counts,
-    /// The parts of a change besides lines: `new`, `mode 644 → 755`.
+    /// Changes other than lines, such as `new` or `mode 644 → 755`.
     pub facts: Vec<String>,
-    /// True if somebody outside the session changed it too.
+    /// True if another program or person changed the file too.
     pub by_others: bool,
 }
 
@@ -89,7 +89,7 @@ impl ChangeStep {
 }
 
 impl Changes {
-    /// Starts a call that may change files.
+    /// Records the start of a call that may change files.
     pub(crate) fn begins(&mut self, call: AgentCall, is_command: bool, summary: &str) {
         let words = if is_command { summary } else { summary.split(' ').next().unwrap_or_default() };
         self.calls.insert(call, cut(words, CALL));
@@ -129,14 +129,14 @@ impl Changes {
         self.count([path].into());
     }
 
-    /// A file has another name: what changed in it goes with it.
+    /// Renames a file: its changes move to the new path.
     fn moved(&mut self, old: &WirePath, new: &WirePath) {
         let steps = self.steps.iter_mut().filter(|step| step.path == *old);
         steps.for_each(|step| step.path.clone_from(new));
         self.nets.remove(old);
     }
 
-    /// Counts the lines of these files again.
+    /// Counts the changed lines of the given files again.
     fn count(&mut self, paths: BTreeSet<WirePath>) {
         for path in paths {
             let steps: Vec<_> = self.steps.iter().filter(|step| step.path == path).collect();
@@ -151,7 +151,7 @@ impl Changes {
         }
     }
 
-    /// The number of the next change: those that come from now on have this one or a higher one.
+    /// Returns the number of the next change.
     pub(crate) const fn next(&self) -> usize {
         self.next
     }
@@ -160,12 +160,12 @@ impl Changes {
         self.nets.is_empty() && self.left_out.is_empty()
     }
 
-    /// The changed files, and the number of the calls whose changes are not known.
+    /// Returns the changed files, and the number of calls with unknown changes.
     pub(crate) fn files(&self) -> (impl ExactSizeIterator<Item = (&WirePath, &ListedFile)>, usize) {
         (self.nets.iter(), self.left_out.len())
     }
 
-    /// The number of the changed files, and their lines: `3 files · +5 -4`; none where there is nothing.
+    /// Returns a summary such as `3 files · +5 -4`; `None` without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
         for file in self.nets.values() {
@@ -177,7 +177,7 @@ impl Changes {
         (count > 0).then(|| format!("{count} {words} · {sum}"))
     }
 
-    /// These files are as they were before the change of this number.
+    /// Removes the changes of the given files from number `first` on, after a rewind.
     pub(crate) fn take_back(&mut self, paths: BTreeSet<WirePath>, first: usize) {
         let (kept, taken) = std::mem::take(&mut self.steps)
             .into_iter()
@@ -186,7 +186,7 @@ impl Changes {
         self.count(paths);
     }
 
-    /// Undoes the last rewind.
+    /// Restores the changes that the last rewind removed.
     pub(crate) fn give_back(&mut self) {
         let paths = self.taken_back.iter().map(|step| step.path.clone()).collect();
         self.steps.append(&mut self.taken_back);
@@ -194,12 +194,12 @@ impl Changes {
         self.count(paths);
     }
 
-    /// A call made changes that are not known.
+    /// Records a call whose changes are unknown.
     pub(crate) fn left_out(&mut self, call: AgentCall) {
         self.left_out.insert(call);
     }
 
-    /// Returns all of them, by file or by step; during a turn the last ones may be missing.
+    /// Returns blocks with all changes, by file or by step. During a turn a note says that changes may be missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()
@@ -240,7 +240,7 @@ impl Changes {
         notes
     }
 
-    /// A file below its name and the sources of its changes.
+    /// Returns a file's change below its name and causes.
     fn file(&self, steps: &[&ChangeStep], net: Net, project: &WirePath) -> Block {
         let path = steps.first().map(|step| in_project(&step.path, project)).unwrap_or_default();
         let mut sources = Vec::new();
@@ -257,7 +257,7 @@ impl Changes {
         titled(in_project(&step.path, project), &self.source(step), net)
     }
 
-    /// The source of a change.
+    /// Returns the cause of a change in words.
     fn source(&self, step: &ChangeStep) -> String {
         match &step.told {
             ChangeTold::ByCall(call, _) => self.call(call),
@@ -285,7 +285,7 @@ impl Changes {
     }
 }
 
-/// The sources of a file, in the order of their changes.
+/// Joins the causes of a file's changes; limits their number.
 fn listed(mut sources: Vec<String>) -> String {
     let more = sources.len().saturating_sub(SOURCES);
     sources.truncate(SOURCES);
@@ -293,7 +293,7 @@ fn listed(mut sources: Vec<String>) -> String {
     sources.join("; ")
 }
 
-/// A change below the name of its file, and its source.
+/// Returns a change below the file's name and its cause.
 fn titled(path: &[u8], source: &str, net: Net) -> Block {
     let counts = net.counts();
     let mut words: Vec<_> =
@@ -310,7 +310,7 @@ fn length(file: &FileDiff) -> usize {
     file.old_text.as_ref().map_or(0, String::len) + file.new_text.len()
 }
 
-/// The change of a call as one diff.
+/// Returns the changes of a call as one diff.
 pub(crate) fn of_call(files: &[FileDiff]) -> Diff {
     let language = files.first().map(|file| language_of(file.path.as_bytes())).unwrap_or_default();
     let diffs = files.iter().map(|file| of(file.old_text.as_deref(), file));

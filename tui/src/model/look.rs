@@ -1,45 +1,45 @@
-//! What a piece of text is, as far as it matters to how it looks.
+//! Kinds of text that are drawn differently.
 
 use protocol::plan::StepStatus;
 
 use crate::text::Wrap;
 
-/// Kind of a piece of text, as far as its look depends on it.
+/// Kind of a text; decides its colour, marks and line breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     User,
     Assistant,
-    /// Words of the model in a reply that was cut off.
+    /// Text of the model in a reply that was interrupted.
     Void,
     Thinking,
     Tool,
     ToolFailed,
     /// Output of a tool, or content of a file.
     Output,
-    /// Code in what the model says.
+    /// Code in a message of the model.
     Code,
     Diff,
     Denial,
     Fact,
-    /// A command, as it will run.
+    /// Command as it will run.
     Command,
     Claim,
     Heading,
     Notice,
     Error,
     Turn,
-    /// A heading in the text of a plan.
+    /// Heading in a plan.
     PlanHeading,
-    /// A paragraph in the text of a plan.
+    /// Paragraph in a plan.
     PlanText,
-    /// An item of a list in the text of a plan.
+    /// List item in a plan.
     PlanItem,
-    /// Code in the text of a plan.
+    /// Code in a plan.
     PlanCode,
 }
 
 impl Look {
-    /// The look of a step of a plan.
+    /// Returns the look of a plan's step.
     pub(crate) const fn of_step(status: StepStatus) -> Self {
         match status {
             StepStatus::Pending => Self::Tool,
@@ -49,23 +49,23 @@ impl Look {
         }
     }
 
-    /// Returns the characters before a row: one that begins a line, and one that continues it.
+    /// Returns the characters before the first row of a line and before its continuation rows.
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("› ", "  "),
             Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial | Self::Heading => ("", "  "),
             Self::Thinking => ("┊ ", "┊ "),
-            // The first column is ours: nothing that a model or tool says can look like a line of Bailiwick's own.
+            // Text of models and tools is indented, so that it cannot imitate a message of Bailiwick.
             Self::Assistant | Self::Void | Self::Output => ("  ", "  "),
             Self::Code => ("  │ ", "  ↪ "),
-            // What continues a line is told apart from a line of its own: it decides what runs.
+            // A continuation row must not look like a new line of a command.
             Self::Diff | Self::Command => ("│ ", "↪ "),
-            // The claim stands above facts: no row of it can look like one of them.
+            // No row of the agent's claim can look like a verified fact.
             Self::Claim => ("“ ", "“ "),
             Self::Fact => ("  ", "            "),
             Self::Notice => ("· ", "  "),
             Self::Error => ("! ", "  "),
-            // A rule stands before every row of a plan: none can look like a line of the request's own.
+            // A mark precedes each row of a plan, so that no row can look like part of the request.
             Self::PlanHeading | Self::PlanText => ("│ ", "│ "),
             Self::PlanItem => ("│ ", "│   "),
             Self::PlanCode => ("│   ", "│ ↪ "),
@@ -78,8 +78,7 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// Returns the places where its lines may break: in commands and file content no space may hang out of
-    /// sight.
+    /// Returns the places where lines may break. Commands and file content break anywhere, so that no trailing space is hidden.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Anywhere,
@@ -87,12 +86,12 @@ impl Look {
         }
     }
 
-    /// True if every line has the mark, instead of only the first.
+    /// True if every line has the mark, not only the first.
     pub(crate) const fn repeats_mark(self) -> bool {
         !matches!(self, Self::User | Self::Assistant | Self::Void | Self::Notice | Self::Error | Self::Turn)
     }
 
-    /// True of text that is read line by line, which long lines make hard.
+    /// True for prose, whose line length is limited.
     pub(crate) const fn is_prose(self) -> bool {
         matches!(
             self,
@@ -106,7 +105,7 @@ impl Look {
         )
     }
 
-    /// True for text with code between backticks.
+    /// True if the text may contain code between backticks.
     pub(crate) const fn has_code_spans(self) -> bool {
         matches!(self, Self::PlanText | Self::PlanItem)
     }

@@ -1,4 +1,4 @@
-//! Everything that the terminal UI knows.
+//! State of the terminal UI.
 
 pub(crate) mod access;
 mod agents;
@@ -79,62 +79,60 @@ pub struct Model {
     pub(crate) now: UiTime,
     pub(crate) size: (u16, u16),
     pub(crate) mode: Mode,
-    /// The mode for reading or writing that a view or a command leads back to.
+    /// Normal or Insert: the mode to return to after a view or a command.
     pub(crate) came_from: Mode,
     pub(crate) prompt: Editor,
-    /// Text typed after `:`.
     pub(crate) line: Editor,
     pub(crate) history: History,
     pub(crate) palette: Palette,
-    /// The files of the project, for messages that name one.
     pub(crate) files: Files,
-    /// The branch of the project, as a worker read it.
+    /// Git branch of the project; `None` if unknown.
     pub(crate) branch: Option<String>,
-    /// The search through the history, while it has the prompt.
+    /// Search through the history, while it replaces the prompt.
     pub(crate) recall: Option<Recall>,
-    /// The purpose of the line that is typed in the mode for commands.
+    /// Purpose of the line that is typed in Command mode.
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
-    /// The text of the last search.
+    /// Text of the last search.
     pub(crate) sought: String,
-    /// A remark on the last key, until the next one.
+    /// Message about the last key, shown until the next key.
     pub(crate) remark: Option<String>,
-    /// The moment of a Ctrl+C that had nothing to end: another one soon after it ends the session.
+    /// Time of a Ctrl+C with nothing to stop. A second one soon after ends the session.
     pub(crate) leaves: Option<UiTime>,
-    /// The answer to the last command, while it is above the prompt.
+    /// Answer to the last command, shown above the prompt.
     pub(crate) answer: Option<Answer>,
-    /// The answer that is read as a page.
+    /// Long answer that is shown as a page.
     pub(crate) page: CardPage,
-    /// The letters that came in quick succession where each would be a command.
+    /// Letters typed in quick succession in a mode where each is a command.
     pub(crate) run: Option<Run>,
-    /// The moment of the last key that wrote at the prompt.
+    /// Time of the last key that wrote at the prompt.
     pub(crate) wrote_at: Option<UiTime>,
-    /// True if a command was typed while a request waited: its view covers the request until it is closed.
+    /// True if a command was typed while an approval request was open: the command's view covers the request.
     pub(crate) aside: bool,
-    /// The pictures that go with the next message.
+    /// Pictures that are sent with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
     pub(crate) rewind: Rewind,
-    /// True while lines of code are being read.
+    /// True while code is being highlighted in the background.
     pub(crate) reads_code: bool,
     pub(crate) plan_sheet: CardPage,
-    /// Two versions of it, in the place of the plan.
+    /// Comparison of two versions of a plan, shown instead of the plan.
     pub(crate) versions: Option<Compared>,
-    /// True while the session waits for space on the disk of its log.
+    /// True while the session waits for disk space for its log.
     pub(crate) paused: bool,
     pub(crate) over: bool,
-    /// The requests that wait, the first of them before the person.
+    /// Open approval requests, oldest first; the first one is shown.
     pub(crate) cards: VecDeque<Card>,
-    /// The comments on a plan that the person has edited, and its planner: they go on with the request that follows.
+    /// Comments on a plan that the person edited, with the planning agent. They move to the next approval request for that plan.
     pub(crate) comments: Option<(AgentId, Comments)>,
-    /// The call of the last request that nobody answered in time, in one line.
+    /// One-line summary of the last call whose request expired without an answer.
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
-    /// The requests that were answered while others waited.
+    /// Number of requests that were answered while others waited.
     pub(crate) answered: usize,
-    /// One more with each sheet that is laid, so that none is taken for another.
+    /// Counter that gives each laid-out page a number of its own.
     pub(crate) revision: u64,
 }
 
@@ -148,42 +146,42 @@ pub(crate) enum Mode {
     Agents,
     Plan,
     Log,
-    /// The messages that the session can be taken back to.
+    /// List of messages to which the session can be rewound.
     Rewind,
     Page,
 }
 
-/// The purpose of a line that is typed.
+/// Purpose of a typed line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LineFor {
     #[default]
     Command,
-    /// A text to be searched for in the transcript.
+    /// Text to find in the transcript.
     Search,
-    /// The words of the events that the log's view lists.
+    /// Filter of the events in the log's view.
     Filter,
 }
 
-/// Blocks of the reply that is being received.
+/// Reply of the model while it arrives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
-    /// The block of the text that is not finished.
+    /// Index of the block with unfinished text.
     pub text: Option<usize>,
-    /// The text that is not finished.
+    /// Unfinished text.
     pub source: Source,
-    /// True if some of it has not been read.
+    /// True if some of the text has not been parsed.
     pub waits: bool,
-    /// The moment at which it was read last.
+    /// Time when the text was last parsed.
     pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
-    /// All of its blocks so far.
+    /// Indices of all blocks of the reply so far.
     pub blocks: Vec<usize>,
-    /// True if some of its text was streamed: then its end adds none.
+    /// True if text of the reply was streamed; the complete message then adds no text.
     pub streamed: bool,
 }
 
 impl Model {
-    /// The model before the first event: Insert mode, an empty prompt, and the line of what is allowed here.
+    /// Returns the state before the first event: Insert mode, an empty prompt, and a line about the agent's rights.
     pub fn new(mut start: Start) -> Self {
         let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
@@ -230,23 +228,22 @@ impl Model {
         model
     }
 
-    /// True if the session is over, and nothing will be answered.
+    /// True if the session is over: no input will be answered.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The last answer of the first agent, as the model wrote it; empty before there is one.
+    /// Returns the last answer of the first agent in Markdown; empty without one.
     pub fn last_answer(&self) -> &str {
         &self.agents.first().answer
     }
 
-    /// Shows another agent: its transcript, and its turn. The next input is for it. Returns true if that
-    /// agent has written anything yet.
+    /// Shows the transcript of an agent and sends input to it. Returns false if the agent has no transcript.
     pub fn select(&mut self, agent: &AgentId) -> bool {
         self.agents.select(agent)
     }
 
-    /// The request on the screen, unless the view of a command covers it.
+    /// Returns the request on the screen; `None` if a command's view covers it.
     pub(crate) fn card(&self) -> Option<&Card> {
         let is_hidden = self.aside && self.mode != Mode::Command;
         self.cards.front().filter(|_| !is_hidden)
@@ -257,22 +254,22 @@ impl Model {
         self.cards.front_mut().filter(|_| !is_aside)
     }
 
-    /// True while the log replaces the transcript.
+    /// True while the view of the log replaces the transcript.
     pub(crate) fn shows_log(&self) -> bool {
         self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
     }
 
-    /// True if the agent that is shown makes a plan.
+    /// True if the shown agent is planning.
     pub(crate) fn plans_now(&self) -> bool {
         self.agents.shown().session.activity == Activity::Plan
     }
 
-    /// A sentence in the transcript that is shown.
+    /// Adds a sentence to the shown transcript.
     pub(crate) fn say(&mut self, look: Look, text: &str) {
         self.agents.shown_mut().say(look, text);
     }
 
-    /// Another revision of something to be read.
+    /// Returns a new page number.
     pub(crate) fn next_revision(&mut self) -> u64 {
         self.revision += 1;
         self.revision

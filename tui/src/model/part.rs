@@ -1,4 +1,4 @@
-//! A piece of text with its rows, which are laid once per width.
+//! Part of a block of the transcript: a text and its rows on the screen, laid out once per width.
 
 use std::cell::{Ref, RefCell};
 
@@ -10,23 +10,23 @@ use crate::highlight::{CodeRead, Unread};
 use crate::markdown::Table;
 use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
-/// The most columns of a line of prose.
+/// Maximum number of columns of a line of prose.
 const MEASURE: usize = 100;
 
-/// Visible share of a part.
+/// Number of rows of a part that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// All of it, always.
+    /// Shows all rows.
     Never,
-    /// Only a line about it, unless thinking is unfolded.
+    /// Shows one line with a count, unless thinking is unfolded.
     Thinking,
-    /// The first rows, unless output is unfolded.
+    /// Shows the first rows, unless output is unfolded.
     Head(usize),
-    /// The last rows, unless output is unfolded.
+    /// Shows the last rows, unless output is unfolded.
     Tail(usize),
 }
 
-/// Kinds of parts that are unfolded, everywhere.
+/// Kinds of parts that are shown in full in the whole transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unfolded {
     pub thinking: bool,
@@ -38,12 +38,12 @@ pub(crate) struct Part {
     body: Body,
     look: Look,
     fold: Fold,
-    /// Marks before its first row and before the others, where they differ from its look's.
+    /// Marks before the first row and before the other rows, if they differ from those of the look.
     marks: Option<Box<[SafeText; 2]>>,
     laid: RefCell<LaidPart>,
 }
 
-/// The text, or what it is made from for each width.
+/// Text of a part, or the source of a text that depends on the width.
 #[derive(Debug)]
 enum Body {
     Text(Styled),
@@ -56,21 +56,21 @@ enum Body {
 #[derive(Debug, Default)]
 struct LaidPart {
     width: u16,
-    /// Length of the text that they hold; `None` before the first layout.
+    /// Length of the text that was laid out; `None` before the first layout.
     len: Option<usize>,
     rows: Vec<Row>,
-    /// The text for this width, where the part has no body.
+    /// Text for this width, if the part has a body that depends on the width.
     text: Styled,
 }
 
-/// Visible rows of a part, and the place of the line for the folded ones.
+/// Range of rows of a part that are shown, and the position of the line about hidden rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Showing {
     pub from: usize,
     pub count: usize,
-    /// Number of folded rows; a line reports them, before or after the others.
+    /// Number of hidden rows; a line before or after the shown ones reports them.
     pub folded: usize,
-    /// True if that line comes first.
+    /// True if the line about hidden rows comes first.
     pub marker_first: bool,
 }
 
@@ -114,19 +114,19 @@ impl Part {
         Self { fold, ..self }
     }
 
-    /// Sets the marks before its first row, and before the others.
+    /// Sets the marks before the first row and before the other rows.
     #[must_use]
     pub(crate) fn after(self, (first, rest): (String, String)) -> Self {
         let marks = [first, rest].map(|mark| SafeText::line(&mark));
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
-    /// A line of one of our lists, whose continuation is indented by so many columns.
+    /// Returns a line of a list; continuation rows are indented by `columns`.
     pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
         Self::new(text, Look::Notice).after(("  ".to_owned(), " ".repeat(columns + 2)))
     }
 
-    /// Its text, where that does not depend on the width.
+    /// Returns the text; `None` if the text depends on the width.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &SafeText {
         match &self.body {

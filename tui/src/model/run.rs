@@ -1,4 +1,4 @@
-//! Keys in quick succession where each would be a command: whoever writes a message there means none of them.
+//! Letters typed in quick succession in a mode where each is a command. They are likely text for the prompt.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::transcript::ReadingPlace;
 use crate::commands::Command;
 use crate::moment::UiTime;
 
-/// The longest time between two keys of one run: slow hands need 300 ms for a letter.
+/// Maximum time between two keys of one run. Slow typists need 300 ms per letter.
 pub(crate) const GAP: Duration = Duration::from_millis(500);
 
-/// The letters that came in quick succession, and the view before the first of them.
+/// Letters typed in quick succession, and the view before the first one.
 #[derive(Debug)]
 pub(crate) struct Run {
     text: String,
     last: UiTime,
-    /// True if one of them is no motion: with another letter they are text.
+    /// True if a letter is not a movement: with a second letter the run is text.
     has_other: bool,
-    /// The command that reaches beyond the view, until no letter can follow any more.
+    /// Command with lasting effects, delayed until no further letter can follow.
     waits: Option<Command>,
     agent: AgentId,
     place: ReadingPlace,
@@ -32,7 +32,7 @@ impl Run {
         Self { text: String::new(), last: at, has_other: false, waits: None, agent, place }
     }
 
-    /// Adds a letter; returns true if the run is text by now.
+    /// Adds a letter; returns true if the run is text.
     pub(crate) fn add(&mut self, at: UiTime, letter: char, is_other: bool) -> bool {
         self.has_other |= is_other;
         self.text.push(letter);
@@ -40,27 +40,27 @@ impl Run {
         self.has_other && self.text.chars().nth(1).is_some()
     }
 
-    /// True if none of its letters begins a message.
+    /// True if all letters are movements.
     pub(crate) const fn is_motion(&self) -> bool {
         !self.has_other
     }
 
-    /// A key that writes nothing came, and letters may still follow.
+    /// Extends the time limit after a key that is not a letter.
     pub(crate) const fn goes_on(&mut self, at: UiTime) {
         self.last = at;
     }
 
-    /// Lets a command wait for the end of the run.
+    /// Delays a command until the end of the run.
     pub(crate) const fn hold(&mut self, command: Command) {
         self.waits = Some(command);
     }
 
-    /// The command that waits.
+    /// Returns the delayed command.
     pub(crate) const fn waits(&self) -> Option<Command> {
         self.waits
     }
 
-    /// True if a letter at this moment no longer belongs to it.
+    /// True if too much time has passed for another letter.
     pub(crate) fn is_over(&self, now: UiTime) -> bool {
         now.since(self.last) > GAP
     }
@@ -69,7 +69,7 @@ impl Run {
         (GAP + Duration::from_millis(1)).saturating_sub(now.since(self.last))
     }
 
-    /// Undoes what its keys did to the view, and gives its text.
+    /// Restores the view before the run, and returns the letters.
     pub(crate) fn undo(self, model: &mut Model) -> String {
         model.select(&self.agent);
         model.agents.shown_mut().transcript.go_back(self.place);

@@ -1,4 +1,4 @@
-//! What is where on the screen.
+//! Layout of the screen: the area of each part.
 
 use ratatui::layout::Rect;
 
@@ -6,13 +6,13 @@ use super::{Mode, Model};
 use crate::card::Card;
 use crate::keymap::Keymap;
 
-/// Below this a line says that the terminal is too small.
+/// Minimum columns and rows; on a smaller terminal one line says that it is too small.
 const SMALLEST: (u16, u16) = (40, 10);
 
-/// From this height on, there is room for a status of two rows and a prompt beneath a request.
+/// Minimum height for a status of two rows and a prompt below a request.
 const ROOMY: u16 = 16;
 
-/// True if a terminal is too small for more than a line.
+/// True if a terminal is too small for anything but one line.
 pub const fn is_tiny((width, height): (u16, u16)) -> bool {
     width < SMALLEST.0 || height < SMALLEST.1
 }
@@ -20,22 +20,22 @@ pub const fn is_tiny((width, height): (u16, u16)) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     pub transcript: Rect,
-    /// The list of agents: to the right of the transcript, or instead of it on a narrow screen.
+    /// List of agents: right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
     pub queue: Rect,
-    /// The line above the prompt.
+    /// Line above the prompt.
     pub rule: Rect,
     pub answer: Rect,
     pub prompt: Rect,
-    /// The list of commands, over the rows above the prompt.
+    /// List of commands above the prompt.
     pub palette: Option<Rect>,
     pub status: Rect,
-    /// A request, which hides what it lies on: waiting messages, and where there is little room the prompt.
+    /// Approval request. It covers queued messages, and the prompt if there is little room.
     pub card: Option<Rect>,
 }
 
 impl Areas {
-    /// Returns the areas for a screen of this size.
+    /// Computes the areas for a screen of this size.
     pub(crate) fn of(model: &Model, screen: Rect) -> Self {
         let roomy = screen.height >= ROOMY;
         let mut rest = screen;
@@ -55,7 +55,7 @@ impl Areas {
             let room = if covers { without_status } else { above_rule };
             card_area(card, &model.start.keymap, room)
         });
-        // What led to a request stands above it.
+        // The text that led to a request stays visible above it.
         rest.height = card.map_or(rest.height, |card| rest.height.min(card.y.saturating_sub(rest.y)));
         let tree = match model.tree_columns(screen.width) {
             Some(columns) => Some(right(&mut rest, columns)),
@@ -99,14 +99,14 @@ fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
     (rows > 0).then(|| bottom(&mut room, rows))
 }
 
-/// Takes so many columns from the right of an area, or as many as there are.
+/// Cuts columns off the right side of an area, as many as it has.
 fn right(area: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(area.width);
     area.width -= columns;
     Rect { x: area.x + area.width, width: columns, ..*area }
 }
 
-/// Takes so many rows from the bottom of an area, or as many as there are.
+/// Cuts rows off the bottom of an area, as many as it has.
 fn bottom(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     area.height -= rows;

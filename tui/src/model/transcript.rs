@@ -1,30 +1,30 @@
-//! The transcript: blocks, and which of their rows are on the screen.
+//! Transcript of an agent: its blocks, and the rows that are visible.
 
 use std::ops::Range;
 
 use super::block::{Block, BlockPlace, BlockRow};
 use super::part::Unfolded;
 
-/// Every block, and where the reader is.
+/// Blocks of a transcript, and the reader's scroll position.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     blocks: Vec<Block>,
     position: Position,
-    /// The block and the place in it of the row that was found last.
+    /// Search match: index of its block, and its place in the block.
     found: Option<(usize, BlockPlace)>,
     pub unfolded: Unfolded,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Position {
-    /// At the end, wherever that is.
+    /// The end is at the bottom of the screen and stays there while text arrives.
     #[default]
     Following,
-    /// With this row at the top.
+    /// The given row is at the top of the screen.
     At { block: usize, place: BlockPlace },
 }
 
-/// Everything that a key for reading changes, to come back to.
+/// Scroll position, search match and folding, to be restored later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadingPlace {
     position: Position,
@@ -46,13 +46,13 @@ pub(super) struct TranscriptLine {
 }
 
 impl Transcript {
-    /// Adds a block, and returns its position.
+    /// Adds a block and returns its index.
     pub(crate) fn push(&mut self, block: Block) -> usize {
         self.blocks.push(block);
         self.blocks.len() - 1
     }
 
-    /// Takes out a block and all behind it; the end is followed.
+    /// Removes a block and all later ones and returns them. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.position) = (None, Position::Following);
         self.blocks.split_off(block.min(self.blocks.len()))
@@ -62,7 +62,7 @@ impl Transcript {
         ReadingPlace { position: self.position, found: self.found, unfolded: self.unfolded }
     }
 
-    /// Returns to a former position.
+    /// Restores a saved position.
     pub(crate) const fn go_back(&mut self, place: ReadingPlace) {
         (self.position, self.found, self.unfolded) = (place.position, place.found, place.unfolded);
     }
@@ -71,7 +71,7 @@ impl Transcript {
         self.blocks.len()
     }
 
-    /// The place of the block that was added last.
+    /// Returns the index of the last block.
     pub(crate) fn last(&self) -> Option<usize> {
         self.blocks.len().checked_sub(1)
     }
@@ -84,7 +84,7 @@ impl Transcript {
         self.position == Position::Following
     }
 
-    /// The rows that a screen of this size shows, from the top.
+    /// Returns the rows for a screen of the given size, from the top.
     pub(crate) fn visible(&self, width: u16, height: u16) -> Vec<Visible<'_>> {
         let height = usize::from(height);
         let mut line = self.top(width, height);
@@ -104,14 +104,14 @@ impl Transcript {
         rows
     }
 
-    /// The blocks that a screen of this size shows a part of.
+    /// Returns the range of blocks that are at least partly visible.
     pub(crate) fn shown_blocks(&self, width: u16, height: u16) -> Range<usize> {
         let top = self.top(width, usize::from(height));
         let end = self.down(top, usize::from(height), width);
         top.block..(end.block + 1).min(self.blocks.len())
     }
 
-    /// Moves by so many rows; negative is up. At the end it is followed again.
+    /// Scrolls by a number of rows; negative is up. At the end, later text scrolls automatically.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));
         let moved = if rows < 0 {
@@ -126,7 +126,7 @@ impl Transcript {
         self.stand_at(TranscriptLine { block: 0, row: 0 }, width, usize::from(height));
     }
 
-    /// The rows below what shows, counted no further than `most`.
+    /// Returns the number of rows below the screen, at most about `most`.
     pub(crate) fn below(&self, (width, height): (u16, u16), most: usize) -> usize {
         let (top, end) = (self.top(width, usize::from(height)), self.end(width, usize::from(height)));
         let mut rows = 0;
@@ -147,14 +147,14 @@ impl Transcript {
         &self.blocks
     }
 
-    /// The row that was found last, at this width.
+    /// Returns the row of the search match at this width.
     pub(super) fn found_line(&self, width: u16) -> Option<TranscriptLine> {
         let (block, place) = self.found?;
         let row = self.blocks.get(block)?.row_of(place, width, self.unfolded);
         Some(TranscriptLine { block, row })
     }
 
-    /// Marks a row as found, and shows it with some of those before it.
+    /// Marks a row as the search match and scrolls to it.
     pub(super) fn found_at(&mut self, line: TranscriptLine, (width, height): (u16, u16)) {
         let block = self.blocks.get(line.block);
         self.found = block.map(|block| (line.block, block.place(line.row, width, self.unfolded)));
@@ -162,7 +162,7 @@ impl Transcript {
         self.stand_at(top, width, usize::from(height));
     }
 
-    /// No row is marked as found any more.
+    /// Removes the mark of the search match.
     pub(crate) fn forget_found(&mut self) {
         self.found = None;
     }
@@ -182,13 +182,13 @@ impl Transcript {
             Position::Following => end,
             Position::At { block, place } => {
                 let row = self.blocks.get(block).map_or(0, |at| at.row_of(place, width, self.unfolded));
-                // What is wider now may have become so short that the end is in sight.
+                // A wider screen may have shortened the text so that its end is in sight.
                 TranscriptLine { block, row }.min(end)
             }
         }
     }
 
-    /// The top line when the end is followed.
+    /// Returns the top row of a screen that shows the end.
     fn end(&self, width: u16, height: usize) -> TranscriptLine {
         self.up(TranscriptLine { block: self.blocks.len(), row: 0 }, height, width)
     }

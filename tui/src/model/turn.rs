@@ -1,4 +1,4 @@
-//! The turn that runs, and the line after it.
+//! Running turn of an agent, and the summary after it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use crate::moment::UiTime;
 
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// When it began; absent while the agent rests.
+    /// Start of the turn; `None` while the agent is idle.
     pub began: Option<UiTime>,
     pub doing: TurnActivity,
     pub account: Account,
-    /// The account of those below the agent while it ran.
+    /// Usage and cost of the agent's sub-agents during the turn.
     pub below: Account,
-    /// True if the user asked for its end.
+    /// True if the user asked to stop the turn.
     pub interrupted: bool,
-    /// The line about failed attempts: the next one replaces it.
+    /// Index of the block that reports failed attempts; the next report replaces it.
     pub retry: Option<usize>,
 }
 
@@ -28,17 +28,17 @@ pub(crate) enum TurnActivity {
     Thinking,
     Answering,
     Working,
-    /// A call that may write waits for another agent.
+    /// A call that may write waits for another agent's write to end.
     AwaitingWriteTurn,
-    /// Waits until the model is asked again.
+    /// Waiting before the next request to the model.
     BackingOff {
-        /// When that will be.
+        /// Time of the next request.
         until: UiTime,
     },
 }
 
 impl TurnActivity {
-    /// Describes the activity at `now`, in a turn that `began` then.
+    /// Returns the activity in words with its duration; `began` is the start of the turn.
     pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
         let since = |doing: &str| format!("{doing} {} s", now.since(began).as_secs());
         match self {
@@ -53,7 +53,7 @@ impl TurnActivity {
         }
     }
 
-    /// Returns the time until it continues by itself, if that is known.
+    /// Returns the time until the activity continues by itself; `None` if unknown.
     pub(crate) fn remaining(self, now: UiTime) -> Option<Duration> {
         match self {
             Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),
@@ -78,12 +78,12 @@ impl Turn {
 
 pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
-        // The denial has its card.
+        // The denial is shown by a block of its own.
         (reason @ EndReason::DeniedAtEnd, _) | (reason, None) => reason.to_string(),
         (reason, _) if tells_apart(turn) => reason.to_string(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
-    // A command of the user's own asks no model. Writing to a string cannot fail.
+    // A user's own command sends no request to a model. Writing to a string cannot fail.
     if turn.steps > 0 || turn.reason != EndReason::Done {
         let _ = write!(line, " · {account}");
     }
@@ -91,7 +91,7 @@ pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     line
 }
 
-/// True if the end's message has a line of its own, above the one after the turn: it may be long, and brings a hint.
+/// True if the final error message needs a block of its own: it may be long and contains a hint.
 pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }
