@@ -1,4 +1,4 @@
-//! A view for each agent of the session; one of them is shown.
+//! Transcript and state of each agent of the session; one agent is shown at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,28 +8,27 @@ use protocol::event::Account;
 use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
 use crate::text::SafeText;
 
-/// Everything that one agent has said and done, and what is true of it now.
+/// Transcript and state of one agent.
 #[derive(Debug)]
 pub(crate) struct AgentView {
     pub transcript: Transcript,
     pub session: Session,
     pub turn: Turn,
-    /// The calls that have not ended, and the blocks that show them.
+    /// Calls that have not ended, with the indices of their blocks.
     pub calls: BTreeMap<CallId, Call>,
-    /// Blocks of the reply that is being received.
+    /// Reply of the model while it arrives.
     pub reply: Reply,
-    /// The text of its last answer, as the model wrote it.
+    /// Last answer of the agent in Markdown.
     pub answer: String,
-    /// Messages to it that wait for its turn to end.
+    /// Messages to the agent that wait for the end of its turn.
     pub queue: VecDeque<Outgoing>,
-    /// The task of a sub-agent, in its parent's words.
+    /// Task of a sub-agent, in the words of its parent.
     pub task: Option<String>,
-    /// The end of a sub-agent that is over.
+    /// Result of a sub-agent that has ended.
     pub ended: Option<Ended>,
 }
 
 impl AgentView {
-    /// The view of an agent that has said nothing.
     pub(crate) fn new(session: Session) -> Self {
         Self {
             transcript: Transcript::default(),
@@ -49,23 +48,23 @@ impl AgentView {
     }
 }
 
-/// The views of all agents. The session's first agent has one from the start, so that there always is one to show.
+/// State of all agents. The first agent of the session always has one.
 #[derive(Debug)]
 pub(crate) struct Agents {
     first_id: AgentId,
     first: AgentView,
     others: BTreeMap<AgentId, AgentView>,
     shown: AgentId,
-    /// The one that the list's keys are about.
+    /// Agent that is selected in the list of agents.
     selected: AgentId,
-    /// The state that another agent's view starts with.
+    /// Initial session state of another agent.
     start: Session,
-    /// The account of each agent, without its sub-agents: in this run, and in those before.
+    /// Usage and cost of each agent without its sub-agents, including earlier runs of the session.
     spent: BTreeMap<AgentId, Account>,
 }
 
 impl Agents {
-    /// Creates the views before the first event: the first agent's view is shown.
+    /// Returns the state before the first event; the first agent is shown.
     pub(crate) fn new(start: Session) -> Self {
         Self {
             first_id: AgentId::root(),
@@ -78,7 +77,7 @@ impl Agents {
         }
     }
 
-    /// The agent whose view is shown: what is typed is for it.
+    /// Returns the id of the shown agent, which gets the typed messages.
     pub(crate) const fn shown_id(&self) -> &AgentId {
         &self.shown
     }
@@ -95,7 +94,7 @@ impl Agents {
         self.others.get_mut(&self.shown).unwrap_or(&mut self.first)
     }
 
-    /// The view of an agent, which it has from its first event on.
+    /// Returns the state of an agent; creates it at the agent's first event.
     pub(crate) fn of(&mut self, agent: &AgentId) -> &mut AgentView {
         if *agent == AgentId::root() {
             return &mut self.first;
@@ -107,17 +106,16 @@ impl Agents {
         std::iter::once((&self.first_id, &self.first)).chain(&self.others)
     }
 
-    /// The agent that the list's keys are about.
     pub(crate) const fn selected(&self) -> &AgentId {
         &self.selected
     }
 
-    /// Has the list's keys be about another agent.
+    /// Selects an agent in the list of agents.
     pub(crate) fn point_at(&mut self, agent: AgentId) {
         self.selected = agent;
     }
 
-    /// True if a turn of any agent is running.
+    /// True if any agent has a running turn.
     pub(crate) fn any_is_running(&self) -> bool {
         self.each().any(|(_, view)| view.turn.is_running())
     }
@@ -126,8 +124,8 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// Adds the cost of an agent. A turn of the user's lasts until their next message: it includes the cost
-    /// of other agents after the first one rests.
+    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above it. A turn of the user lasts
+    /// until the next message, so it includes agents that end later.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -139,7 +137,7 @@ impl Agents {
         }
     }
 
-    /// The user starts an agent while another one rests: a new turn.
+    /// Resets the turn's cost of a resting agent, because the user starts a sub-agent beside it.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {
@@ -147,17 +145,17 @@ impl Agents {
         }
     }
 
-    /// Sets the total cost of an agent.
+    /// Sets the usage and cost of an agent in the whole session.
     pub(crate) fn set_spent(&mut self, agent: AgentId, account: Account) {
         self.spent.insert(agent, account);
     }
 
-    /// The account of an agent, without its sub-agents.
+    /// Returns the usage and cost of an agent without its sub-agents.
     pub(crate) fn spent_by(&self, agent: &AgentId) -> Account {
         self.spent.get(agent).copied().unwrap_or_default()
     }
 
-    /// Every agent that has spent something, in the order of the tree.
+    /// Returns the usage and cost of all agents in tree order.
     pub(crate) fn spent(&self) -> Vec<(&AgentId, &Account)> {
         let mut spent: Vec<_> = self.spent.iter().collect();
         spent.sort_by_key(|(agent, _)| agent.in_tree());
@@ -170,7 +168,7 @@ impl Agents {
         all
     }
 
-    /// Shows the view of another agent; returns true if it has one.
+    /// Shows another agent; returns false if it has no transcript.
     pub(crate) fn select(&mut self, agent: &AgentId) -> bool {
         let has_view = *agent == AgentId::root() || self.others.contains_key(agent);
         if has_view {

@@ -13,6 +13,7 @@ pub(crate) struct Block {
 /// Row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockRow {
+    /// Empty row before the first part.
     Gap,
     /// Row of a part.
     Text { part: usize, row: Row },

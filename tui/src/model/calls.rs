@@ -1,4 +1,4 @@
-//! Tool calls, as they are shown.
+//! Tool calls in the transcript.
 
 use ipc::path::WirePath;
 use protocol::event::{FileDiff, ToolCallStatus};
@@ -12,13 +12,13 @@ use crate::diff::Diff;
 use crate::text::{Output, SafeText};
 use crate::tool_summary::{ToolSummary, edits, text};
 
-/// The rows of a diff or a new file that show while it is folded.
+/// Number of rows of a folded diff or new file.
 const CHANGE: usize = 12;
 
-/// The last rows of a command's output that show while it is folded.
+/// Number of last rows of a folded command output.
 const OUTPUT: usize = 8;
 
-/// The most bytes of a command's output that are kept while it runs.
+/// Maximum size of a running command's output: 256 KiB; earlier output is dropped.
 const KEPT: usize = 256 << 10;
 
 #[derive(Clone, Debug)]
@@ -26,12 +26,11 @@ pub(crate) struct Call {
     pub block: usize,
     name: String,
     summary: ToolSummary,
-    /// The change that the model asked for.
+    /// Change that the model asked for.
     wanted: Vec<FileDiff>,
-    /// True if its approval was denied: a line gives a person the reason, and its result gives it to the
-    /// model.
+    /// True if a person denied the call. A line shows the reason, so the result, which repeats it for the model, is not shown.
     pub refused: bool,
-    /// True if a person was asked whether to run it again: it has a result, whatever the answer is.
+    /// True if a person was asked to run the command again after a denial. The command then has a result already.
     pub after_denial: bool,
 }
 
@@ -40,7 +39,7 @@ pub(crate) struct Ending<'a> {
     pub status: ToolCallStatus,
     pub content: &'a str,
     pub duration_ms: u64,
-    /// The changes that it made, where they are known.
+    /// Changes that the call made, if they are known.
     pub diffs: &'a [FileDiff],
 }
 
@@ -49,7 +48,7 @@ impl Call {
         self.name == "shell_exec"
     }
 
-    /// Creates a call, and the block that shows it; the caller fills in the position of that block.
+    /// Creates a call and the block that shows it. The caller sets the block's index.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
@@ -63,7 +62,7 @@ impl Call {
         };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
         parts.extend(detail(name, &input));
-        // What it prints goes to the last part.
+        // Output goes to the last part.
         parts.push(Part::output(Output::default()).folded(Fold::Tail(OUTPUT)));
         (call, Block::of(parts))
     }
@@ -76,14 +75,14 @@ impl Call {
         self.summary.one_line()
     }
 
-    /// The command, of a call that runs one.
+    /// Returns the command of a `shell_exec` call if it has one line.
     pub(crate) fn command(&self) -> Option<&str> {
         let is_shown =
             |object: &&str| self.name == "shell_exec" && !object.is_empty() && !object.contains('\n');
         Some(self.summary.object()).filter(is_shown)
     }
 
-    /// Shows what it printed.
+    /// Appends output of the call to its block.
     pub(crate) fn printed(block: &mut Block, text: &str) {
         if let Some(output) = block.parts.last_mut() {
             output.push(text);
@@ -91,7 +90,7 @@ impl Call {
         }
     }
 
-    /// Begins anew with what it prints.
+    /// Clears the output, because the command runs again.
     pub(crate) fn runs_again(&mut self, block: &mut Block) {
         self.after_denial = false;
         if let Some(output) = block.parts.last_mut() {
@@ -99,14 +98,14 @@ impl Call {
         }
     }
 
-    /// Returns a result without its last bytes, which repeat the cards of its denials for the model.
+    /// Removes the end of a result, which explains a denial to the model; the person sees it elsewhere.
     pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
         let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
         let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
         rest.unwrap_or(content)
     }
 
-    /// Shows how it ended, its change and its result; the cards of its denials are shown already.
+    /// Shows the status, change and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
         let words = match ending.status {
@@ -124,9 +123,9 @@ impl Call {
             };
             head.replace(SafeText::line(&format!("{mark} {head_words}{words}")), look);
         }
-        // A change is shown as a diff, and what was read is the model's to read; failures and commands are for people.
+        // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
         let content = if self.refused || done && self.changes_files() { "" } else { ending.content };
-        // A sub-agent's end has a line of its own, and its transcript a view.
+        // A line of its own reports the end of a sub-agent.
         let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
         let fold = if is_told { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
         if let Some(output) = block.parts.last_mut() {
@@ -137,8 +136,7 @@ impl Call {
         }
     }
 
-    /// Returns the change that it made, or the requested one if none was reported. It shows once the call is
-    /// over: while it waits for an approval, the request shows it.
+    /// Returns the change that the call made, or the requested one if none was reported.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
         (!files.is_empty()).then(|| of_call(files))
@@ -153,7 +151,7 @@ impl Call {
     }
 }
 
-/// Returns the details of a call that needs more than a line.
+/// Returns the command or change of a call that does not fit on one line.
 fn detail(name: &str, input: &Value) -> Option<Part> {
     let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
     match name {
@@ -165,7 +163,7 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
     }
 }
 
-/// The change that a call asks for: a new content, or strings and what takes their place.
+/// Returns the change that a call asks for: a new content, or replaced strings.
 fn wanted(name: &str, input: &Value) -> Vec<FileDiff> {
     let path = WirePath::from(text(input, "path").unwrap_or_default());
     let file = |old_text, new_text| FileDiff { path: path.clone(), first_line: None, old_text, new_text };

@@ -1,4 +1,4 @@
-//! The list of the project's files above the prompt, while `@` and a part of a name stand before the caret.
+//! List of project files above the prompt, for completing a name after `@`.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -14,33 +14,33 @@ const OFFERED: usize = 100;
 
 const ROWS: usize = 10;
 
-/// The longest part of a name that is looked up, in bytes.
+/// Maximum length in bytes of the part of a name that is completed.
 const LONGEST: usize = 256;
 
-/// An older list is asked for anew with the next `@`.
+/// Age from which the list of files is requested again.
 const OLD: Duration = Duration::from_secs(10);
 
-/// The characters that a prompt does not take from outside.
+/// Characters that the prompt reserves for folded pastes.
 const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
-/// The names of the files, and those that are offered.
+/// Names of the project's files, and the matches of the typed part.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// The names, those with the fewest directories first.
+    /// File names; those with the fewest directories first.
     names: Vec<String>,
-    /// True if the project has more.
+    /// True if the project has more files than the list.
     cut: bool,
     failed: Option<String>,
-    /// The moment at which they were asked for last.
+    /// Time of the last request for the list.
     asked: Option<UiTime>,
-    /// True while they are on their way.
+    /// True while the list is requested.
     awaited: bool,
-    /// The place of the `@` before the caret, and what follows it.
+    /// Position of the `@` before the caret, and the text after it.
     word: Option<(usize, String)>,
-    /// The names that have it, the best one first.
+    /// Indices of the matching names, best match first.
     found: Vec<usize>,
     chosen: usize,
-    /// True if the person closed the list of this word.
+    /// True if the person closed the list for this word.
     closed: bool,
 }
 
@@ -49,7 +49,7 @@ impl Files {
         self.awaited = false;
         self.failed = failed;
         if self.failed.is_none() {
-            // What is no text can be said to no model.
+            // A name that is not UTF-8 cannot be written in a message.
             let texts = names.into_iter().filter_map(|name| String::from_utf8(name.as_bytes().to_vec()).ok());
             self.names = texts.collect();
             self.names
@@ -59,7 +59,7 @@ impl Files {
         self.look_up();
     }
 
-    /// Looks up another word, or none; true if the names are to be asked for.
+    /// Looks up another word, or none. Returns true if the list of files should be requested.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
@@ -83,7 +83,7 @@ impl Files {
     }
 }
 
-/// The places of the names that have the letters of a word in their order, the best one first.
+/// Returns the indices of the names that contain the letters of a word in order, best match first.
 fn matching(names: &[String], word: &str) -> Vec<usize> {
     if word.is_empty() {
         return (0..names.len().min(OFFERED)).collect();
@@ -101,11 +101,11 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
 }
 
 impl Model {
-    /// The word before the caret that names a file: the place of its `@`, and what follows that.
+    /// Returns the position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
         let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
         let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;
-        // No further back than a name can begin: a prompt may be long.
+        // A prompt may be long; a name is not.
         let mut near = before.char_indices().rev().take(LONGEST + 2);
         let start = match near.find(|(_, c)| c.is_whitespace()) {
             Some((at, c)) => at + c.len_utf8(),
@@ -125,12 +125,12 @@ impl Model {
         self.files.found.iter().filter_map(|at| self.files.names.get(*at)).map(String::as_str)
     }
 
-    /// The place of the chosen name among them.
+    /// Returns the index of the selected name among the matches.
     pub(crate) fn chosen_file(&self) -> Option<usize> {
         self.files.found.len().checked_sub(1).map(|last| self.files.chosen.min(last))
     }
 
-    /// A sentence below the names, where one is needed.
+    /// Returns a sentence about the state of the list, if one is needed.
     pub(crate) fn files_note(&self) -> Option<String> {
         let Files { names, cut, failed, awaited, found, .. } = &self.files;
         match failed {
@@ -153,7 +153,7 @@ impl Model {
         self.files.found.len().min(ROWS) + usize::from(self.files_note().is_some())
     }
 
-    /// Chooses the name above or below; beyond either end comes the other one.
+    /// Selects the next or previous name; wraps around at either end.
     pub(crate) fn choose_file(&mut self, down: bool) {
         let (at, all) = (self.chosen_file().unwrap_or(0), self.files.found.len().max(1));
         self.files.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
@@ -163,7 +163,7 @@ impl Model {
         self.files.closed = true;
     }
 
-    /// Writes the chosen name into the place of the word.
+    /// Replaces the typed word with the selected name.
     pub(crate) fn take_file(&mut self) {
         let chosen = self.chosen_file().and_then(|at| self.offered_files().nth(at)).map(mentioned);
         let start = self.mention().map(|(start, _)| start);
@@ -175,7 +175,7 @@ impl Model {
     }
 }
 
-/// A name as a message has it: one that a reader could take for something else is a JSON string.
+/// Returns a name as it is written in a message; as a JSON string if it has spaces or control characters.
 fn mentioned(name: &str) -> String {
     let is_odd = |c: char| c.is_control() || MARKS.contains(&c);
     if !name.contains(|c: char| is_odd(c) || c.is_whitespace() || c == '"') {

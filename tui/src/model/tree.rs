@@ -1,4 +1,4 @@
-//! The agents of the session as a tree: the order of the list, and the lines about each.
+//! Tree of the session's agents: order of the list, and lines about each agent.
 
 use std::time::Duration;
 
@@ -12,35 +12,34 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
-/// Width from which the list is shown next to the transcript.
+/// Minimum width of a screen that shows the list next to the transcript.
 const BESIDE: u16 = 100;
 
-/// Minimum and maximum columns of the list next to the transcript.
+/// Minimum and maximum width of the list next to the transcript, in columns.
 const COLUMNS: (u16, u16) = (34, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     status: SubAgentStatus,
     lasted: Duration,
-    /// True once the agent that the person talks to has begun another turn.
+    /// True once the user's next turn has begun.
     past: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeLine {
     pub agent: AgentId,
-    /// Columns before the text: agents are indented below their parents.
+    /// Indentation in columns; agents are indented below their parents.
     pub indent: u16,
-    /// The first line about the agent names it.
+    /// True for the first line about an agent, which contains its name.
     pub names: bool,
-    /// True of an agent that is over.
+    /// True if the agent has ended.
     pub over: bool,
     pub text: String,
 }
 
 impl AgentView {
-    /// A sub-agent starts: its access is less than that of the session's first agent, from which its view was
-    /// copied.
+    /// Sets the state of a new sub-agent, whose rights are a part of the first agent's.
     pub(crate) fn started(
         &mut self,
         now: UiTime,
@@ -50,7 +49,7 @@ impl AgentView {
         self.task = Some(spawned.task.clone());
         self.session.activity = spawned.activity.unwrap_or(parents);
         let Session { model, window, net, rights, grants, pending, .. } = &mut self.session;
-        // Nobody says how much another model takes.
+        // The context window of another model is unknown.
         *window = window.filter(|_| *model == spawned.model);
         model.clone_from(&spawned.model);
         *net = spawned.net;
@@ -66,7 +65,7 @@ impl AgentView {
         self.say(Look::Heading, &spawned.to_string());
     }
 
-    /// Ends a sub-agent.
+    /// Records the end of a sub-agent.
     pub(crate) fn ended(&mut self, result: &SubAgentResult) {
         let lasted = Duration::from_millis(result.duration_ms);
         self.ended = Some(Ended { status: result.status, lasted, past: false });
@@ -74,12 +73,12 @@ impl AgentView {
         self.say(Look::Turn, &result.to_string());
     }
 
-    /// True of a sub-agent of an earlier turn.
+    /// True for a sub-agent of an earlier turn.
     fn is_past(&self) -> bool {
         self.ended.is_some_and(|ended| ended.past)
     }
 
-    /// The agent's state and how long it has lasted, in words.
+    /// Returns the agent's state and its duration in words.
     fn state(&self, asks: bool, now: UiTime) -> String {
         match (self.ended, self.turn.began) {
             (Some(Ended { status, lasted, .. }), _) => format!("{status} {} s", lasted.as_secs()),
@@ -95,7 +94,7 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Returns the agents of the list: all, or the current turn's.
+    /// Returns the agents of the list: all, or those of the current turn.
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
         let is_wanted = |view: &AgentView| all || !view.is_past();
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
@@ -103,7 +102,7 @@ impl Agents {
         agents
     }
 
-    /// The account of an agent's turn with its sub-agents.
+    /// Returns the usage and cost of an agent's turn, including its sub-agents.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
         let turn = self.each().find(|(other, _)| *other == agent).map(|(_, view)| &view.turn);
         let mut account = turn.map(|turn| turn.account).unwrap_or_default();
@@ -111,12 +110,12 @@ impl Agents {
         account
     }
 
-    /// The beginning of a turn that runs, of whichever agent.
+    /// Returns the start of the latest running turn of any agent.
     pub(crate) fn began(&self) -> Option<UiTime> {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// The sub-agents that are over belong to a turn that is over too.
+    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them.
     pub(crate) fn forget_ended(&mut self) {
         self.all_mut().filter_map(|view| view.ended.as_mut()).for_each(|ended| ended.past = true);
     }
@@ -131,19 +130,19 @@ impl Model {
         self.agents.listed(self.walks_tree())
     }
 
-    /// True while the list is on the screen.
+    /// True if the list of agents is on the screen.
     pub(crate) fn tree_shows(&self) -> bool {
         self.walks_tree() || self.tree_columns(self.size.0).is_some()
     }
 
-    /// True while what is on the screen counts the seconds of more than the agent that is shown.
+    /// True if the screen shows running times of agents or steps other than the shown agent.
     pub(crate) fn counts_seconds(&self) -> bool {
         self.tree_shows()
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// Columns of the list, of a plan's steps and of the changed files next to the transcript; `None` without
-    /// content or without room.
+    /// Returns the width of the area next to the transcript, for agents, plan steps and changed files; `None` if there is nothing
+    /// to show or no room.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let shows = self.walks_tree()
             || self.tree().len() > 1

@@ -1,4 +1,4 @@
-//! Keys that a request takes.
+//! Handling of keys for an approval request.
 
 use protocol::approval::{ReviewDecision, ServerRequest};
 use protocol::frontend::{AgentAction, UserActionKind};
@@ -53,14 +53,14 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// A letter without a meaning here begins something else than an answer: no letter of it answers.
+/// Handles an unbound key. It may begin a text, so the following letters do not answer the request.
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
     card.drops(key)
 }
 
-/// Takes the keys for a command: the request waits.
+/// Opens the command line; the request waits.
 fn type_command(model: &mut Model) {
     if matches!(model.mode, Mode::Normal | Mode::Insert) {
         model.came_from = model.mode;
@@ -69,7 +69,7 @@ fn type_command(model: &mut Model) {
     model.mode = Mode::Command;
 }
 
-/// The request is before the person again once the command, and its view, is over; no key counts that was meant for them.
+/// Shows the request again once a command and its view are closed. Keys typed for the view do not answer the request.
 pub(super) fn face(model: &mut Model, at: UiTime) {
     model.aside &= !model.cards.is_empty();
     let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
@@ -81,7 +81,7 @@ pub(super) fn face(model: &mut Model, at: UiTime) {
     }
 }
 
-/// Leaves a page of the request, if one is open.
+/// Leaves a page of the request; returns true if one was open.
 fn back(model: &mut Model) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     if matches!(card.stage, Stage::Rule(_)) {
@@ -93,7 +93,7 @@ fn back(model: &mut Model) -> bool {
     is_page
 }
 
-/// True if a key would answer the request on the screen, or begin to.
+/// True if the key would answer the request on the screen, or start an answer.
 pub(super) fn decides(model: &Model, key: Key) -> bool {
     let waits = model.aside || model.mode == Mode::Command;
     let card = model.cards.front().filter(|card| card.editor().is_none() && !waits);
@@ -128,13 +128,13 @@ const fn mode_of(card: &Card) -> KeyMode {
     }
 }
 
-/// Moves what is read by so many rows.
+/// Scrolls the text of a request by a number of rows.
 pub(super) fn scroll(card: &mut Card, keymap: &Keymap, area: Rect, rows: isize) {
     let height = text_rows(card, keymap, area);
     card.sheet_mut().scroll(rows, (area.width, height));
 }
 
-/// The rows of a card that its text has.
+/// Returns the number of rows for the text of a request.
 pub(super) fn text_rows(card: &Card, keymap: &Keymap, area: Rect) -> u16 {
     area.height - card.frame_rows(keymap, (area.width, area.height))
 }
@@ -145,7 +145,7 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// The decision that the scope that is chosen makes.
+/// Returns the approval for the session with the selected scope.
 fn in_session(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
@@ -165,7 +165,7 @@ fn approve(
     actions: &mut Vec<Action>,
 ) {
     let Some(card) = model.cards.front() else { return };
-    // What is refused changes nothing, and does not lead on: whoever presses it again and again approves nothing either.
+    // An approval that does not count yet changes nothing, however often its key is pressed.
     if let (Ok(()), Some(decision)) = (card.approvable(at), decision(card)) {
         answer(model, decision, actions);
     }
@@ -179,7 +179,7 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
 }
 
-/// After a denial there is one answer for the session, which the hint names; elsewhere its reach is chosen.
+/// Approves for the session. After a denial the scope is fixed; otherwise a menu of scopes opens.
 fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
@@ -195,14 +195,14 @@ fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     }
 }
 
-/// Has the other changes of the reply shown with this one.
+/// Requests to show the other changes of the same reply together with this one.
 fn show_together(model: &Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front().filter(|card| card.others() > 0) else { return };
     let Asked { agent, id } = card.asked.clone();
     actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::AskTogether { id })));
 }
 
-/// Shows which rule asks, and the request again.
+/// Shows the rule that made the request necessary, or the request again.
 fn show_rule(model: &mut Model) {
     let revision = model.next_revision();
     let session = &model.agents.shown().session;
@@ -228,7 +228,7 @@ fn choose_scope(model: &mut Model, at: UiTime) {
     }
 }
 
-/// Reading and choosing: nothing that decides.
+/// Handles keys for reading and selecting, which do not answer the request.
 fn look(model: &mut Model, command: Command) {
     let Some(area) = Areas::now(model).card else { return };
     let revision = model.next_revision();
@@ -260,7 +260,7 @@ fn look(model: &mut Model, command: Command) {
     }
 }
 
-/// A word to the model, or a pattern: Enter ends the writing, and approves nothing.
+/// Edits a reason or a pattern. Enter ends the editing and approves nothing.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
     let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));
@@ -272,7 +272,7 @@ fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
         (Some(Command::Submit), _) => finish(model, actions),
         (Some(Command::Leave | Command::Cancel), _) => give_up(model),
         (Some(command), _) => return editing::edit(editor, command),
-        // What is too long is not taken; it is nowhere near.
+        // Text beyond the size limit is ignored.
         (None, Some(c)) => drop(editor.insert(c.encode_utf8(&mut [0; 4]))),
         (None, None) => return false,
     }

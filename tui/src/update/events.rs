@@ -1,4 +1,4 @@
-//! What the core says.
+//! Handling of events from the session's engine.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Applies an event of the core; returns true if anything visible changed.
+/// Applies an event; returns true if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -82,7 +82,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
             card.versions = model.plans.versions(&card.asked.agent).len();
             comments::take_over(model, &mut card);
-            // Whoever types a command goes on typing it.
+            // A person who is typing a command continues typing: the new request waits.
             model.aside |= model.cards.is_empty() && model.mode == Mode::Command;
             model.cards.push_back(card);
             call(model, reason, actions);
@@ -106,7 +106,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-/// True if a notice is the answer to a command that changed nothing.
+/// True if the notice answers a command that changed nothing.
 const fn answers(code: &NoticeCode) -> bool {
     matches!(
         code,
@@ -139,7 +139,7 @@ fn thinking_delta(view: &mut AgentView, now: UiTime, text: &str) {
         let part = Part::new(SafeText::default(), Look::Thinking).folded(Fold::Thinking);
         reply::begin(view, Block::of(vec![part]))
     });
-    // Text after it is another paragraph: what is shown has the order in which it came.
+    // Text after thinking starts a new paragraph, in order of arrival.
     reply::end(view, now);
     view.reply.thinking = Some(at);
     push(view, at, text);
@@ -211,7 +211,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     true
 }
 
-/// Notes the call of a request that nobody answered in time.
+/// Remembers the call of a request that expired, so that the person can have it asked again.
 fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     if let EventKind::ApprovalAnswered(answered) = &event.kind
         && answered.by == DecidedBy::Deadline
@@ -221,7 +221,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     }
 }
 
-/// Applies events that change the session rather than the conversation.
+/// Applies an event that changes the session's state; returns true if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
@@ -277,7 +277,7 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     true
 }
 
-/// A sub-agent that nobody called for is the user's own: a line says how its transcript is shown.
+/// Adds a sub-agent. If the user started it, a line says how to show its transcript.
 fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let now = model.now;
     if spawned.call.is_none() {
@@ -292,7 +292,7 @@ fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpaw
     model.plans.spawned(spawned);
 }
 
-/// The session is over, and with it every agent.
+/// Marks the session and all agents as ended.
 fn over(model: &mut Model, result: &RunResult) {
     model.over = true;
     model.agents.all_mut().for_each(|view| view.turn.end());
@@ -300,7 +300,7 @@ fn over(model: &mut Model, result: &RunResult) {
     model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
 }
 
-/// A summary that was asked for at rest is a turn of its own.
+/// Starts a turn for a summary of the conversation that was requested between turns.
 fn compaction_started(view: &mut AgentView, now: UiTime, started: &CompactionStarted) {
     if !view.turn.is_running() {
         view.turn.begin(now);
@@ -316,7 +316,7 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
     }
 }
 
-/// The user said something: a message to the first agent is one that the session can be taken back to.
+/// Shows a message of the user. A message to the first agent can later be chosen for a rewind.
 fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, images: &[Image]) {
     let now = model.now;
     let view = model.agents.of(agent);
@@ -343,7 +343,7 @@ fn user_message(view: &mut AgentView, now: UiTime, text: &str, images: &[Image])
     view.transcript.push(Block::of(parts).apart())
 }
 
-/// Completes a streamed message; shows one that was not streamed at once.
+/// Completes a streamed message, or shows one that was not streamed.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     view.turn.retry = None;
@@ -363,7 +363,7 @@ fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessag
     view.reply = Reply::default();
 }
 
-/// The text of a block that is one.
+/// Returns the text of a content block in JSON; `None` for other kinds of blocks.
 fn said(block: &str) -> Option<String> {
     let block = serde_json::from_str::<serde_json::Value>(block).ok()?;
     let of = |name| block.get(name).and_then(serde_json::Value::as_str);
@@ -380,7 +380,7 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
     if !reply.blocks.is_empty() {
         view.say(Look::Notice, "the reply above was cut off: it does not count");
     }
-    // Where there is no other attempt the end of the turn tells it.
+    // Without another attempt, the end of the turn reports the failure.
     let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
     view.turn.doing = TurnActivity::BackingOff { until: now.plus(wait) };
     let text = format!("{message}; trying again in {:.1} s", wait.as_secs_f64());
@@ -392,7 +392,7 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     if matches!(answered.by, DecidedBy::Together | DecidedBy::OwnCommand) {
-        // The request that follows shows it; or the person typed the command just now.
+        // The next request shows the answer, or the person has just typed the command.
         return;
     }
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
@@ -461,7 +461,7 @@ fn restored(view: &mut AgentView, places: &[RestoredPlace]) {
     }
 }
 
-/// True if context comes from Bailiwick itself, and not from a file.
+/// True if context was written by Bailiwick itself and not read from a file.
 fn is_our_own(source: &str) -> bool {
     matches!(source, "environment" | "rights" | "bailiwick")
 }

@@ -1,4 +1,4 @@
-//! Keys, where no request takes them.
+//! Handling of keys that are not for an approval request.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::message::Action;
 use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Unfolded};
 use crate::moment::UiTime;
 
-/// The longest time between two keys that belong together.
+/// Maximum time between two Ctrl+C that end the session.
 const TWICE: Duration = Duration::from_secs(3);
 
 /// Handles a key; returns true if anything changed.
@@ -35,7 +35,7 @@ fn one(model: &mut Model, at: UiTime, (event, alone): (KeyEvent, bool), actions:
     }
     if model.asking().is_some_and(|card| card.takes_key(at)) {
         run::end(model, actions);
-        // A key that is held down decides nothing.
+        // A repeated key of a held-down key answers no request.
         return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
     }
     if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(key)) {
@@ -74,7 +74,7 @@ fn here(model: &mut Model, at: UiTime, (key, alone): (Key, bool), actions: &mut 
     true
 }
 
-/// The mode of the keys that no request takes.
+/// Returns the key table of the current mode.
 const fn key_mode(model: &Model) -> KeyMode {
     match model.mode {
         Mode::Normal => KeyMode::Normal,
@@ -89,7 +89,7 @@ const fn key_mode(model: &Model) -> KeyMode {
     }
 }
 
-/// Keys with the same meaning everywhere, which decide nothing: those of INSERT.
+/// Returns the action of a key that works everywhere: suspend and repaint.
 fn anywhere(model: &Model, key: Key) -> Option<Action> {
     match model.start.keymap.command(KeyMode::Insert, key)? {
         Command::Suspend => Some(Action::Suspend),
@@ -98,31 +98,31 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
     }
 }
 
-/// Handles a key that came with others: a paste, or typing ahead, answers nothing.
+/// Handles a key that was read together with others, as in a paste. Such a key answers no request.
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
     if let Some(card) = model.asking()
         && (card.is_in_burst(at) || decides && card.is_open(at))
     {
-        // What follows is no message to the agent either.
+        // The rest of the paste must not become a message either.
         card.wait_again(at);
         return decides || approval::key(model, at, pressed, actions);
     }
     let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt), Some(Command::Suspend)];
     if guarded.contains(&model.start.keymap.command(KeyMode::Insert, pressed)) {
-        // The bytes of a paste widen no access, and what follows in them is typed into no editor and no shell.
+        // A paste must not widen access, nor reach an editor or a shell.
         return false;
     }
     one(model, at, (event, false), actions)
 }
 
-/// Reports a key of NORMAL without a meaning: a person who types a message there sees why no text appears.
+/// Shows a hint for an unbound key in Normal mode: the person may be typing a message.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }
 
-/// The keys that lead on from NORMAL.
+/// Returns the keys that lead from Normal mode to the other modes.
 fn normal_keys(model: &Model) -> String {
     let keys = [(Command::Insert, "writes"), (Command::CommandLine, "commands"), (Command::Help, "keys")];
     let hints = keys.map(|(command, does)| (model.start.keymap.hint(KeyMode::Normal, command), does));
@@ -139,24 +139,24 @@ fn to_normal(model: &mut Model) {
     }
 }
 
-/// Esc at rest where there is no NORMAL.
+/// Shows that Esc had nothing to stop, in a keymap without Normal mode.
 fn nothing_to_leave(model: &mut Model) {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
     model.remark = Some(format!("nothing runs that {key} could stop"));
 }
 
-/// The person's editor is done with the prompt.
+/// Applies the result of the external editor to the prompt.
 pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) -> bool {
     match edited {
         Ok(None) => {}
-        // Editors end the last line of a file.
+        // Editors add a line end to the last line.
         Ok(Some(text)) => model.prompt = Editor::with(text.strip_suffix('\n').unwrap_or(&text).to_owned()),
         Err(why) => model.answer(Look::Error, &why),
     }
     true
 }
 
-/// A paste goes where text is written; it never decides on anything.
+/// Inserts pasted text where text is edited. A paste never answers a request.
 pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) -> bool {
     run::end(model, actions);
     let now = model.now;
@@ -190,7 +190,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     }
 }
 
-/// Writes letters that were typed in another mode at the prompt.
+/// Writes letters at the prompt that were typed in a mode of commands.
 pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
     text.chars().for_each(|letter| write(model, letter));
     model.wrote_at = Some(at);
@@ -209,11 +209,11 @@ fn write(model: &mut Model, c: char) {
 fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Action>) {
     let is_at_end = model.prompt.caret() == model.prompt.text().len();
     if command == Command::LineEnd && model.mode == Mode::Insert && is_at_end {
-        // There is nothing left to go to in the prompt.
+        // The caret is at the end of the prompt already.
         return model.agents.shown_mut().transcript.follow();
     }
     if command == Command::CommandLine {
-        // From a view as well: the command has its place then.
+        // Applies to views too: the command line replaces them.
         return model.mode = Mode::Command;
     }
     if model.mode == Mode::Agents {
@@ -323,7 +323,7 @@ fn remember(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     }
 }
 
-/// Sends a message with what is attached, and remembers it.
+/// Sends a message with the attached pictures, and adds it to the history.
 pub(super) fn send(model: &mut Model, at: UiTime, text: String, actions: &mut Vec<Action>) {
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
@@ -343,7 +343,7 @@ fn history(model: &mut Model, forward: bool) {
     }
 }
 
-/// True if nothing runs that could be stopped, and nothing is being written.
+/// True if no turn runs and the prompt is empty, so that Esc may open the rewind list.
 fn is_at_rest(model: &Model) -> bool {
     let Model { prompt, rewind, agents, over, .. } = model;
     !over && prompt.is_empty() && !rewind.said.is_empty() && !agents.any_is_running()
@@ -374,7 +374,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Ctrl-C: empties the prompt; else interrupts; else ends the session, once it comes twice.
+/// Handles Ctrl-C: empties the prompt, else interrupts the turn, else ends the session on the second press.
 fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut Vec<Action>) {
     let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
@@ -392,12 +392,12 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
-/// The time for which another Ctrl-C still ends the session, where one was pressed.
+/// Returns the remaining time for a second Ctrl-C that ends the session; `None` without a first one.
 pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }
 
-/// Cancels the pending second Ctrl-C and its remark, if the time for it is over; returns true if it did.
+/// Clears the first Ctrl-C and its hint once the time for a second one is over; returns true if it did.
 pub(super) fn stay(model: &mut Model) -> bool {
     let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
     if is_over {
@@ -412,7 +412,7 @@ fn quit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Takes back an approval for the session.
+/// Revokes an approval for the session.
 pub(super) fn revoke(model: &Model, id: u64, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::RevokeGrant { id: ipc::id::GrantId(id) }));
 }

@@ -1,4 +1,4 @@
-//! What each message changes.
+//! Handling of each input message.
 
 mod approval;
 mod aside;
@@ -45,7 +45,7 @@ use crate::view::Shown;
 
 const NOTCH: isize = 3;
 
-/// Applies one message that came at a moment, and returns the actions for the caller.
+/// Applies one message that arrived at time `at`. Returns the actions that the caller must carry out.
 pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     model.now = model.now.max(at);
     let mut actions = Vec::new();
@@ -107,29 +107,28 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     actions
 }
 
-/// Calls a person who may look elsewhere.
+/// Notifies the person if they may be looking elsewhere.
 fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
     if model.attention.call(model.now) {
         actions.push(Action::Call(reason));
     }
 }
 
-/// Returns the time from `now` until the next [`Msg::Tick`]; `None` while nothing on the screen changes by
-/// itself.
+/// Returns the time from `now` until the next [`Msg::Tick`]; `None` if nothing on the screen changes with time.
 pub fn next_tick(model: &Model, now: UiTime) -> Option<Duration> {
     let card = model.card();
     let opens = card.and_then(|card| card.opens_at(now)).map(|opens| opens.since(now));
-    // The time that a request has left shows in its last minute.
+    // A request shows its remaining time in the last minute only.
     let remaining = card.map(|card| card.remaining(now)).filter(|remaining| !remaining.is_zero());
     let last_minute = remaining.and_then(|remaining| remaining.checked_sub(LAST_MINUTE));
     let last_minute = last_minute.filter(|until| !until.is_zero());
     let remaining = remaining.filter(|_| last_minute.is_none());
     let turn = &model.agents.shown().turn;
-    // The list counts the seconds of all of them.
+    // The list shows the running times of all agents.
     let began = if model.counts_seconds() { model.agents.began() } else { turn.began };
     let elapsed = began.map(|began| now.since(began));
     let attempt = turn.began.and_then(|_| turn.doing.remaining(now));
-    // Countdowns show whole seconds that are left, the turn whole seconds that are gone.
+    // Countdowns show whole remaining seconds, turns show whole elapsed seconds.
     let countdown = [remaining, attempt].into_iter().flatten().map(past_whole_second).min();
     let count = elapsed.map(|elapsed| Duration::from_secs(elapsed.as_secs() + 1).saturating_sub(elapsed));
     let others =
@@ -202,12 +201,12 @@ fn core_gone(model: &mut Model) -> bool {
     true
 }
 
-/// Sends an action about the shown agent to the core.
+/// Sends a user action for the shown agent to the session's engine.
 fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
     actions.push(Action::User(model.agents.shown_id().clone(), kind));
 }
 
-/// The rows that a key scrolls by, where so many show; negative is up. None of another key.
+/// Returns the number of rows by which a key scrolls, negative for up; `None` if the key does not scroll.
 fn scrolled(command: Command, height: u16) -> Option<isize> {
     let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
     Some(match command {

@@ -1,4 +1,4 @@
-//! The view of a plan, `:plan` and `:edit-plan`.
+//! View of a plan, and the commands `:plan` and `:edit-plan`.
 
 use ipc::id::{AgentId, ApprovalId};
 use ipc::path::WirePath;
@@ -14,7 +14,7 @@ use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
 use crate::plan::{Compared, Progress, styled};
 use crate::text::SafeText;
 
-/// Starts a planner, or shows the plan.
+/// Starts a planning agent, or shows the plan.
 pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<Action>) {
     match text {
         None if model.plans.current().is_some() => open(model),
@@ -34,16 +34,16 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
     }
 }
 
-/// Hands the plan that waits to an editor.
+/// Opens the plan that waits for approval in an external editor.
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     if model.cards.iter().any(|card| card.unsaved() > 0) {
-        // One of the two texts would be lost.
+        // One of the two edits would be lost.
         return model.answer(Look::Error, "the plan has changes that are not saved: save or undo them first");
     }
     let action =
         model.cards.iter().find_map(|Card { asked: Asked { agent, id }, request, edited, .. }| {
             let ServerRequest::PlanApproval(params) = &**request else { return None };
-            // An edit that was not taken goes on where it ended.
+            // A text that could not be used is edited further.
             let markdown = edited.as_ref().unwrap_or(&params.markdown).clone();
             let (agent, id) = (agent.clone(), *id);
             Some(Action::EditPlan { agent, id, markdown })
@@ -54,7 +54,7 @@ pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Reads the result of the editor.
+/// Handles the plan's text from the external editor.
 pub(super) fn edited(
     model: &mut Model,
     asked: Asked,
@@ -82,7 +82,7 @@ pub(super) fn edited(
     true
 }
 
-/// An edited text is unusable: the plan's card begins with the reason, whichever agent is shown.
+/// Shows at the top of the plan's request the reason that the edited text cannot be used.
 pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
     let revision = model.next_revision();
     let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));
@@ -108,7 +108,7 @@ fn open(model: &mut Model) {
     lay(model);
 }
 
-/// Lays the view anew, where it shows: statuses and times change.
+/// Lays out the plan's view again, because statuses and times have changed.
 pub(super) fn lay(model: &mut Model) {
     if model.mode != Mode::Plan {
         return;
@@ -132,7 +132,7 @@ fn block(plan: &Progress, (now, project): (crate::UiTime, &WirePath)) -> Block {
     Block::of(parts)
 }
 
-/// A key while the plan shows, or two versions of it.
+/// Handles a key in the plan's view, or in a comparison of two versions.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));

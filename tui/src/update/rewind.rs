@@ -1,4 +1,4 @@
-//! Taking files and the conversation back: a list of messages, then the consequences, then a key that means it.
+//! Rewind of files and conversation: choose a message, see the consequences, confirm.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::message::Action;
 use crate::model::{Areas, Block, Editor, Look, Mode, Model, Part, Reply, plan_rows};
 use crate::text::SafeText;
 
-/// Shows the messages, the last one chosen.
+/// Opens the list of messages; the last one is selected.
 pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
         return model
@@ -30,7 +30,7 @@ pub(super) fn open(model: &mut Model) {
     lay(model);
 }
 
-/// Shows the consequences of taking one file back to where the session began.
+/// Shows the consequences of restoring one file to its state at the start of the session.
 pub(super) fn revert(model: &mut Model, path: &str, actions: &mut Vec<Action>) {
     open(model);
     if model.mode != Mode::Rewind {
@@ -50,7 +50,7 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
         return if asks { model.rewind.sheet.scroll(rows, size) } else { choose(model, rows) };
     }
     match command {
-        // One file is no conversation.
+        // Restoring one file does not change the conversation.
         Command::RewindTo | Command::RewindBoth | Command::RewindConversation
             if !model.rewind.only.is_empty() => {}
         Command::RewindTo | Command::RewindBoth => ask(model, RewindScope::Both, actions),
@@ -101,7 +101,7 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// Carries out what is shown, once its last line was on the screen.
+/// Carries out the rewind, if the person has seen the last line of the consequences.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
@@ -117,7 +117,7 @@ fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     lay(model);
 }
 
-/// The consequences are known.
+/// Shows the consequences of a rewind.
 pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     if model.mode != Mode::Rewind {
         return;
@@ -128,14 +128,14 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     lay(model);
 }
 
-/// Reports a rejected rewind.
+/// Leaves the view after a rejected rewind.
 pub(super) fn refused(model: &mut Model) {
     if model.mode == Mode::Rewind {
         model.mode = model.came_from;
     }
 }
 
-/// Applies a rewind: the reverted part is no longer shown.
+/// Applies a rewind that was carried out: removes the reverted messages and changes from the views.
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
     model.rewind.can_undo = target.to.is_some();
@@ -157,7 +157,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
             if let Some((block, text)) = model.rewind.take_back(to) {
                 model.rewind.keep(transcript.cut_from(block));
                 if model.prompt.is_empty() {
-                    // It is there to be said otherwise.
+                    // The reverted message returns to the prompt, to be changed.
                     model.prompt = Editor::with(text);
                 }
             }

@@ -1,5 +1,5 @@
-//! Letters where each would be a command, in NORMAL and in the views: one alone is its command, motions stay motions, and a run with
-//! any other letter is a message that somebody writes. It goes to the prompt whole.
+//! Letters in modes where each letter is a command. A single letter executes its command and movements stay movements. Several
+//! letters with one that is not a movement are text, which goes to the prompt.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use crate::message::Action;
 use crate::model::{Mode, Model, Run};
 use crate::moment::UiTime;
 
-/// The reach of a letter's command.
+/// Extent of a command's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// It moves the reader: a repetition is no text.
+    /// Moves the reader; repeating it does not make text.
     Motion,
-    /// It opens a line for the letters that follow.
+    /// Opens an input line for the following letters.
     Line,
-    /// It changes the view, and can be undone.
+    /// Changes the view, and can be undone.
     View,
-    /// It has other effects: it waits until no letter follows.
+    /// Has other effects; it is delayed until no letter follows.
     Beyond,
     Nothing,
 }
 
-/// Takes a key that belongs to a run of letters, or begins one; false for a key whose command is to be carried out now. `alone` is
-/// false for a key that came together with others: it reaches nothing beyond the view.
+/// Handles a key as part of a run of letters. Returns false if the key's command should be executed now. `alone` is false for a
+/// key that was read together with others; its command may only change the view.
 pub(super) fn takes(
     model: &mut Model,
     at: UiTime,
@@ -38,7 +38,7 @@ pub(super) fn takes(
     settle(model, at, actions);
     let Some(letter) = key.text() else {
         match &mut model.run {
-            // Esc leads somewhere else, and the message goes on after it.
+            // Esc leaves the view, and the message continues.
             Some(run) if key.is(KeyCode::Esc) => run.goes_on(at),
             _ => end(model, actions),
         }
@@ -50,7 +50,7 @@ pub(super) fn takes(
     let command = model.start.keymap.command(mode, key);
     let mut run = model.run.take().unwrap_or_else(|| Run::begin(model, at));
     let reach = match mode.is_for_text() {
-        // A view is closed, and a command follows.
+        // The view is closed and a command line opens.
         true if run.is_motion() && matches!(letter, ':' | '/') => return false,
         true => Reach::Nothing,
         false => reach(command),
@@ -71,7 +71,8 @@ pub(super) fn takes(
     waits
 }
 
-/// In NORMAL any letter but a motion begins a message; in a view letters without a meaning do, and those that reach beyond it.
+/// True if a letter makes a run text. In Normal mode every letter but movements does; in a view, unbound letters and commands
+/// with lasting effects do.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,
@@ -102,7 +103,7 @@ fn reach(command: Option<Command>) -> Reach {
     }
 }
 
-/// Ends a run that no letter can continue any more; returns true if there was one.
+/// Ends a run that is over; returns true if there was one.
 pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) -> bool {
     let is_over = model.run.as_ref().is_some_and(|run| run.is_over(now));
     if is_over {
@@ -111,7 +112,7 @@ pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) 
     is_over
 }
 
-/// Ends the run: what waited for that is carried out.
+/// Ends the run and executes its delayed command.
 pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(command) = model.run.take().and_then(|run| run.waits()) else { return };
     match (command, model.mode) {
@@ -120,12 +121,12 @@ pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
         (Command::AskAgain, _) => turns::ask_again(model, model.now, actions),
         (Command::StopAgent, Mode::Agents) => tree::walk(model, command, actions),
         (Command::ConfirmRewind, Mode::Rewind) => rewind::key(model, command, actions),
-        // Esc has led out of the view meanwhile.
+        // Esc has left the view meanwhile.
         _ => {}
     }
 }
 
-/// The time until a command is carried out that waits for it.
+/// Returns the time until the delayed command is executed.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.run.as_ref().filter(|run| run.waits().is_some()).map(|run| run.left(now))
 }

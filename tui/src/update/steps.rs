@@ -1,4 +1,4 @@
-//! Keys while a person edits the steps of a plan in place, or compares its versions.
+//! Keys for editing the steps of a plan, and for comparing its versions.
 
 use protocol::frontend::{AgentAction, UserActionKind};
 
@@ -11,7 +11,7 @@ use crate::message::Action;
 use crate::model::{Areas, Model};
 use crate::plan::Compared;
 
-/// Shows the steps to be edited, with the changes that there are.
+/// Opens the step editor; earlier edits are kept.
 pub(super) fn begin(model: &mut Model) {
     if model.cards.front().is_some_and(|card| card.steps.is_some()) {
         set_stage(model, Stage::Steps);
@@ -50,7 +50,7 @@ pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> boo
     true
 }
 
-/// Changes the plan; returns true if the command does so.
+/// Edits the plan by a command; returns true if the command does so.
 fn change(steps: &mut Steps, command: Command) -> bool {
     match command {
         Command::ShiftUp => steps.draft.shift(false),
@@ -63,7 +63,7 @@ fn change(steps: &mut Steps, command: Command) -> bool {
     true
 }
 
-/// The writing ends; the text stays, or not.
+/// Ends the editing of a field; keeps or drops the text.
 pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     match steps(model) {
         Some(steps) if keeps => steps.finish(),
@@ -73,7 +73,7 @@ pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     lay(model);
 }
 
-/// Adds a line to the field, or moves to the line above or below; returns true if the key is for that.
+/// Adds a line to a field, or moves the caret up or down; returns true if the command does so.
 pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     let Some(steps) = steps(model).filter(|steps| steps.takes_lines()) else { return false };
     let Some(editor) = steps.editor_mut() else { return false };
@@ -86,7 +86,7 @@ pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// The supervisor writes the fields into the plan's text, or says why it cannot: then nothing is lost.
+/// Asks the supervisor to write the edited fields into the plan. On failure nothing is lost.
 fn save(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let Some(steps) = card.steps.as_ref().filter(|steps| steps.draft.changes() > 0) else { return };
@@ -95,7 +95,7 @@ fn save(model: &mut Model, actions: &mut Vec<Action>) {
     actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::RevisePlan { id, plan })));
 }
 
-/// Lays the steps anew, where they show.
+/// Lays out the steps again, if they are visible.
 pub(super) fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let size = rows(model);
@@ -104,7 +104,7 @@ pub(super) fn lay(model: &mut Model) {
     }
 }
 
-/// Shows the last two versions of the plan that is asked about.
+/// Shows a comparison of the last two versions of the requested plan.
 pub(super) fn compare(model: &mut Model) {
     let revision = model.next_revision();
     let Some(card) = model.cards.front().filter(|card| card.versions > 1) else { return };
@@ -112,7 +112,7 @@ pub(super) fn compare(model: &mut Model) {
     set_stage(model, Stage::Versions(Compared::last(versions, revision)));
 }
 
-/// A key while versions are compared on a request.
+/// Handles a key while versions are compared in a request.
 pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     let Some(command) = model.start.keymap.command(KeyMode::Versions, key) else { return false };
     if command == Command::Back {
@@ -126,7 +126,7 @@ pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     choose(compared, command, (revision, size))
 }
 
-/// Chooses another version, or scrolls; returns true if the command does so.
+/// Selects another version or scrolls; returns true if the command does so.
 pub(super) fn choose(compared: &mut Compared, command: Command, (revision, size): (u64, (u16, u16))) -> bool {
     match command {
         Command::OlderVersion => compared.choose(true, -1, revision),

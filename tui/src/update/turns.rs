@@ -1,4 +1,4 @@
-//! Messages of the user, and the turns that they begin.
+//! Messages of the user, and the turns that they start.
 
 use ipc::id::AgentId;
 use protocol::event::{Account, EndReason, TurnFinished};
@@ -11,7 +11,7 @@ use crate::model::{AgentView, Editor, Look, Model, Outgoing, account, summary, t
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Sends a message, or lets it wait for the turn to end.
+/// Sends a message, or queues it until the turn ends.
 pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     let agent = model.agents.shown_id().clone();
     send_to(model, &agent, (at, message), actions);
@@ -22,7 +22,7 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing)
         return model.answer(Look::Error, "the session is over; :q leaves");
     }
     let view = model.agents.of(agent);
-    // A sub-agent has one turn, and reads with its next request what is said to it meanwhile.
+    // A sub-agent has one turn, and reads new messages with its next request.
     if view.turn.is_running() && agent.is_top_level() {
         view.queue.push_back(message);
     } else {
@@ -41,7 +41,7 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing)
     }
 }
 
-/// Asks for the end of the turn that runs.
+/// Asks the engine to stop the running turn.
 pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.shown_mut().turn;
     if turn.is_running() && !turn.interrupted {
@@ -50,17 +50,17 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// A turn is over: the next message that waits goes out, unless the user or an error ended the turn.
+/// Ends a turn. Sends the next queued message, unless the user or an error ended the turn.
 pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, actions: &mut Vec<Action>) {
     if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
         call(model, Reason::TurnOver, actions);
     }
-    // What sub-agents with a known price cost is known, whatever the agent's own model costs.
+    // The cost of sub-agents with known prices is known even if the agent's own model has no price.
     let known = model.agents.of_turn(agent).known;
     let account = Account { known: known.max(account(turn).known), ..account(turn) };
     let view = model.agents.of(agent);
     view.turn.end();
-    // At the top level it has the account of those below.
+    // The first agent's usage and cost include those of its sub-agents.
     view.turn.account = account;
     view.turn.below = Account::default();
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
@@ -76,7 +76,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     }
 }
 
-/// Names the key that has a request made again that nobody answered.
+/// Shows the key that has the model repeat a call whose request expired.
 pub(super) fn tell_lapsed(model: &mut Model) {
     let bound_in: &[_] =
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
@@ -86,7 +86,7 @@ pub(super) fn tell_lapsed(model: &mut Model) {
     }
 }
 
-/// Has the model make a call again whose request nobody answered.
+/// Asks the model to repeat a call whose request expired.
 pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(call) = model.lapsed.take() else {
         return model.answer(Look::Notice, "every request was answered");
@@ -97,7 +97,7 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
     send_to(model, &AgentId::root(), (at, Outgoing { text, ..Outgoing::default() }), actions);
 }
 
-/// Reports a failed request in one line, which the next attempt replaces.
+/// Shows a failed request in one line; the next failure replaces the line.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     if let Some(part) = view.turn.retry.and_then(|at| view.transcript.block_mut(at)?.parts.first_mut()) {
         part.replace(SafeText::prose(&in_commands(text)), look);
@@ -107,11 +107,11 @@ pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     }
 }
 
-/// The flags of the command line in whose place there is a command to type.
+/// Flags of the command line and the commands that replace them in the terminal UI.
 const COMMANDS: [(&str, &str); 4] =
     [("--model", ":model"), ("--net on", ":net on"), ("--mode", ":mode"), ("--write", ":allow write")];
 
-/// A failure in whose hint a flag is the command that can be typed here.
+/// Replaces flags in an error's hint with commands that can be typed here.
 fn in_commands(text: &str) -> String {
     let Some((cause, hint)) = text.split_once("\n  hint: ") else { return text.to_owned() };
     let mut hint = hint.to_owned();
@@ -128,8 +128,7 @@ fn in_commands(text: &str) -> String {
     format!("{cause}\n  hint: {hint}")
 }
 
-/// Returns the waiting messages to the prompt, before its text: none is sent that was meant for another
-/// moment.
+/// Returns the queued messages to the prompt, before its text, instead of sending them later.
 fn give_back(model: &mut Model, agent: &AgentId) {
     let queue = std::mem::take(&mut model.agents.of(agent).queue);
     if queue.is_empty() {

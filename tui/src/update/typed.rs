@@ -15,7 +15,7 @@ use crate::message::Action;
 use crate::model::{Block, Look, Model, Part, Pending, Session, access};
 use crate::text::SafeText;
 
-/// Carries out a typed command, or explains the mistake in it. `sign` stood before it.
+/// Executes a typed command, or explains the mistake in it; `sign` is the character before the command.
 pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) {
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else { return };
@@ -52,7 +52,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     }
 }
 
-/// Executes the command; returns true if its argument is valid.
+/// Executes a command; returns true if its argument is valid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
@@ -100,14 +100,14 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
     true
 }
 
-/// Shows the changes of the session, from the first one on.
+/// Shows all changes of the session.
 fn diff(model: &mut Model, by_step: bool) {
     let in_turn = model.agents.any_is_running();
     let blocks = model.changes.shown(by_step, &model.start.project, in_turn);
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Has another model answer that is known, or lists them.
+/// Switches to another known model, or lists the models without a name.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => list_models(model),
@@ -123,7 +123,7 @@ fn set_model(name: &str, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), kind));
 }
 
-/// Lists the models of the settings, and those that are known besides.
+/// Lists the models of the settings and of the catalogue.
 fn list_models(model: &mut Model) {
     let now = &model.agents.shown().session.model;
     let heading = format!("{now} answers; :model NAME has another one answer");
@@ -138,7 +138,7 @@ fn list_models(model: &mut Model) {
     model.open_page(Block::of(parts));
 }
 
-/// Takes back what is attached.
+/// Removes the attached pictures from the next message.
 fn detach(model: &mut Model) {
     if model.attached.is_empty() {
         model.answer(Look::Notice, "no picture is attached; :image PATH attaches one");
@@ -164,7 +164,7 @@ fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Unquotes a path: a hint may have had to quote it.
+/// Grants or revokes write access to a path; removes quotes that a hint added.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
     let path = quoted.unwrap_or(path).into();
@@ -175,8 +175,8 @@ fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>)
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Informs the person that a right of a sub-agent is withdrawn from every agent of the session. True if it is
-/// the shown agent's own.
+/// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown agent is the
+/// first one.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
@@ -200,7 +200,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetMode { mode }));
 }
 
-/// From ask to auto, and from anything else to ask. A change that is under way counts as made.
+/// Switches from `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
 pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
     let session = &model.agents.shown().session;
     let now = match session.pending {
@@ -242,7 +242,7 @@ const fn about(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// Lists what was approved or allowed for the session, and how each is taken back.
+/// Lists the approvals for the session, with the commands that revoke them.
 fn grants(model: &mut Model) {
     let Session { grants, rights, mode, .. } = &model.agents.shown().session;
     let lines = allowed(rights, *mode, grants);
@@ -251,12 +251,12 @@ fn grants(model: &mut Model) {
     model.open_page(Block::of(parts));
 }
 
-/// The heading of the list of what is allowed.
+/// Heading of the list of approvals for the session.
 pub const ALLOWED: &str = "allowed in this session";
 
-/// The approvals and grants, a line each, with the command that takes it back.
+/// Returns one line for each approval of the session, with the command that revokes it.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
-    // In the mode `ask` the project was allowed beside the mode, which would take nothing back.
+    // In mode `ask`, write access to the project was granted separately, and changing the mode would not revoke it.
     let asks_again = match mode {
         ApprovalMode::Ask => ":disallow write .",
         ApprovalMode::Auto | ApprovalMode::Deny => ":mode ask",
