@@ -1,4 +1,4 @@
-//! Comments on the steps of a plan: together they are one denial, which the planner reads.
+//! Comments on the steps of a plan. They are sent to the planning agent as one denial.
 
 use protocol::approval::{PlanApprovalParams, ServerRequest};
 
@@ -6,14 +6,14 @@ use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::text::SafeText;
 
-/// Comments on the steps of a plan, and on the plan as a whole.
+/// Comments on a plan and its steps.
 #[derive(Debug)]
 pub(crate) struct Comments {
-    /// One for the plan, then one for each step.
+    /// Comment on the plan, then one for each step.
     about: Vec<Comment>,
     chosen: usize,
     is_writing: bool,
-    /// The number of a step, as far as it was typed.
+    /// Step number that is being typed.
     typed: usize,
     pub sheet: CardPage,
 }
@@ -25,7 +25,7 @@ struct Comment {
 }
 
 impl Comments {
-    /// No comments yet; none are possible on other requests.
+    /// Returns empty comments on a plan; `None` for other requests.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let titles = std::iter::once(&plan.title).chain(plan.steps.iter().map(|step| &step.title));
@@ -39,8 +39,8 @@ impl Comments {
         })
     }
 
-    /// Takes over the comments on the plan before an edit, each for its step: the one with its title, or with a new title in its place.
-    /// Gives the number of those whose step is gone.
+    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position if the title
+    /// is new. Returns the number of comments whose step no longer exists.
     pub(crate) fn take_over(&mut self, before: Self) -> usize {
         let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
         let mut gone = 0;
@@ -72,7 +72,7 @@ impl Comments {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
     }
 
-    /// Takes a digit of a step's number: the digits before it count as long as there is such a step. 0 is the whole plan.
+    /// Handles a digit of a step number. Earlier digits count if such a step exists; 0 is the whole plan.
     pub(crate) fn choose_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let number = if longer < self.about.len() { longer } else { digit };
@@ -81,12 +81,12 @@ impl Comments {
         }
     }
 
-    /// Begins or continues the comment on the chosen step.
+    /// Starts or continues the comment on the selected step.
     pub(crate) const fn write(&mut self) {
         self.is_writing = true;
     }
 
-    /// Ends the editing; the text stays.
+    /// Ends the editing and keeps the text.
     pub(crate) const fn end_writing(&mut self) {
         self.is_writing = false;
     }
@@ -100,13 +100,12 @@ impl Comments {
         self.about.get_mut(self.chosen).filter(|_| is_writing).map(|about| &mut about.editor)
     }
 
-    /// The words before the edited text.
+    /// Returns the label before the text field.
     pub(crate) fn mark(&self) -> String {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
 
-    /// Joins all comments into one message: `On step 2 (Fix the parser): use a fuzzer`; `None` without
-    /// comments.
+    /// Returns all comments as one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without comments.
     pub(crate) fn message(&self) -> Option<String> {
         let lines = self.written().map(|(number, comment, text)| match number {
             0 => format!("On the plan: {text}"),
@@ -126,7 +125,7 @@ impl Comments {
             .filter(|(_, _, text)| !text.is_empty())
     }
 
-    /// Lays the sheet anew, in an area of this size, with the chosen step in sight.
+    /// Lays out the page for an area of this size and scrolls to the selected step.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "no, with comments on the steps: the planner revises the plan, and asks again";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];

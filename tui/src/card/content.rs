@@ -1,4 +1,4 @@
-//! The text of a request, every byte of it: the command or the change, the agent's reason, the access that it gives.
+//! Complete text of an approval request: command or change, the agent's reason, and the granted access.
 
 use ipc::id::AgentId;
 use ipc::path::WirePath;
@@ -15,7 +15,7 @@ use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// Everything that a request says, the matter first.
+/// Returns the text of a request, beginning with the command or change.
 pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     let (mut parts, reason, facts) = match request {
         ServerRequest::ApplyPatchApproval(params) => (patch(params, project), &params.reason, Vec::new()),
@@ -64,7 +64,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// The rights of a sub-agent, those that its parent has as well included: nobody is asked again about what it does by them.
+/// Returns the rights of a sub-agent, including those that its parent has: the sub-agent uses them without further requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", beyond the agent's own rights"[..] } else { b"" };
@@ -88,7 +88,7 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     parts
 }
 
-/// The call of an external tool, every byte of its arguments first.
+/// Returns the call of an external tool, beginning with all of its arguments.
 fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     vec![
         Part::new(SafeText::exact(&params.json), Look::Command),
@@ -101,12 +101,12 @@ fn outside() -> Vec<Part> {
     vec![fact("allows", "this call, this once; its server is not held by the sandbox")]
 }
 
-/// A fact of a request, with its name before it.
+/// Returns a labelled line.
 pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }
 
-/// A fact with every byte of its value.
+/// Returns a labelled line with every byte of its value.
 pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(labelled(name, value), Look::Fact)
 }
@@ -115,14 +115,14 @@ pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
     SafeText::labelled(&format!("{name:<10}"), value)
 }
 
-/// A path as it is written in the project, with every byte; one outside stays absolute.
+/// Returns a path relative to the project; outside the project the absolute path.
 pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8] {
     let (path, project) = (path.as_bytes(), project.as_bytes());
     let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix(b"/"));
     inside.filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
-/// The access that an approval gives, one line each: of paths every byte shows.
+/// Returns the access that an approval grants, one line each, with every byte of the paths.
 fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     let write = grant.write.iter().map(|path| {
         if path == project {
@@ -140,7 +140,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
 }
 
-/// The network and the places besides that it leads to, after these words.
+/// Returns `words` and the additional places that the network reaches.
 pub(super) fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [
@@ -162,7 +162,7 @@ fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {
     parts.collect()
 }
 
-/// A change of a file; its name is above it unless it is the one that the access is for.
+/// Returns the change of a file. The file's name is omitted if the access line names it.
 fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool) -> Vec<Part> {
     let heading = |words, path: &WirePath| {
         Part::new(SafeText::labelled(words, in_project(path, project)), Look::Heading)
@@ -220,7 +220,7 @@ fn surroundings(
     parts
 }
 
-/// The text that bash is to run, where that is the whole command.
+/// Returns the text of a `bash -c` command; `None` for other commands.
 pub(crate) fn bash(command: &[String]) -> Option<&str> {
     match command {
         [shell, flag, text] if shell == "bash" && flag == "-c" => Some(text),
@@ -228,7 +228,7 @@ pub(crate) fn bash(command: &[String]) -> Option<&str> {
     }
 }
 
-/// The argument vector, argument by argument; of `bash -c` the text alone.
+/// Returns the arguments of a command; for `bash -c` only the text.
 fn argv(command: &[String]) -> Vec<Part> {
     let whole = |text: &str| Part::new(SafeText::exact(text), Look::Command);
     if let Some(text) = bash(command) {

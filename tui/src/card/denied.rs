@@ -1,4 +1,4 @@
-//! The text and the words of a request after a denial: what was denied, and what exactly would be allowed.
+//! Text of a request to run a command again after a denial: what was denied, and what would be allowed.
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -9,10 +9,10 @@ use protocol::event::Recorded;
 use super::content::{fact, in_project, named, places};
 use crate::model::Part;
 
-/// A path that is longer than this has no place in a hint.
+/// Maximum length of a path in a hint.
 const LONGEST: usize = 24;
 
-/// The title: no more than is known.
+/// Returns the title; it claims no more than is known.
 pub(super) const fn title(denial: &Denial) -> &'static str {
     match (denial.grade, denial.layer) {
         (Grade::Likely, _) => "Likely blocked by the sandbox",
@@ -21,7 +21,7 @@ pub(super) const fn title(denial: &Denial) -> &'static str {
     }
 }
 
-/// The word for the certainty.
+/// Returns the word for the certainty of a denial.
 pub(super) const fn grade(denial: &Denial) -> &'static str {
     match denial.grade {
         Grade::Proved => "  proved",
@@ -29,7 +29,7 @@ pub(super) const fn grade(denial: &Denial) -> &'static str {
     }
 }
 
-/// The attempt, and the reason why it was denied.
+/// Returns the denied access and the reason for the denial.
 pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     let Denial { operation, object, missing_right, .. } = denial;
     let object = match object {
@@ -55,7 +55,7 @@ const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'st
     }
 }
 
-/// The access that the next run would have, one line each.
+/// Returns the access of the next run, one line each.
 pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let write = params.grant.write.iter().map(|path| {
         let place = if path == project { &b"in this project"[..] } else { in_project(path, project) };
@@ -71,12 +71,12 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
     parts
 }
 
-/// True if the path is a place that holds the denied one.
+/// True if the path is a directory that contains the denied path.
 fn is_place(params: &DeniedCommandApprovalParams, path: &WirePath) -> bool {
     !matches!(&params.denial.object, Object::Path(denied) if denied == path)
 }
 
-/// The answer for the session, where there is one.
+/// Returns the scope of an approval for the session, if there is one.
 pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<SessionScope> {
     let nothing_to_write = params.grant.write.is_empty();
     let network = params.grant.net.reaches_out() && nothing_to_write;
@@ -84,7 +84,7 @@ pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<Sessio
     scope.or_else(|| network.then_some(SessionScope::Network))
 }
 
-/// The words for the answer for the session.
+/// Returns the label of the approval for the session.
 pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &WirePath) -> String {
     match &params.grant_root {
         None => "allow the network, this session".to_owned(),

@@ -1,11 +1,11 @@
-//! When keys begin to count: never before a person can have read what they answer.
+//! Protection against keys pressed before a person could read the request.
 
 use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time that a request is on the screen without a key press before a key answers it: a person who is
-/// typing when it appears keeps typing for a moment.
+/// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when the request
+/// appears keeps typing for a moment.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Protection against keys pressed by accident.
@@ -21,26 +21,25 @@ impl Guard {
         self.drawn.get_or_insert(at);
     }
 
-    /// Handles a key read at a moment; returns true if it counts. A key that does not count delays the
-    /// others.
+    /// Records a key; returns true if it counts. An early key delays the time from which keys count.
     pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);
         self.open
     }
 
-    /// Keys count again when nothing was pressed for a while.
+    /// Ignores keys until none was pressed for a moment.
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.open = false;
         self.last_key = self.last_key.max(at);
     }
 
-    /// True if a key would count.
+    /// True if a key would count now.
     pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)
     }
 
-    /// When keys begin to count, if no more are pressed; unknown while it was not drawn.
+    /// Returns the time from which keys count if none is pressed before; `None` if the request was not drawn.
     pub(crate) fn opens_at(&self) -> Option<UiTime> {
         self.drawn.map(|drawn| drawn.max(self.last_key).plus(QUIET))
     }

@@ -1,4 +1,4 @@
-//! The keys that count now, each with its word, in as many rows as they need.
+//! Key hints below a request, in as many rows as needed.
 
 use protocol::approval::{DeniedCommandApprovalParams, ServerRequest};
 
@@ -8,14 +8,14 @@ use crate::keymap::Keymap;
 
 pub(crate) const APART: u16 = 2;
 
-/// From this width on there is room for whole sentences.
+/// Minimum width for full sentences.
 const WIDE: u16 = 50;
 
-/// A hint: its key is emphasised, or all of it where it is a sentence.
+/// Hint with an emphasised key, or a fully emphasised sentence.
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub text: String,
-    /// Number of emphasised bytes at the beginning.
+    /// Number of emphasised bytes at the start.
     pub strong: usize,
 }
 
@@ -33,7 +33,8 @@ impl Hint {
     }
 }
 
-/// The keys of a request, those that decide first. `below` rows of the text are out of sight; `width` columns are there.
+/// Returns the key hints of a request, answering keys first. `below` is the number of hidden text rows, `width` the number of
+/// columns.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
@@ -52,7 +53,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
     hints.into_iter().flatten().collect()
 }
 
-/// The rows of the keys on a card of this size: they stay as many while the text is read.
+/// Returns the number of rows of hints on a card of this size. It stays the same while the text is scrolled.
 pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
     let keys = Keys { keymap, width };
     let text = card.sheet().rows(width);
@@ -63,7 +64,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     let whole = in_rows(match &card.stage {
         Stage::Scope(menu) if menu.editing.is_none() => keys.choosing(menu, 0, true),
         Stage::Deciding => keys.deciding(card, 0),
-        // One row where it has room, and the list scrolls beneath it.
+        // The hints are one row if it has room; the list above scrolls.
         Stage::Comments if card.editor().is_none() => return in_rows(keys.commenting(card)),
         Stage::Steps if card.editor().is_some() => return in_rows(keys.writing_field(card)),
         Stage::Steps => return in_rows(keys.editing(card)),
@@ -73,7 +74,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     {
         return whole;
     }
-    // The lines that are left, behind the keys, are worth no row of their own.
+    // The number of hidden lines alone gets no further row.
     let long = in_rows(match &card.stage {
         Stage::Scope(menu) => keys.choosing(menu, text, false),
         _ => keys.reading(card, text),
@@ -81,7 +82,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     long.max(whole)
 }
 
-/// Hints in rows of a width: a row takes as many as fit, and at least one.
+/// Distributes hints over rows of the given width, at least one per row.
 pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
     let mut rows: Vec<Vec<&Hint>> = Vec::new();
     let mut left = 0;
@@ -98,7 +99,7 @@ pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
     rows
 }
 
-/// Keys with words, where they have a key.
+/// Builder of hints; omits commands without a key.
 struct Keys<'a> {
     keymap: &'a Keymap,
     width: u16,
@@ -119,7 +120,7 @@ impl Keys<'_> {
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
-    /// The way to the end, after which an approval counts.
+    /// Returns the hint to scroll to the end, after which an approval counts.
     fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
@@ -170,7 +171,7 @@ impl Keys<'_> {
     fn editing(&self, card: &Card) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Steps, command, word);
         let pair = |pair, word: &str| self.pair_in(KeyMode::Steps, pair, word);
-        // Where there is little room, the steps need it more.
+        // On a narrow screen the steps need the room.
         let is_wide = self.width >= WIDE;
         let count = card.unsaved();
         let save = format!("save {}", changes(count));

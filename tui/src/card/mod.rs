@@ -1,4 +1,4 @@
-//! A request for an approval, as it stands before a person.
+//! Approval request on the screen.
 
 mod comments;
 mod content;
@@ -35,10 +35,10 @@ use crate::moment::UiTime;
 use crate::plan::Compared;
 use crate::text::SafeText;
 
-/// From here on a request shows the time that is left.
+/// Remaining time from which a request shows it.
 pub(crate) const LAST_MINUTE: Duration = Duration::from_mins(1);
 
-/// Id of an approval; the agent belongs to it, since two agents may have the same number.
+/// Identifier of an approval request. It includes the agent, since ids are unique per agent only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub agent: AgentId,
@@ -52,35 +52,35 @@ pub(crate) struct Card {
     pub title: Title,
     pub body: CardPage,
     pub stage: Stage,
-    /// Comments on the steps of a plan, kept while the person reads on.
+    /// Comments on the steps of a plan; kept when the person leaves the comment page.
     pub comments: Option<Comments>,
-    /// The steps of its plan as the person edits them, kept while the person reads on.
+    /// Steps of the plan with the person's edits; kept when the person leaves the step editor.
     pub steps: Option<Steps>,
     pub versions: usize,
-    /// The person's text of its plan, while it has not taken the place of the one that is asked about.
+    /// Text of the plan as the person edited it, until a request for the edited plan replaces this one.
     pub edited: Option<String>,
-    /// The words for the answer for the session, after a denial.
+    /// Label of the approval for the session after a denial.
     for_session: String,
-    /// True if it has the whole screen.
+    /// True if the request fills the screen.
     pub whole: bool,
     deadline: UiTime,
-    /// Guard of a denial: any frame that names the request is enough.
+    /// Time from which a denial counts: the request's title must have been on the screen.
     deny: Guard,
-    /// Guard of an approval: the frame must show the request.
+    /// Time from which an approval counts: the request's text must have been on the screen.
     approve: Guard,
-    /// True if the last frame showed it, and not only that it exists.
+    /// True if the last frame showed the request's text, not only its title.
     in_sight: bool,
-    /// True if keys arrived together that would have decided.
+    /// True if keys arrived together and one of them would have answered.
     in_burst: bool,
-    /// The key that was pressed too early to count, until one counts.
+    /// Last key that was pressed too early; cleared by a key that counts.
     dropped: Option<Key>,
 }
 
-/// Progress of the person through a request.
+/// Page or input field of a request that is open.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Deciding,
-    /// Choosing how far an approval reaches.
+    /// Selection of an approval's scope.
     Scope(Menu),
     Word(Editor),
     Comments,
@@ -92,10 +92,10 @@ pub(crate) enum Stage {
 /// Reason that an approval does not count yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotYet {
-    /// It was not on the screen for long enough.
+    /// The request was not on the screen for long enough.
     Unseen,
     Unread,
-    /// The person has changed its plan, and has not saved that.
+    /// The plan has edits that are not saved.
     Unsaved,
     Late,
 }
@@ -113,7 +113,7 @@ impl Card {
             title: Title::new(&request, project),
             body: CardPage::new(content::body(&request, project), revision),
             stage: Stage::Deciding,
-            // A plan is more than a few lines.
+            // A plan is too long for a small area.
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
             comments: Comments::of(&request),
             steps: Steps::of(&request),
@@ -133,12 +133,12 @@ impl Card {
         }
     }
 
-    /// The mode of the keys that decide on it.
+    /// Returns the key table of the request.
     pub(crate) const fn key_mode(&self) -> KeyMode {
         if self.is_after_denial() { KeyMode::Denied } else { KeyMode::Approval }
     }
 
-    /// The number of other changes that could be shown with this one.
+    /// Returns the number of other changes in the same reply that could be shown together with this one.
     pub(crate) const fn others(&self) -> usize {
         match &*self.request {
             ServerRequest::ApplyPatchApproval(params) => params.more,
@@ -146,24 +146,24 @@ impl Card {
         }
     }
 
-    /// True if its command was denied something.
+    /// True if the request is about running a command again after a denial.
     pub(crate) const fn is_after_denial(&self) -> bool {
         matches!(*self.request, ServerRequest::DeniedCommandApproval(_))
     }
 
-    /// Begins anew with this sentence above everything else.
+    /// Shows a sentence above the request's text. The text counts as unread again.
     pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
         let mut block = content::body(&self.request, project);
         block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
         self.body = CardPage::new(block, revision);
     }
 
-    /// A unique number.
+    /// Returns the number of the request's page.
     pub(crate) const fn number(&self) -> u64 {
         self.body.revision()
     }
 
-    /// The rows of the editor, where there is one, on a card of this size.
+    /// Returns the number of rows of the text field on a card of this size; 0 without a field.
     pub(crate) fn editor_rows(&self, (width, height): (u16, u16)) -> u16 {
         let Some(editor) = self.editor() else { return 0 };
         let Some(steps) = self.steps.as_ref().filter(|_| matches!(self.stage, Stage::Steps)) else {
@@ -174,17 +174,17 @@ impl Card {
         u16::try_from(rows).unwrap_or(1).max(1)
     }
 
-    /// True if the person has changed its plan: another request follows.
+    /// True if the person has edited the plan, so that another request follows.
     pub(crate) fn is_revised(&self) -> bool {
         self.edited.is_some() || self.unsaved() > 0
     }
 
-    /// The number of changes of its plan that are not saved.
+    /// Returns the number of edits to the plan that are not saved.
     pub(crate) fn unsaved(&self) -> usize {
         self.steps.as_ref().map_or(0, |steps| steps.draft.changes())
     }
 
-    /// The rows of the title, the editor and the keys on a card of this size; the text has the others, and at least one.
+    /// Returns the number of rows for title, text field and keys. At least one row is left for the text.
     pub(crate) fn frame_rows(&self, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
         let rows = 1 + self.editor_rows((width, height)) + hints::rows(self, keymap, (width, height));
         rows.min(height.saturating_sub(1))
@@ -210,7 +210,7 @@ impl Card {
         }
     }
 
-    /// Returns the time for which an answer still counts.
+    /// Returns the remaining time for an answer.
     pub(crate) const fn remaining(&self, now: UiTime) -> Duration {
         self.deadline.since(now)
     }
@@ -237,8 +237,8 @@ impl Card {
         }
     }
 
-    /// A frame that names it is on the terminal; `whole` if it shows it, `to_end` if it includes the last row
-    /// of that revision of the sheet. Returns true if that changes the possible answers.
+    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text; `to_end` is the
+    /// number of the page whose last row it shows. Returns true if an approval has become possible.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;
@@ -253,7 +253,7 @@ impl Card {
         news
     }
 
-    /// A key was read: whether it is for this request at all.
+    /// Records a key; returns true if it may answer the request.
     pub(crate) fn takes_key(&mut self, at: UiTime) -> bool {
         self.approve.key(at);
         let counts = self.deny.key(at);
@@ -263,7 +263,7 @@ impl Card {
         counts
     }
 
-    /// Drops a key that came too early, and shows that; false where the request is not on the screen, which no key can be meant for.
+    /// Ignores a key that came too early, and shows a hint about it. Returns false if the request was not on the screen yet.
     pub(crate) fn drops(&mut self, key: Key) -> bool {
         let is_drawn = self.deny.opens_at().is_some();
         if is_drawn {
@@ -272,18 +272,18 @@ impl Card {
         is_drawn
     }
 
-    /// Returns the key that was ignored.
+    /// Returns the last ignored key.
     pub(crate) const fn dropped(&self) -> Option<Key> {
         self.dropped
     }
 
-    /// Keys count again when nothing was pressed for a while.
+    /// Ignores keys until none was pressed for a moment.
     pub(crate) fn rearm(&mut self, at: UiTime) {
         self.approve.wait_again(at);
         self.deny.wait_again(at);
     }
 
-    /// True if the person made it larger: the full screen is a page, but of a plan.
+    /// True if the person enlarged the request to the whole screen. A plan always fills it.
     pub(crate) const fn is_enlarged(&self) -> bool {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
@@ -292,23 +292,23 @@ impl Card {
         self.deny.is_open(now)
     }
 
-    /// Ignores keys until none was pressed for a while: the input was more than a single key.
+    /// Ignores keys until none was pressed for a moment, after several keys that arrived together.
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.in_burst = true;
         self.rearm(at);
     }
 
-    /// True if a burst of keys that began for this request continues.
+    /// True if keys that arrived together are still being ignored.
     pub(crate) fn is_in_burst(&self, now: UiTime) -> bool {
         self.in_burst && !self.is_open(now)
     }
 
-    /// When keys begin to count, where that is still to come.
+    /// Returns the time from which keys count; `None` if they count already.
     pub(crate) fn opens_at(&self, now: UiTime) -> Option<UiTime> {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
 
-    /// Resets everything that was seen.
+    /// Resets the record of what was on the screen.
     pub(crate) fn forget_screen(&mut self) {
         self.deny = Guard::default();
         self.approve = Guard::default();
@@ -332,7 +332,7 @@ impl Card {
         }
     }
 
-    /// The answer that carries a decision, bound to what was shown.
+    /// Returns the answer for a decision, bound to the shown request.
     pub(crate) fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
         self.request.answer(decision)
     }

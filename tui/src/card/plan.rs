@@ -15,17 +15,17 @@ pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
     std::iter::once(heading).chain(styled(&params.markdown)).collect()
 }
 
-/// The supervisor's account: the steps as it read them, and the access of their execution, with absolute paths.
+/// Returns the supervisor's facts about a plan: the steps, and the access of the execution with absolute paths.
 pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part> {
     let heading = Part::new(SafeText::line(&format!("{ACCOUNT}:")), Look::Heading);
     let facts = account(params, Some(project)).into_iter().map(|line| Part::new(line, Look::Fact));
     std::iter::once(heading).chain(facts).collect()
 }
 
-/// The name of the supervisor's account.
+/// Heading of the supervisor's facts.
 pub const ACCOUNT: &str = "access of its execution, by the supervisor";
 
-/// The supervisor's account in lines. Without a project, every path is beyond it.
+/// Returns the supervisor's facts line by line. Without a project, every path counts as outside it.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
     let mut lines = listed("may", written(params, project));
     lines.push(labelled("network", network(params).as_bytes()));
@@ -35,13 +35,13 @@ pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<S
     lines
 }
 
-/// Lines of which the first has a name.
+/// Labels the first of several lines.
 fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| labelled(name, &line)).collect()
 }
 
-/// The marker comes before the path, so that no path can imitate or hide it.
+/// The marker precedes the path, so that no path can imitate or hide it.
 fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
@@ -63,7 +63,7 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
     inside.into_iter().chain(beyond).map(line).collect()
 }
 
-/// The places that are to be created in a directory.
+/// Returns a note about the paths that will be created in a directory.
 fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
     let of_it = params.to_create.iter().filter(|place| place.directory == *directory);
     let places: Vec<_> = of_it.map(|place| place.path.to_string()).collect();
@@ -106,14 +106,13 @@ const fn failure(on_failure: OnFailure) -> &'static str {
     }
 }
 
-/// The words before the acceptance commands.
+/// Returns the words before the acceptance commands.
 pub fn will_run(params: &PlanApprovalParams) -> &'static str {
     let asks = params.confirms_commands && params.plan.commands().next().is_some();
     if asks { "will run, each after a question" } else { "will run without asking" }
 }
 
-/// Every acceptance command, whole, below the number of its step. No title is shown with it: it could look
-/// like a fact.
+/// Returns every acceptance command in full below its step number. Titles are omitted: they could imitate facts.
 pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
     let words = will_run(params);

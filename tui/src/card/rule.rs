@@ -1,4 +1,4 @@
-//! The rule behind a request, and where the rule comes from.
+//! Explanation of a request: the rule that made it necessary, and the setting behind the rule.
 
 use ipc::denial::{Denial, Layer};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -11,13 +11,13 @@ use crate::model::{Block, Look, Part};
 use crate::start::Origins;
 use crate::text::SafeText;
 
-/// The settings that are in force, and where they come from.
+/// Current settings and their origins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InForce<'a> {
     pub mode: ApprovalMode,
-    /// True if the mode was changed since the start.
+    /// True if the mode was changed during the session.
     pub mode_changed: bool,
-    /// True if the session changed its network.
+    /// True if the network setting was changed during the session.
     pub net_changed: bool,
     pub origins: &'a Origins,
 }

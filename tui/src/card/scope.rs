@@ -1,4 +1,4 @@
-//! How far an approval for the session reaches: a choice of its own, with a preview of what it would cover.
+//! Menu for the scope of an approval that lasts for the session, with a preview of the covered actions.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::model::{Block, Editor, Look, Part};
 use crate::start::Previews;
 use crate::text::SafeText;
 
-/// The scopes that can be chosen, and which one is.
+/// Scopes of an approval, and the selected one.
 #[derive(Debug)]
 pub(crate) struct Menu {
     choices: Vec<Choice>,
     chosen: usize,
-    /// The beginning of the command: all of it has been read.
+    /// Beginning of the command, which the person has read already.
     command: Option<SafeText>,
     pub sheet: CardPage,
     pub editing: Option<Editor>,
@@ -31,7 +31,7 @@ enum Choice {
         words: Vec<String>,
         count: usize,
     },
-    /// A part of a compound command, or all of them.
+    /// Prefixes of one part or of all parts of a compound command.
     Parts(Vec<Vec<String>>),
     Pattern(String),
     Project,
@@ -57,7 +57,7 @@ impl Menu {
         menu
     }
 
-    /// True if an approval of this request can reach beyond it.
+    /// True if an approval of this request can cover later actions.
     pub(crate) const fn is_offered(request: &ServerRequest) -> bool {
         if let ServerRequest::ApplyPatchApproval(params) = request {
             return params.with.is_empty();
@@ -70,7 +70,7 @@ impl Menu {
         )
     }
 
-    /// Returns the scope that an answer would give.
+    /// Returns the selected scope.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
             Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall => SessionScope::Exact,
@@ -84,19 +84,19 @@ impl Menu {
         })
     }
 
-    /// Chooses another scope; does nothing without one.
+    /// Selects another scope.
     pub(crate) fn choose(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
-    /// Makes the prefix longer or shorter by a word.
+    /// Adds or removes words of the selected command prefix.
     pub(crate) fn lengthen(&mut self, by: isize) {
         if let Some(Choice::Prefix { words, count }) = self.choices.get_mut(self.chosen) {
             *count = count.saturating_add_signed(by).clamp(1, words.len());
         }
     }
 
-    /// Begins to edit the pattern, where one is chosen.
+    /// Opens the selected pattern for editing.
     pub(crate) fn edit(&mut self) {
         if let Some(Choice::Pattern(pattern)) = self.choices.get(self.chosen) {
             self.editing = Some(Editor::with(pattern.clone()));
@@ -120,7 +120,7 @@ impl Menu {
         matches!(self.choices.get(self.chosen), Some(Choice::Pattern(_)))
     }
 
-    /// Lays the sheet anew: what is chosen now has not been read.
+    /// Lays out the menu again; it counts as unread.
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
         let mut parts: Vec<_> =
             self.command.iter().map(|text| Part::new(text.clone(), Look::Command)).collect();
@@ -138,7 +138,7 @@ impl Menu {
 }
 
 impl Choice {
-    /// Returns the label.
+    /// Returns the label of a scope.
     const fn words(&self) -> &'static str {
         match self {
             Self::ExactCommand => "exactly this command",
@@ -169,7 +169,7 @@ impl Choice {
         }
     }
 
-    /// Returns the effect of an approval, in words.
+    /// Returns a sentence about the effect of an approval with this scope.
     const fn effect(&self) -> &'static str {
         match self {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
@@ -207,7 +207,7 @@ fn command(request: &ServerRequest) -> Option<&[String]> {
     }
 }
 
-/// A command in one row of a small terminal.
+/// Returns the beginning of a command, for one row of a small terminal.
 fn beginning(command: &[String]) -> SafeText {
     const MOST: usize = 36;
     let text = bash(command).map_or_else(|| command.join(" "), str::to_owned);
@@ -220,7 +220,7 @@ fn shell_words(words: &[String]) -> String {
     words.join(" ")
 }
 
-/// A word as it would be typed, so that one with a space is not taken for two.
+/// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -261,15 +261,15 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
-        // A spawn and a plan are approved once, and a denial has one answer for the session.
+        // A sub-agent and a plan are approved once; a denial offers a single scope.
         ServerRequest::DeniedCommandApproval(_)
         | ServerRequest::AgentRightsApproval(_)
         | ServerRequest::PlanApproval(_) => Vec::new(),
     }
 }
 
-/// The narrowest initial pattern: the file, or everything in the directory that the files share. `None` for
-/// paths outside the project and for those that are no text.
+/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the project and for
+/// names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();
@@ -286,7 +286,8 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// A path as a pattern that matches nothing else. Patterns have no backslash: `None` for a path with one.
+/// Escapes a path, so that the pattern matches only that path. Returns `None` for a path with a backslash, which patterns cannot
+/// contain.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {
         '\\' => None,

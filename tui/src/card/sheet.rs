@@ -1,8 +1,8 @@
-//! Something to be read to its end.
+//! Scrollable page that has to be read to its end.
 
 use crate::model::Block;
 
-/// A block that is read from its beginning, and whether its last row has been on the screen.
+/// Scrollable block, with a record of whether its last row was on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct CardPage {
     pub block: Block,
@@ -12,12 +12,12 @@ pub(crate) struct CardPage {
 }
 
 impl CardPage {
-    /// A sheet that nobody has seen. The revision is another one each time.
+    /// Returns an unread page; `revision` is unique.
     pub(crate) fn new(block: Block, revision: u64) -> Self {
         Self { block, revision, ..Self::default() }
     }
 
-    /// Replaces the block, which nobody has seen yet; the position on it stays.
+    /// Replaces the block and marks it as unread; the scroll position stays.
     pub(crate) fn renew(&mut self, block: Block, revision: u64) {
         *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
     }
@@ -30,12 +30,12 @@ impl CardPage {
         self.read
     }
 
-    /// Its last row is on the screen.
+    /// Records that the last row was on the screen.
     pub(crate) const fn set_read(&mut self) {
         self.read = true;
     }
 
-    /// The row at the top of a screen of this size.
+    /// Returns the index of the top row on a screen of this size.
     pub(crate) fn top(&self, width: u16, height: u16) -> usize {
         self.scroll.min(self.rows(width).saturating_sub(usize::from(height)))
     }
@@ -44,13 +44,13 @@ impl CardPage {
         self.block.height(width, crate::model::Unfolded::default())
     }
 
-    /// Moves by so many rows; negative is up.
+    /// Scrolls by a number of rows; negative is up.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let last = self.rows(width).saturating_sub(usize::from(height));
         self.scroll = self.top(width, height).saturating_add_signed(rows).min(last);
     }
 
-    /// Moves no further than is needed to show a part and `more` after it.
+    /// Scrolls as little as needed to show a part and `more` parts after it.
     pub(crate) fn reveal(&mut self, part: usize, more: usize, (width, height): (u16, u16)) {
         let rows = |part: &crate::model::Part| part.rows(width).len();
         let above: usize = self.block.parts.iter().take(part).map(rows).sum();

@@ -1,4 +1,4 @@
-//! The steps of a plan while a person edits them in place.
+//! Editor for the steps of a plan.
 
 use protocol::approval::{PlanApprovalParams, ServerRequest};
 use protocol::plan::{Acceptance, PlanStep};
@@ -8,20 +8,20 @@ use crate::model::{Block, Editor, Look, Part};
 use crate::plan::{Draft, DraftPlace, Field};
 use crate::text::SafeText;
 
-/// The steps of a plan, and the field that is being written.
+/// Steps of a plan, and the field that is being edited.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub draft: Draft,
     editor: Option<Editor>,
-    /// True while the field that is written was added for it: without text it is taken back.
+    /// True if the edited field was added just now. Without text the addition is undone.
     is_new: bool,
-    /// The reason why the last change was not made.
+    /// Reason that the last change was rejected.
     pub remark: Option<String>,
     pub sheet: CardPage,
 }
 
 impl Steps {
-    /// The steps as they are; none on other requests.
+    /// Returns an editor for the steps of a plan; `None` for other requests.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let draft = Draft::new(plan.clone());
@@ -33,14 +33,14 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// Begins to write a step behind the chosen one.
+    /// Adds a step after the selected one and edits its title.
     pub(crate) fn add_step(&mut self) {
         self.draft.add_step();
         self.write();
         self.is_new = true;
     }
 
-    /// Begins to write a condition of the chosen step.
+    /// Adds an acceptance condition to the selected step and edits it.
     pub(crate) fn add_condition(&mut self) {
         if self.draft.add_condition() {
             self.write();
@@ -48,7 +48,7 @@ impl Steps {
         }
     }
 
-    /// Ends the editing, and keeps the text.
+    /// Ends the editing of a field and keeps the text.
     pub(crate) fn finish(&mut self) {
         let Some(editor) = self.editor.take() else { return };
         let text = editor.whole();
@@ -64,7 +64,7 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// Ends the editing, and drops the text.
+    /// Ends the editing of a field and drops the text.
     pub(crate) fn give_up(&mut self) {
         if self.editor.take().is_some() && self.is_new {
             self.draft.undo();
@@ -80,7 +80,7 @@ impl Steps {
         self.editor.as_mut()
     }
 
-    /// True if the field that is being written may have several lines.
+    /// True if the edited field may have several lines.
     pub(crate) fn takes_lines(&self) -> bool {
         self.draft.at().field != Field::Title
     }
@@ -102,7 +102,7 @@ impl Steps {
         matches!(step.and_then(|step| step.acceptance.get(at)), Some(Acceptance::Command(_)))
     }
 
-    /// Lays the sheet anew, in an area of this size, with what is chosen in sight.
+    /// Lays out the page for an area of this size and scrolls to the selected field.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "the steps of the plan, as you edit them:";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -123,7 +123,7 @@ impl Steps {
         self.sheet.reveal(at, 0, size);
     }
 
-    /// A field; one that is empty shows in the chosen step alone.
+    /// Returns the text of a field. An empty field is shown in the selected step only.
     fn part(&self, number: usize, field: Field, is_chosen: bool, is_in_chosen: bool) -> Option<Part> {
         let step = number.checked_sub(1).and_then(|at| self.draft.plan().steps.get(at));
         let (label, text) = words(step, field, &self.draft.plan().title);
@@ -144,7 +144,7 @@ impl Steps {
     }
 }
 
-/// A field's name and its text.
+/// Returns the label and text of a field.
 fn words(step: Option<&PlanStep>, field: Field, plan: &str) -> (&'static str, String) {
     let Some(step) = step else { return ("", plan.to_owned()) };
     match field {

@@ -1,4 +1,4 @@
-//! The question of a request, in one row.
+//! One-line title of an approval request.
 
 use ipc::path::WirePath;
 use protocol::approval::{ApplyPatchApprovalParams, FileChange, ServerRequest};
@@ -7,18 +7,18 @@ use super::content::in_project;
 use super::denied;
 use crate::text::{Clusters, SafeText};
 
-/// The question of a request: `Edit src/app.py?  +3 -1`.
+/// Title of an approval request, such as `Edit src/app.py?  +3 -1`.
 #[derive(Debug, Default)]
 pub(crate) struct Title {
     verb: &'static str,
-    /// The file, where there is one.
+    /// Name of the file; empty for requests about something else.
     name: SafeText,
     rest: String,
-    /// The lines that are added and removed: shown where there is room.
+    /// Number of added and removed lines, shown if there is room.
     counts: String,
 }
 
-/// The columns of a file's name that are worth more than the counts.
+/// Minimum columns for a file name before the line counts are omitted.
 const NAME: usize = 12;
 
 impl Title {
@@ -42,7 +42,7 @@ impl Title {
         Self { verb, ..Self::default() }
     }
 
-    /// The title in so many columns; of a path that is too long the end stays.
+    /// Returns the title in at most `columns` columns; a long path loses its beginning.
     pub(crate) fn within(&self, columns: usize) -> String {
         let left = columns.saturating_sub(self.verb.chars().count() + self.rest.chars().count());
         let name = Clusters::new(self.name.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
@@ -85,7 +85,7 @@ const fn verb(change: &FileChange) -> &'static str {
     }
 }
 
-/// The lines that a change adds, and those that it removes.
+/// Returns the number of lines that a change adds and removes.
 fn counted(change: &FileChange) -> (usize, usize) {
     match change {
         FileChange::Add { content } => (content.lines().count(), 0),
@@ -102,7 +102,7 @@ fn counted(change: &FileChange) -> (usize, usize) {
     }
 }
 
-/// The end of a safe text, in at most so many columns.
+/// Returns the end of a text in at most `columns` columns.
 fn end_of(text: &str, columns: usize) -> String {
     let clusters: Vec<_> = Clusters::new(text, 0).collect();
     let all: usize = clusters.iter().map(|cluster| cluster.columns).sum();

@@ -1,4 +1,4 @@
-//! A plan while a person edits it, field by field. Whether the fields can be written is for the supervisor's printer to say.
+//! Plan that a person edits field by field. The supervisor checks whether the fields can be written as text.
 
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
@@ -8,17 +8,17 @@ const MOST: usize = 100;
 pub(crate) struct Draft {
     plan: Plan,
     at: DraftPlace,
-    /// The plans before each change, the last one last.
+    /// Plans before each change, oldest first.
     before: Vec<(Plan, DraftPlace)>,
-    /// The number of changes that are not saved.
+    /// Number of unsaved changes.
     changes: usize,
-    /// The number of a step, as far as it was typed.
+    /// Step number that is being typed.
     typed: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DraftPlace {
-    /// The number of the step; 0 is the plan, which has a title alone.
+    /// Number of the step; 0 is the plan, which has only a title.
     pub step: usize,
     pub field: Field,
 }
@@ -29,12 +29,12 @@ pub(crate) enum Field {
     Title,
     Description,
     Files,
-    /// Something that has to hold when the step is done.
+    /// Acceptance condition of the step.
     Condition(usize),
 }
 
 impl Draft {
-    /// The plan as it is, with the first step chosen.
+    /// Returns an unchanged plan with the first step selected.
     pub(crate) const fn new(plan: Plan) -> Self {
         let at = DraftPlace { step: 1, field: Field::Title };
         Self { plan, at, before: Vec::new(), changes: 0, typed: 0 }
@@ -48,19 +48,19 @@ impl Draft {
         self.at
     }
 
-    /// The number of changes, none if the plan is what it was.
+    /// Returns the number of unsaved changes; 0 if the plan is as before.
     pub(crate) const fn changes(&self) -> usize {
         self.changes
     }
 
-    /// The fields of a step in their order.
+    /// Returns the fields of a step in order.
     pub(crate) fn fields(&self, step: usize) -> Vec<Field> {
         let conditions = self.step(step).map_or(0, |step| step.acceptance.len());
         let more = (step > 0).then_some([Field::Description, Field::Files]).into_iter().flatten();
         std::iter::once(Field::Title).chain(more).chain((0..conditions).map(Field::Condition)).collect()
     }
 
-    /// Goes to the next field, or to the one before.
+    /// Selects the next or previous field.
     pub(crate) fn go(&mut self, down: bool) {
         let fields = self.fields(self.at.step);
         let place = fields.iter().position(|field| *field == self.at.field).unwrap_or(0);
@@ -80,7 +80,7 @@ impl Draft {
         self.go_to(self.at.step.saturating_add_signed(by).min(self.plan.steps.len()));
     }
 
-    /// Takes a digit of a step's number: the digits before it count as long as there is such a step.
+    /// Handles a digit of a step number. Earlier digits count if such a step exists.
     pub(crate) fn go_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let steps = self.plan.steps.len();
@@ -95,7 +95,7 @@ impl Draft {
         self.typed = 0;
     }
 
-    /// Moves what is chosen, a condition within its step and else the step, one place down or up.
+    /// Moves the selected condition within its step, or the selected step, one position down or up.
     pub(crate) fn shift(&mut self, down: bool) {
         let DraftPlace { step, field } = self.at;
         let Some(at) = step.checked_sub(1) else { return };
@@ -116,15 +116,14 @@ impl Draft {
         }
     }
 
-    /// Adds a step behind the chosen one, without a title.
+    /// Adds a step without a title after the selected one.
     pub(crate) fn add_step(&mut self) {
         self.keep();
         self.plan.steps.insert(self.at.step, PlanStep::default());
         self.go_to(self.at.step + 1);
     }
 
-    /// Adds a command, after the chosen condition or as the step's last; returns true if there is a step for
-    /// it.
+    /// Adds an acceptance command after the selected condition or as the last one; returns false without a step.
     pub(crate) fn add_condition(&mut self) -> bool {
         let Some(step) = self.at.step.checked_sub(1).filter(|at| *at < self.plan.steps.len()) else {
             return false;
@@ -140,7 +139,7 @@ impl Draft {
         true
     }
 
-    /// Deletes what is chosen: a step by its title, another field by itself. A plan has at least one step.
+    /// Deletes the selected field, or the step if its title is selected. The last step stays.
     pub(crate) fn delete(&mut self) {
         match (self.at.step, self.at.field) {
             (0, _) => {}
@@ -164,7 +163,7 @@ impl Draft {
         }
     }
 
-    /// Makes a criterion of the command that is chosen, and the other way round.
+    /// Changes a selected command into a criterion and vice versa.
     pub(crate) fn change_kind(&mut self) {
         let DraftPlace { step, field: Field::Condition(at) } = self.at else { return };
         self.keep();
@@ -175,7 +174,7 @@ impl Draft {
         };
     }
 
-    /// Reverts the last change; returns true if there was one.
+    /// Undoes the last change; returns true if there was one.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((plan, at)) = self.before.pop() else { return false };
         (self.plan, self.at) = (plan, at);
@@ -183,7 +182,7 @@ impl Draft {
         true
     }
 
-    /// The text of the chosen field, with a file on each line.
+    /// Returns the text of the selected field, with one file per line.
     pub(crate) fn text(&self) -> String {
         let Some(step) = self.step(self.at.step) else { return self.plan.title.clone() };
         match self.at.field {
@@ -197,11 +196,11 @@ impl Draft {
         }
     }
 
-    /// Replaces the text of the chosen field, without space around it; returns true if the field accepts it:
-    /// a title needs one. An empty condition is deleted.
+    /// Replaces the text of the selected field. Returns false if the field rejects it: a title needs text. An empty condition is
+    /// deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
-            // The indentation of a first line means something there.
+            // The indentation of the first line has a meaning.
             Field::Description => text.trim_end().trim_start_matches('\n').to_owned(),
             _ => text.trim().to_owned(),
         };
@@ -219,7 +218,7 @@ impl Draft {
         true
     }
 
-    /// Gives what was just added its text: that is one change with the addition.
+    /// Sets the text of a field that was just added, as one change with the addition.
     pub(crate) fn fill(&mut self, text: &str) {
         self.write(text.trim().to_owned());
     }

@@ -1,4 +1,4 @@
-//! The plans of a session, by its events.
+//! Plans of a session and their progress, derived from events.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,30 +11,30 @@ use protocol::plan::{Plan, StepStatus};
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;
 
-/// The most plans that are remembered, and the most versions of each.
+/// Maximum number of plans kept, and of versions of each.
 const MOST: usize = 16;
 
-/// The plans of a session, in the order in which they were written.
+/// Plans of a session, in order of creation.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     known: Vec<Progress>,
 }
 
-/// A plan, and how far it has come.
+/// Plan and its progress.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     planner: Option<AgentId>,
     executor: Option<AgentId>,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the plan's bytes.
     digest: String,
     pub title: String,
     pub markdown: String,
     pub path: String,
-    /// Texts by its agent and the person, and those of the plans before it that the agent revised.
+    /// Versions of the plan by its agent and the person, including earlier plans that it revises.
     versions: Vec<Rc<Version>>,
     steps: BTreeMap<u32, Step>,
     state: StepState,
-    /// True once the agent that the person talks to has begun another turn after its end.
+    /// True if the execution has ended and the user's next turn has begun.
     past: bool,
 }
 
@@ -48,7 +48,7 @@ enum StepState {
 }
 
 impl Plans {
-    /// A plan was written: it replaces an unapproved one of the same agent.
+    /// Records a new plan. It replaces an unapproved plan of the same agent.
     pub(crate) fn created(&mut self, planner: &AgentId, created: &PlanCreated) {
         let mut versions = self.versions(planner);
         if versions.len() >= MOST {
@@ -66,13 +66,13 @@ impl Plans {
         });
     }
 
-    /// The versions of an agent's last plan, the first one first.
+    /// Returns the versions of an agent's last plan, oldest first.
     pub(crate) fn versions(&self, planner: &AgentId) -> Vec<Rc<Version>> {
         let last = self.known.iter().rfind(|plan| plan.planner.as_ref() == Some(planner));
         last.map(|plan| plan.versions.clone()).unwrap_or_default()
     }
 
-    /// Its approval is asked for: some steps may be finished already.
+    /// Records the approval request of a plan; some steps may be finished already.
     pub(crate) fn asked(&mut self, params: &PlanApprovalParams) {
         if !self.known.iter().any(|plan| plan.is_proposed_by(&params.agent)) {
             self.add(Progress {
@@ -89,7 +89,7 @@ impl Plans {
         }
     }
 
-    /// A plan may be executed; one that was written before the session began is known from here on.
+    /// Records the approval of a plan, also of one that was written before the session.
     pub(crate) fn approved(&mut self, approved: &PlanApproved) {
         let digest = &approved.digest;
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
@@ -105,7 +105,7 @@ impl Plans {
         });
     }
 
-    /// An agent begins to execute a plan.
+    /// Records the start of a plan's execution.
     pub(crate) fn spawned(&mut self, spawned: &SubAgentSpawned) {
         let Some(digest) = &spawned.plan else { return };
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
@@ -114,14 +114,14 @@ impl Plans {
         }
     }
 
-    /// A step of the plan that an agent executes has come further.
+    /// Records the progress of a step.
     pub(crate) fn step(&mut self, now: UiTime, executor: &AgentId, change: &PlanStepStatus) {
         if let Some(plan) = self.of(executor) {
             plan.steps.entry(change.step).or_default().changed(now, change);
         }
     }
 
-    /// The agent that executes a plan is over.
+    /// Records the end of a plan's execution.
     pub(crate) fn ended(&mut self, now: UiTime, result: &SubAgentResult) {
         let Some(plan) = self.of(&result.agent) else { return };
         plan.state = StepState::Over;
@@ -130,20 +130,20 @@ impl Plans {
         }
     }
 
-    /// Another turn begins: a plan whose execution is over is no longer shown.
+    /// Hides plans that are not being executed, because the next turn has begun.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
         }
     }
 
-    /// The plan that is executed, else the one that was written last.
+    /// Returns the plan that is being executed, else the latest one.
     pub(crate) fn current(&self) -> Option<&Progress> {
         let executing = self.known.iter().rfind(|plan| plan.state == StepState::Executing);
         executing.or_else(|| self.known.last())
     }
 
-    /// Returns the plan next to the transcript.
+    /// Returns the plan that is shown next to the transcript.
     pub(crate) fn beside(&self) -> Option<&Progress> {
         self.current().filter(|plan| !plan.past && !plan.steps.is_empty())
     }
@@ -170,12 +170,12 @@ impl Progress {
         self.state == StepState::Proposed && self.planner.as_ref() == Some(planner)
     }
 
-    /// True while a step runs: its clock is ticking.
+    /// True while a step runs, so that its time must be updated.
     pub(crate) fn runs(&self) -> bool {
         self.steps.values().any(Step::runs)
     }
 
-    /// Its state in words: `2 of 5 done`.
+    /// Returns the state in words, such as `2 of 5 done`.
     pub(crate) fn state(&self) -> String {
         let done = self.steps.values().filter(|step| step.status == StepStatus::Completed).count();
         let count = format!("{done} of {} done", self.steps.len());
@@ -191,13 +191,13 @@ impl Progress {
         self.steps.iter().map(|(number, step)| step.line(*number, now)).collect()
     }
 
-    /// The place of the step that runs among the lines, else of the first that is not over.
+    /// Returns the index of the running step, else of the first pending one.
     pub(crate) fn at(&self) -> usize {
         let place = |wanted| self.steps.values().position(|step| step.status == wanted);
         place(StepStatus::InProgress).or_else(|| place(StepStatus::Pending)).unwrap_or(0)
     }
 
-    /// Its versions, the first one first.
+    /// Returns the plan's versions, oldest first.
     pub(crate) fn versions(&self) -> &[Rc<Version>] {
         &self.versions
     }

@@ -1,4 +1,4 @@
-//! A step of a plan: its status, and the line about it.
+//! Status of one step of a plan, and the line that shows it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::moment::UiTime;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     title: String,
-    /// The number of commands that have to pass.
+    /// Number of acceptance commands.
     commands: usize,
     pub status: StepStatus,
-    /// The moment at which it began, while it runs.
+    /// Start of the running step.
     began: Option<UiTime>,
-    /// The time that it took, once it is over.
+    /// Duration of the finished step.
     lasted: Option<Duration>,
-    /// The number of commands that passed, where they were run.
+    /// Number of acceptance commands that passed; `None` if they were not run.
     passed: Option<usize>,
-    /// The last word on it.
+    /// Last note about the step.
     pub note: Option<String>,
     files: Vec<WirePath>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct StepLine {
 }
 
 impl Step {
-    /// A step that is not started.
+    /// Returns a step that has not started.
     pub(crate) fn new(title: &str, commands: usize) -> Self {
         Self { title: title.to_owned(), commands, ..Self::default() }
     }
@@ -55,7 +55,7 @@ impl Step {
         self.ran(&change.acceptance);
     }
 
-    /// The agent that executes the plan is over.
+    /// Sets the final status of a step after the plan's execution has ended.
     pub(crate) fn accounted(&mut self, now: UiTime, account: &StepAccount) {
         self.lasted = self.began.take().map(|began| now.since(began)).or(self.lasted);
         self.status = account.status;
@@ -72,7 +72,7 @@ impl Step {
         }
     }
 
-    /// The files that changed with it, relative to the project, in a line: `changed: src/a.rs, src/b.rs and 3 more`.
+    /// Returns the files that changed with the step in one line, such as `changed: src/a.rs, src/b.rs and 3 more`.
     pub(crate) fn changes(&self, project: &WirePath) -> Option<Vec<u8>> {
         const MOST: usize = 20;
         let name = |path: &WirePath| {
@@ -91,7 +91,7 @@ impl Step {
         self.began.is_some()
     }
 
-    /// `✓ 2 completed 12 s · 2/3 passed · Fix the parser`: what may be cut comes last.
+    /// Returns a line such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`; the part that may be cut comes last.
     pub(crate) fn line(&self, number: u32, now: UiTime) -> StepLine {
         let (mark, word) = match self.status {
             StepStatus::Pending => ("·", "pending"),

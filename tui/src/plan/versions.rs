@@ -1,4 +1,4 @@
-//! The versions of a plan, two of them side by side.
+//! Comparison of two versions of a plan.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::diff::Diff;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// Number of a digest's digits that distinguish versions.
+/// Number of hexadecimal digits of a digest that are shown.
 const DIGITS: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// `2 by you · 3 steps · 1f0c8a22`.
+    /// Returns a label such as `2 by you · 3 steps · 1f0c8a22`.
     fn words(&self, number: usize) -> String {
         let by = match self.author {
             PlanAuthor::Planner => "by the planner",
@@ -52,7 +52,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// The last version and the one before it.
+    /// Compares the last version with the one before it.
     pub(crate) fn last(versions: Vec<Rc<Version>>, revision: u64) -> Self {
         let new = versions.len().saturating_sub(1);
         let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: CardPage::default() };
@@ -60,7 +60,7 @@ impl Compared {
         compared
     }
 
-    /// Another version in the place of the newer one, or of the older one.
+    /// Selects another newer version, or another older one.
     pub(crate) fn choose(&mut self, is_newer: bool, by: isize, revision: u64) {
         let last = self.versions.len().saturating_sub(1);
         let chosen = if is_newer { &mut self.new } else { &mut self.old };

@@ -343,7 +343,7 @@ fn history(model: &mut Model, forward: bool) {
     }
 }
 
-/// True if no turn runs and the prompt is empty, so that Esc may open the rewind list.
+/// True if no turn runs, the prompt is empty, and there is a message to rewind to.
 fn is_at_rest(model: &Model) -> bool {
     let Model { prompt, rewind, agents, over, .. } = model;
     !over && prompt.is_empty() && !rewind.said.is_empty() && !agents.any_is_running()
