@@ -3,22 +3,22 @@
 
 use similar::TextDiff;
 
-/// Names of models that a session may change to; a trailing `*` matches any ending.
+/// Names of models that a session may use; a trailing `*` matches any ending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModels {
     pub set: Vec<String>,
-    /// From the catalogue, for the same provider.
+    /// Models in the catalogue for the current provider.
     pub catalogue: Vec<String>,
 }
 
-/// The least likeness of a name that is offered for another one, of 1.
+/// Minimum similarity of a suggested name, from 0 to 1.
 const LIKE: f32 = 0.6;
 
-/// The most names that are offered for another one.
+/// Maximum number of suggested names.
 const MOST_OFFERED: usize = 3;
 
 impl KnownModels {
-    /// The reason not to take a name, with those that are like it; none where it is known.
+    /// Returns an error with similar names for an unknown model; `None` for a known one.
     pub fn refusal(&self, name: &str) -> Option<String> {
         if self.all().any(|known| stands_for(known, name)) {
             return None;
@@ -34,7 +34,7 @@ impl KnownModels {
         self.set.iter().chain(&self.catalogue).map(String::as_str)
     }
 
-    /// The names that are most like this one, the likest first.
+    /// Returns the most similar names, best first.
     fn near(&self, name: &str) -> Vec<&str> {
         let like = |known| (TextDiff::from_chars(known, name).ratio(), known);
         let mut near: Vec<_> = self.all().map(like).filter(|(ratio, _)| *ratio >= LIKE).collect();
@@ -46,7 +46,7 @@ impl KnownModels {
     }
 }
 
-/// True if an entry of a table matches this model: by name, as a dated snapshot, or by its prefix.
+/// True if a known name covers this model: the same name, a dated version of it, or a matching prefix.
 fn stands_for(known: &str, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));

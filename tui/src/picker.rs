@@ -1,54 +1,54 @@
-//! A list on a screen of its own, of which one row is picked: typing narrows it.
+//! Full-screen list from which the person picks a row; typing filters it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::start::Capabilities;
 
-/// The rows of a picker that take the screen: its title, what is typed, and the keys.
+/// Number of screen rows for title, filter and keys.
 pub(crate) const AROUND: u16 = 4;
 
-/// The rows of the screen for each row of the list.
+/// Number of screen rows per list row.
 pub(crate) const TALL: u16 = 2;
 
 const LONGEST: usize = 200;
 
-/// A row. Its texts may be anybody's: they are made safe where they are drawn.
+/// Row of the list. Its texts are untrusted and are sanitised when they are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PickerRow {
-    /// The words that it goes by.
+    /// Main text of the row.
     pub title: String,
     pub about: String,
-    /// True if it is among the rows that show at first.
+    /// True if the row is listed from the start.
     pub is_near: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
-    /// The row at this place among those that were given.
+    /// Index of the picked row among all given rows.
     Row(usize),
-    /// The person left.
+    /// The person left without picking.
     Nothing,
 }
 
-/// A list of which one row is picked.
+/// List from which the person picks a row.
 #[derive(Debug)]
 pub struct Picker {
     pub(crate) heading: String,
     rows: Vec<PickerRow>,
-    /// The rows in small letters, to be looked up.
+    /// Texts of the rows in lower case, for the filter.
     small: Vec<String>,
     pub(crate) typed: String,
-    /// True if the rows show that do not at first.
+    /// True if all rows are listed.
     pub(crate) shows_all: bool,
-    /// The places of the rows that show.
+    /// Indices of the listed rows.
     found: Vec<usize>,
-    /// The place of the chosen one among these.
+    /// Index of the selected row among the listed ones.
     chosen: usize,
     pub(crate) capabilities: Capabilities,
 }
 
 impl Picker {
-    /// A list with a heading; the first row is chosen. Where no row is near, all of them show.
+    /// Returns a list with the first row selected. Lists all rows if none is marked as near.
     pub fn new(heading: impl Into<String>, rows: Vec<PickerRow>, capabilities: Capabilities) -> Self {
         let small = rows.iter().map(|row| format!("{} {}", row.title, row.about).to_lowercase()).collect();
         let shows_all = !rows.iter().any(|row| row.is_near);
@@ -58,7 +58,7 @@ impl Picker {
         picker
     }
 
-    /// A key; what was picked, if it picks.
+    /// Handles a key; returns the result once the person has picked or left.
     pub fn key(&mut self, event: KeyEvent) -> Option<Picked> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -96,31 +96,31 @@ impl Picker {
         None
     }
 
-    /// A text that was pasted.
+    /// Appends pasted text to the filter.
     pub fn write(&mut self, text: &str) {
         let room = LONGEST.saturating_sub(self.typed.chars().count());
         self.typed.extend(text.chars().filter(|c| !c.is_control()).take(room));
         self.find();
     }
 
-    /// Adapts to another size of the screen.
+    /// Sets the size of the screen.
     pub const fn resize(&mut self, size: (u16, u16)) {
         self.capabilities.size = size;
     }
 
-    /// The rows that show, from the first one on the screen, each with the truth about being the chosen one.
+    /// Returns the visible rows, each with true if it is selected.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (&PickerRow, bool)> {
         let first = (self.chosen + 1).saturating_sub(self.page());
         let places = self.found.iter().enumerate().skip(first).take(self.page());
         places.filter_map(|(place, at)| Some((self.rows.get(*at)?, place == self.chosen)))
     }
 
-    /// The number of rows that were found, and of all that could be.
+    /// Returns the number of matching rows and the number of rows without a filter.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.found.len(), self.rows.iter().filter(|row| self.shows_all || row.is_near).count())
     }
 
-    /// The rows of the list that fit the screen.
+    /// Returns the number of list rows that fit on the screen.
     fn page(&self) -> usize {
         usize::from(self.capabilities.size.1.saturating_sub(AROUND) / TALL).max(1)
     }
@@ -130,7 +130,7 @@ impl Picker {
         self.chosen = if down { (self.chosen + rows).min(last) } else { self.chosen.saturating_sub(rows) };
     }
 
-    /// Looks up each typed word; the first row that has all of them is chosen.
+    /// Lists the rows that contain all typed words; selects the first.
     fn find(&mut self) {
         let typed = self.typed.to_lowercase();
         let words: Vec<_> = typed.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What a model is made from.
+//! Initial state of the terminal UI.
 
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
@@ -9,41 +9,41 @@ use protocol::event::Activity;
 use crate::keymap::Keymap;
 use crate::known_models::KnownModels;
 
-/// Everything that is known before the first event.
+/// Facts that are known before the first event.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub project: WirePath,
     pub activity: Activity,
-    /// Handling of calls beyond the standing rights.
+    /// Handling of actions for which the agent has no right.
     pub mode: ApprovalMode,
     pub net: Network,
     pub rights: RightsSummary,
-    /// Tier of this machine; absent until a worker reports it.
+    /// Kind of sandbox; `None` until a worker reports it.
     pub tier: Option<Tier>,
     pub model: String,
-    /// The models that it may be changed to.
+    /// Models that can be chosen in the session.
     pub models: KnownModels,
-    /// The most tokens of a prompt and its reply together.
+    /// Context window in tokens.
     pub window: Option<u64>,
     pub keymap: Keymap,
-    /// True if there is no NORMAL: what is typed is written, always.
+    /// True for a keymap without Normal mode, in which keys always type text.
     pub is_plain: bool,
-    /// The messages of earlier sessions, the last one last.
+    /// Messages of earlier sessions, oldest first.
     pub history: Vec<String>,
     pub capabilities: Capabilities,
-    /// Describes the coverage of a scope, in one sentence or a few lines: the grammar is the supervisor's.
+    /// Functions that describe the scope of an approval.
     pub previews: Previews,
-    /// The origins of the rules that a request comes from.
+    /// Origins of the settings that cause requests.
     pub origins: Origins,
 }
 
-/// The origins of settings as a person reads them: `default`, `--mode`, `config.toml:3`.
+/// Origins of settings for display: `default`, `--mode`, `config.toml:3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origins {
     pub mode: String,
     pub net: String,
     pub write: String,
-    /// Flag or setting that asks before every command.
+    /// Setting that requires an approval before every command.
     pub confirm_shell: String,
 }
 
@@ -56,11 +56,11 @@ pub struct Capabilities {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// No colours, or none wanted (`NO_COLOR`): bold, dim, underlined and reversed replace them.
+    /// No colours (`NO_COLOR`); bold, dim, underlined and reversed text replace them.
     None,
-    /// The sixteen of the user's own palette; no others are used.
+    /// Only the sixteen colours of the terminal's palette.
     Sixteen,
-    /// Each by its red, green and blue.
+    /// Exact colours.
     Exact,
 }
 
@@ -69,15 +69,15 @@ pub enum ThemeName {
     #[default]
     Dark,
     Light,
-    /// At least 7:1 between a text and its background, and no faint or slanted text.
+    /// Contrast of at least 7:1; no faint or italic text.
     HighContrast,
 }
 
-/// Describes the coverage of a scope, in one sentence or a few lines: the grammar is the supervisor's.
+/// Functions that describe the scope of an approval; the supervisor implements them.
 #[derive(Clone, Copy, Debug)]
 pub struct Previews {
-    /// For commands that begin with these words.
+    /// Describes a prefix of commands.
     pub prefix: fn(&[String]) -> String,
-    /// For changes of files whose path in the project matches this glob.
+    /// Describes a glob for paths in the project.
     pub pattern: fn(&str) -> String,
 }

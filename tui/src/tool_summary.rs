@@ -1,24 +1,24 @@
-//! Tool calls in one line, the same for the terminal UI and for `exec`: `edit src/app.py +3 -1`, `run cargo test`.
+//! One-line summaries of tool calls, for the terminal UI and for `exec`: `edit src/app.py +3 -1`, `run cargo test`.
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use crate::text::{Columns, SafeText, Wrap, wrap};
 
-/// The verb of a command, which alone may have several lines.
+/// Verb of a command; only commands can have several lines.
 const RUN: &str = "run";
 
-/// A tool call as people name it. Its texts come from the model: the caller sanitises them before display.
+/// Summary of a tool call. Its texts come from the model and must be sanitised before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSummary {
     verb: String,
     object: String,
-    /// The change of a file, as `+3 -1`.
+    /// Size of a file's change, such as `+3 -1`.
     stat: String,
 }
 
 impl ToolSummary {
-    /// The line of a call of this tool with these arguments, as the model wrote them.
+    /// Summarises a call; `input` is the JSON of its arguments.
     pub fn new(name: &str, input: &str) -> Self {
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let stat = match name {
@@ -29,12 +29,12 @@ impl ToolSummary {
         Self { verb: verb(name).to_owned(), object: object(name, &input), stat }
     }
 
-    /// The verb, the object and the size of the change.
+    /// Returns verb, object and size of the change.
     pub fn text(&self) -> String {
         self.joined(&self.object)
     }
 
-    /// Returns the summary; for a command of several lines, its first one.
+    /// Returns the summary; of a command with several lines, only the first.
     pub fn one_line(&self) -> String {
         let lines = self.object.lines().count();
         match self.object.lines().find(|line| !line.trim().is_empty()) {
@@ -45,7 +45,7 @@ impl ToolSummary {
         }
     }
 
-    /// Returns the summary without a command of several lines, which is shown elsewhere.
+    /// Returns the summary without the text of a command with several lines.
     pub(crate) fn head(&self) -> String {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
@@ -65,7 +65,7 @@ impl ToolSummary {
     }
 }
 
-/// `untrusted` as one safe line of at most this many columns.
+/// Returns the sanitised text on one line of at most `columns` columns.
 pub fn cut(untrusted: &str, columns: usize) -> String {
     let text = SafeText::line(untrusted);
     let text = text.as_str();
@@ -80,7 +80,7 @@ pub fn cut(untrusted: &str, columns: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// The tool's verb. A tool that does not exist keeps its name.
+/// Returns the verb of a tool; an unknown tool keeps its name.
 fn verb(name: &str) -> &str {
     match name {
         "shell_exec" => RUN,
@@ -94,7 +94,7 @@ fn verb(name: &str) -> &str {
     }
 }
 
-/// Returns the first meaningful line of a text: the one that describes a task.
+/// Returns the first non-empty line.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
@@ -103,7 +103,7 @@ pub(crate) fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
     input.get(key).and_then(Value::as_str)
 }
 
-/// A path, a pattern or a command.
+/// Returns the object of a call: a path, a pattern or a command.
 fn object(name: &str, input: &Value) -> String {
     let of = |key| text(input, key).unwrap_or_default().to_owned();
     match name {
@@ -123,7 +123,7 @@ fn object(name: &str, input: &Value) -> String {
     }
 }
 
-/// The old and new strings of an edit, in the order in which they are replaced.
+/// Returns the old and new strings of an edit, in order.
 pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     let pair = |edit: &Value| {
         Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
@@ -132,7 +132,7 @@ pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     pair(input).into_iter().chain(more.filter_map(pair)).collect()
 }
 
-/// The lines that an edit adds and removes.
+/// Returns the number of lines that an edit adds and removes.
 fn edited(input: &Value) -> String {
     let count = |tag| {
         let of_one = |(old, new): &(String, String)| {
@@ -145,7 +145,7 @@ fn edited(input: &Value) -> String {
     added.into_iter().chain(removed).collect::<Vec<_>>().join(" ")
 }
 
-/// The size of a file's new content. An old content is not known here, so nothing is said to be added.
+/// Returns the size of a written file. The old content is unknown, so no lines count as added.
 fn written(input: &Value) -> String {
     match text(input, "content").map(|content| content.lines().count()) {
         Some(1) => "(1 line)".to_owned(),

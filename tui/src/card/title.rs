@@ -91,7 +91,7 @@ fn counted(change: &FileChange) -> (usize, usize) {
         FileChange::Add { content } => (content.lines().count(), 0),
         FileChange::Delete { content } => (0, content.lines().count()),
         FileChange::Update { unified_diff, .. } => {
-            // Headers come before the first hunk.
+            // Headers precede the first hunk.
             let hunks = unified_diff.lines().skip_while(|line| !line.starts_with("@@"));
             hunks.fold((0, 0), |(added, removed), line| match line.as_bytes().first() {
                 Some(b'+') => (added + 1, removed),

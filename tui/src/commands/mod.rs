@@ -1,6 +1,6 @@
-//! The one table of commands: what can be typed after `:`, which keys do what in which mode, and what `:help` says of it.
+//! Table of commands: names after `:`, keys in each mode, and texts for `:help`.
 //!
-//! The configuration names commands and modes by the words in here; see [`Keymap`](crate::keymap::Keymap).
+//! The configuration uses the names of commands and modes in this table; see [`Keymap`](crate::keymap::Keymap).
 
 mod table;
 
@@ -8,24 +8,24 @@ pub use table::TABLE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyMode {
-    /// Reading: every key is a command.
+    /// Reading; every key is a command.
     Normal,
     Insert,
     Command,
     Approval,
-    /// Deciding on a command that was denied something.
+    /// Deciding whether a denied command may run again.
     Denied,
     Scope,
     Agents,
-    /// Commenting on the steps of a plan that waits for its approval.
+    /// Commenting on the steps of a plan.
     Comments,
-    /// Editing the steps of a plan that waits for its approval.
+    /// Editing the steps of a plan.
     Steps,
     Versions,
-    /// Reading a plan and how far its steps have come.
+    /// Reading a plan and its progress.
     Plan,
     Log,
-    /// Choosing the message that the session is taken back to.
+    /// Choosing a message for a rewind.
     Rewind,
     Page,
 }
@@ -48,7 +48,7 @@ impl KeyMode {
         Self::Page,
     ];
 
-    /// The word for it in the configuration and in `:help`.
+    /// Returns the mode's name in the configuration and in `:help`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -68,12 +68,12 @@ impl KeyMode {
         }
     }
 
-    /// True if keys without Ctrl or Alt write text in it.
+    /// True if keys without Ctrl or Alt type text in this mode.
     pub const fn is_for_text(self) -> bool {
         matches!(self, Self::Insert | Self::Command)
     }
 
-    /// True if keys in it decide on a request: Enter and Space cannot be among them.
+    /// True if keys of this mode answer a request; Enter and Space are not allowed then.
     pub const fn decides(self) -> bool {
         matches!(self, Self::Approval | Self::Denied | Self::Scope)
     }
@@ -200,16 +200,16 @@ pub enum Command {
     ClosePage,
 }
 
-/// One command: its name, how it is typed, its keys, and what it does.
+/// Command with its names, keys and description.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
     pub command: Command,
     pub name: &'static str,
-    /// Its name after `:`, where it has one.
+    /// Name after `:`; `None` if the command has only keys.
     pub typed: Option<&'static str>,
-    /// The keys that do it unless the configuration says otherwise.
+    /// Default keys.
     pub keys: &'static [(KeyMode, &'static [&'static str])],
-    /// Its effect, for `:help`.
+    /// Description for `:help`.
     pub about: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! One key, as it is written in the configuration and shown in `:help`.
+//! Key with its notation in the configuration and its label in `:help`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ const NAMES: &[(&str, KeyCode)] = &[
 const MODIFIERS: &[(&str, KeyModifiers)] =
     &[("ctrl-", KeyModifiers::CONTROL), ("alt-", KeyModifiers::ALT), ("shift-", KeyModifiers::SHIFT)];
 
-/// Names as keyboards have them, where these are not the configuration's with a capital.
+/// Labels of keys that differ from the capitalised name in the configuration.
 const LABELS: &[(KeyCode, &str)] = &[
     (KeyCode::Up, "↑"),
     (KeyCode::Down, "↓"),
@@ -44,7 +44,7 @@ const LABELS: &[(KeyCode, &str)] = &[
 ];
 
 impl Key {
-    /// The key as a person knows it: `y`, `Esc`, `Ctrl+O`.
+    /// Returns the label of the key: `y`, `Esc`, `Ctrl+O`.
     pub(crate) fn label(self) -> String {
         let mut label = String::new();
         for (name, _) in MODIFIERS.iter().filter(|(_, modifier)| self.modifiers.contains(*modifier)) {
@@ -60,7 +60,7 @@ impl Key {
         label
     }
 
-    /// True if it is this one, whatever is held with it.
+    /// True for this key code with any modifiers.
     pub(crate) fn is(self, code: KeyCode) -> bool {
         self.code == code
     }
@@ -69,7 +69,7 @@ impl Key {
         self.text().is_some()
     }
 
-    /// True if it writes a letter of a word.
+    /// True if the key types a letter.
     pub(crate) fn is_letter(self) -> bool {
         self.text().is_some_and(char::is_alphabetic)
     }
@@ -81,7 +81,7 @@ impl Key {
         }
     }
 
-    /// True if a terminal may send it for Enter or Space: a hand rests on them.
+    /// True for Enter, Space and the keys that terminals send for them. Hands rest on these keys.
     pub fn is_enter_or_space(self) -> bool {
         let sent_as_enter = |c| self.modifiers.contains(KeyModifiers::CONTROL) && matches!(c, 'j' | 'm');
         match self.code {
@@ -93,7 +93,7 @@ impl Key {
 }
 
 impl From<KeyEvent> for Key {
-    /// The shift of a character is in the character.
+    /// Drops the shift modifier of characters, which are capital already.
     fn from(event: KeyEvent) -> Self {
         let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
         let mut modifiers = event.modifiers & known;
@@ -101,7 +101,7 @@ impl From<KeyEvent> for Key {
             KeyCode::Char(c) if modifiers.contains(KeyModifiers::CONTROL) => {
                 KeyCode::Char(c.to_ascii_lowercase())
             }
-            // Terminals have a key of its own for Shift+Tab.
+            // Terminals report Shift+Tab as a separate key.
             KeyCode::BackTab => KeyCode::Tab,
             code => code,
         };
@@ -112,7 +112,7 @@ impl From<KeyEvent> for Key {
     }
 }
 
-/// Text that is the name of no key.
+/// Error: the text is not the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no key: a character, or one of enter, esc, space, tab, backspace, delete, insert, up, down, left, right, home, end, pageup, pagedown, f1 … f12, with ctrl-, alt- or shift- before it"

@@ -1,4 +1,4 @@
-//! Which key does what: the table's defaults, changed by the user's configuration.
+//! Assignment of keys to commands: defaults of the command table, changed by the user's configuration.
 
 mod key;
 
@@ -14,13 +14,13 @@ pub struct Keymap {
     bindings: BTreeMap<KeyMode, Vec<(Key, Command)>>,
 }
 
-/// One line of the configuration: in a mode, a command has these keys and no others.
+/// Line of the configuration that replaces the keys of a command in a mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebinding {
     pub mode: KeyMode,
-    /// The command's name in the table.
+    /// Name of the command in the command table.
     pub command: String,
-    /// Its keys; none takes all away.
+    /// Keys of the command; empty to remove all.
     pub keys: Vec<String>,
 }
 
@@ -37,29 +37,29 @@ pub enum KeymapError {
     },
     #[error(transparent)]
     NoKey(#[from] NoKey),
-    /// Two commands have one key.
+    /// Two commands have the same key.
     #[error("in the mode {mode} the key {key} would do both {first} and {second}")]
     Conflict {
-        /// The mode that both belong to.
+        /// Mode of both commands.
         mode: &'static str,
         key: String,
         first: &'static str,
         second: &'static str,
     },
-    /// Enter or Space would decide on a request.
+    /// Enter or Space would answer a request.
     #[error("{key} cannot decide on a request: hands rest on Enter and Space")]
     Careless {
         /// Name of the key, as configured.
         key: String,
     },
-    /// The key writes a character in this mode.
+    /// The key types a character in this mode.
     #[error("in the mode {mode} the key {key} writes text")]
     WritesText {
         /// The mode with a text field.
         mode: &'static str,
         key: String,
     },
-    /// Without a key for it there is no way out.
+    /// The command needs a key, since it is the only way to deny or leave.
     #[error("in the mode {mode} {command} needs a key")]
     Needed {
         /// The mode that lacks the key.
@@ -68,7 +68,7 @@ pub enum KeymapError {
     },
 }
 
-/// Commands that always need a key: those that deny, and those that leave.
+/// Commands that must have a key: those that deny and those that leave a view.
 const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Approval, Command::Deny),
     (KeyMode::Denied, Command::Deny),
@@ -86,7 +86,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
 ];
 
 impl Keymap {
-    /// The table's keys, changed as the configuration says.
+    /// Returns the default keys with the changes of the configuration. Fails for unknown names and unsafe keys.
     pub fn new(rebindings: &[Rebinding]) -> Result<Self, KeymapError> {
         let mut map = Self::from_table()?;
         for rebinding in rebindings {
@@ -96,19 +96,19 @@ impl Keymap {
         Ok(map)
     }
 
-    /// The command of a key in a mode.
+    /// Returns the command of a key in a mode.
     pub fn command(&self, mode: KeyMode, key: Key) -> Option<Command> {
         let bindings = self.bindings.get(&mode)?;
         bindings.iter().find(|(bound, _)| *bound == key).map(|(_, command)| *command)
     }
 
-    /// The keys of a command in a mode, as they are written.
+    /// Returns the keys of a command in a mode, in the configuration's notation.
     pub fn keys(&self, mode: KeyMode, command: Command) -> Vec<String> {
         let bindings = self.bindings.get(&mode).into_iter().flatten();
         bindings.filter(|(_, bound)| *bound == command).map(|(key, _)| key.to_string()).collect()
     }
 
-    /// The first key of a command in a mode as keyboards name it, for the places where it works.
+    /// Returns the label of a command's first key, for hints; empty without a key.
     pub(crate) fn hint(&self, mode: KeyMode, command: Command) -> String {
         let mut bindings = self.bindings.get(&mode).into_iter().flatten();
         bindings.find(|(_, bound)| *bound == command).map(|(key, _)| key.label()).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! The access of the agent in plain words, by its rights.
+//! Description of an agent's access in plain words.
 
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
-/// The sandbox in plain words, by its tier; nothing while no worker has started.
+/// Returns words for the sandbox; an empty text until a worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     match tier {
         None => "",
@@ -21,7 +21,7 @@ pub(crate) fn plain(rights: &RightsSummary) -> String {
     RightsSummary { write, ..rights.clone() }.to_string()
 }
 
-/// Rights in a few words, with paths as they are in the project: `writes src, net on`.
+/// Returns the rights in few words with paths relative to the project, such as `writes src, net on`.
 pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("the project".to_owned()),
@@ -36,7 +36,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
-/// Rights of an event in plain words; the sentence of an older schema as it is.
+/// Returns words for the rights in an event; the unchanged text of an event in an older format.
 pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
     rights.value().map_or_else(|| rights.to_string(), plain)
 }

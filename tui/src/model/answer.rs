@@ -7,10 +7,10 @@ use crate::card::CardPage;
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Time that a line stays: long enough to look up from the keys and read it.
+/// Duration of an answer above the prompt.
 const STANDS: Duration = Duration::from_secs(6);
 
-/// The most rows that an answer has above the prompt.
+/// Maximum number of rows of an answer above the prompt.
 const MOST_ROWS: u16 = 3;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 }
 
 impl Model {
-    /// Answers a command in a line; what has more rows than fit above the prompt is a page.
+    /// Answers a command above the prompt, or on a page if the answer has too many rows.
     pub(crate) fn answer(&mut self, look: Look, text: &str) {
         let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
         if block.height(self.size.0, Unfolded::default()) > usize::from(MOST_ROWS) {
@@ -29,26 +29,26 @@ impl Model {
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
-    /// Shows a line that never becomes a page: it comes unasked, while a person may be typing.
+    /// Shows a line above the prompt, and never a page: the person may be typing.
     pub(crate) fn note(&mut self, look: Look, text: &str) {
         let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
-    /// Opens a page in the place of the conversation.
+    /// Shows a page instead of the conversation.
     pub(crate) fn open_page(&mut self, block: Block) {
         let revision = self.next_revision();
         self.page = CardPage::new(block, revision);
         self.mode = Mode::Page;
     }
 
-    /// Number of rows of the answer above the prompt.
+    /// Returns the number of rows of the answer above the prompt.
     pub(crate) fn answer_rows(&self, width: u16) -> u16 {
         let rows = self.answer.as_ref().map_or(0, |answer| answer.block.height(width, Unfolded::default()));
         u16::try_from(rows).unwrap_or(MOST_ROWS).min(MOST_ROWS)
     }
 
-    /// The time until the answer goes.
+    /// Returns the time until the answer disappears.
     pub(crate) fn answer_left(&self) -> Option<Duration> {
         self.answer.as_ref().map(|answer| answer.until.since(self.now))
     }
@@ -62,7 +62,7 @@ impl Model {
         is_over
     }
 
-    /// True while the usual keys are shown above a prompt that is a question mark.
+    /// True if the prompt is a single question mark, above which the most important keys are shown.
     pub(crate) fn shows_keys(&self) -> bool {
         self.mode == Mode::Insert
             && self.recall.is_none()

@@ -1,9 +1,9 @@
-//! Code, which shows plain until its lines have been read.
+//! Code block of a message. It is shown without colours until it has been highlighted.
 
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 use crate::text::{Ground, SafeText, Styled, Tone};
 
-/// The most bytes of one code block that are read.
+/// Maximum number of bytes of a code block that are highlighted.
 const MOST: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -12,9 +12,9 @@ pub(crate) struct CodeBlock {
     language: String,
     read: usize,
     readers: Option<Readers>,
-    /// The number under which lines are being read.
+    /// Number of the highlighting request that is open.
     awaited: Option<u64>,
-    /// True if nothing more is to be read.
+    /// True if no more lines will be highlighted.
     is_over: bool,
 }
 
@@ -38,18 +38,19 @@ impl CodeBlock {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Continues as the other code, if that begins with all of this one; the lines that were read stay.
+    /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start with this
+    /// code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         self.language == other.language && self.text.goes_on_as(&other.text)
     }
 
-    /// True if there are whole lines that have not been read.
+    /// True if whole lines have not been highlighted.
     pub(crate) fn is_plain(&self) -> bool {
         let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
         !self.is_over && self.awaited.is_none() && rest.contains('\n')
     }
 
-    /// The next lines, to be read under a number.
+    /// Returns the next lines to highlight, in a request with the given number.
     pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
         self.awaited = Some(number);
         let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
@@ -58,7 +59,7 @@ impl CodeBlock {
         Unread { language: self.language.clone(), readers: self.readers.take(), lines }
     }
 
-    /// Takes in the kinds of text in these lines; returns true if anything looks different.
+    /// Applies highlighted lines; returns true if the display changed.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         if self.awaited != Some(read.number) {
             return false;

@@ -1,30 +1,29 @@
-//! A small editor for messages and commands: raw text and a caret. What is drawn of it is sanitised by whoever draws.
+//! Text editor for messages and commands. It contains unsanitised text; the views sanitise what they draw.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-/// The most that is taken: a paste that is bigger is refused.
+/// Maximum size of the text: 4 MiB.
 const MOST: usize = 4 << 20;
 
-/// A paste of more lines than these is one character, which is drawn as a few words.
+/// Maximum number of lines of a paste that is shown in full; a longer one is shown as its number of lines.
 const MOST_LINES: usize = 10;
 
-/// Placeholders of pastes. Unicode reserves these characters for uses within a program: no text has a meaning
-/// for them.
+/// Placeholders for long pastes. Unicode reserves these characters for internal use of programs.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
-/// Text with a caret, which is between two grapheme clusters.
+/// Text with a caret between two grapheme clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
     caret: usize,
-    /// Pastes that a character represents, the first of [`MARKS`] for the first of them.
+    /// Long pastes; the paste at index N is represented by the Nth character of [`MARKS`].
     pastes: Vec<String>,
 }
 
-/// The text is too long.
+/// Error: the text would be too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("that is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
@@ -46,7 +45,7 @@ impl Editor {
         Self { caret: text.len(), text, pastes: Vec::new() }
     }
 
-    /// The text, in which a long paste is one character.
+    /// Returns the text, with placeholders for long pastes.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -69,7 +68,7 @@ impl Editor {
         self.with_pastes(&self.text, Cow::Borrowed)
     }
 
-    /// A part of the text as it is drawn: a long paste as its number of lines.
+    /// Returns a part of the text for display; a long paste appears as its number of lines.
     pub(crate) fn drawn(&self, part: Range<usize>) -> String {
         let part = self.text.get(part).unwrap_or_default();
         self.with_pastes(part, |paste| Cow::Owned(format!("[{} lines pasted]", paste.lines().count())))
@@ -94,7 +93,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Replaces the text from `start` to the caret.
+    /// Replaces the text from `start` to the caret. Fails if the text would be too long.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) -> Result<(), TooLong> {
         if self.text.get(start..self.caret).is_none() {
             return Ok(());
@@ -107,7 +106,7 @@ impl Editor {
         self.insert(text)
     }
 
-    /// Inserts a paste as it is, or one of many lines as one character.
+    /// Inserts a paste; a long one is represented by a placeholder.
     pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
         let free = MARKS.enumerate().find(|(_, mark)| !self.text.contains(*mark));
         let Some((at, mark)) = free.filter(|_| plain_ends(text).lines().count() > MOST_LINES) else {
@@ -117,7 +116,7 @@ impl Editor {
             return Err(TooLong);
         }
         let pasted = without_marks(&plain_ends(text)).into_owned();
-        // The place may be that of a paste which was deleted.
+        // The index may belong to a paste that was deleted.
         match self.pastes.get_mut(at) {
             Some(place) => *place = pasted,
             None => self.pastes.push(pasted),
@@ -132,11 +131,11 @@ impl Editor {
 
     fn write(&mut self, text: &str) {
         self.text.insert_str(self.caret, text);
-        // What was inserted may have joined what follows.
+        // The inserted text may have combined with the following character.
         self.caret = self.boundary_from(self.caret + text.len());
     }
 
-    /// Inserts a paste: line ends are line ends, however the terminal sends them.
+    /// Inserts a paste with all kinds of line ends converted to LF.
     pub(crate) fn paste(&mut self, text: &str) -> Result<(), TooLong> {
         self.insert(&plain_ends(text))
     }
@@ -145,7 +144,7 @@ impl Editor {
         self.caret = self.target(motion);
     }
 
-    /// Deletes up to where a motion would lead.
+    /// Deletes the text between the caret and the target of a movement.
     pub(crate) fn delete(&mut self, motion: Motion) {
         let target = self.target(motion);
         let (start, end) = (target.min(self.caret), target.max(self.caret));
@@ -153,7 +152,7 @@ impl Editor {
         self.caret = self.boundary_from(start);
     }
 
-    /// Moves a line up or down, in about the same column; returns true if there was one.
+    /// Moves the caret one line up or down in about the same column; returns false if there is no such line.
     pub(crate) fn vertical(&mut self, down: bool) -> bool {
         let (start, end) = (self.line_start(self.caret), self.line_end(self.caret));
         let column = self.text[start..self.caret].graphemes(true).count();
@@ -215,7 +214,7 @@ fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// No text from outside passes for a paste.
+/// Replaces placeholder characters in text from outside, so that it cannot imitate a long paste.
 fn without_marks(text: &str) -> Cow<'_, str> {
     if text.contains(|c| MARKS.contains(&c)) {
         Cow::Owned(text.replace(|c| MARKS.contains(&c), "\u{fffd}"))

@@ -1,12 +1,12 @@
-//! What was sent before.
+//! History of sent messages.
 
 use super::editor::Editor;
 
-/// Messages that were sent, and where in them the user is.
+/// Sent messages, and the position while the user moves through them.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sent: Vec<String>,
-    /// The one that is shown, and what was being written before.
+    /// Index of the shown message, and the draft that it replaced.
     at: Option<(usize, Editor)>,
 }
 
@@ -15,7 +15,7 @@ impl History {
         Self { sent, at: None }
     }
 
-    /// The messages, the last one first.
+    /// Returns the messages, newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &str> {
         self.sent.iter().rev().map(String::as_str)
     }
@@ -27,7 +27,7 @@ impl History {
         }
     }
 
-    /// Shows the message before.
+    /// Shows the previous message.
     pub(crate) fn back(&mut self, prompt: &mut Editor) {
         let before = self.at.as_ref().map_or(self.sent.len(), |(at, _)| *at);
         let Some(at) = before.checked_sub(1) else { return };
@@ -35,7 +35,7 @@ impl History {
         self.show(at, draft, prompt);
     }
 
-    /// Shows the message after, and after the last one what was being written.
+    /// Shows the next message; after the last one, the draft.
     pub(crate) fn forward(&mut self, prompt: &mut Editor) {
         let Some((at, draft)) = self.at.take() else { return };
         if at + 1 < self.sent.len() {

@@ -1,27 +1,27 @@
-//! The view of the session's log: its events, a line each, and one of them whole.
+//! View of the session's log: a list of events, or one event in full.
 
 use std::time::Duration;
 
 use crate::card::CardPage;
 
-/// An event of the log in a line.
+/// Event of the log, shown on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRow {
-    /// The place of its line in the file, in bytes.
+    /// Byte offset of the event's line in the file.
     pub at: u64,
     pub after: Duration,
     pub agent: String,
-    /// The kind of the event, as the log has it.
+    /// Kind of the event as the log names it.
     pub kind: String,
     pub text: String,
 }
 
-/// The log as far as it was read.
+/// Last part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRows {
-    /// The last events, in their order.
+    /// Latest events, oldest first.
     pub rows: Vec<LogRow>,
-    /// The number of those before them.
+    /// Number of earlier events.
     pub left_out: u64,
 }
 
@@ -30,37 +30,37 @@ pub(crate) struct Log {
     rows: Vec<LogRow>,
     left_out: u64,
     awaited: bool,
-    /// The words that a row has to have.
+    /// Words that a listed event must contain.
     filter: String,
-    /// The one kind that is listed, if only one is.
+    /// Kind to which the list is limited; `None` for all kinds.
     kind: Option<String>,
-    /// The places of the rows that are listed.
+    /// Indices of the listed events.
     found: Vec<usize>,
     chosen: usize,
-    /// The event that shows instead of the list.
+    /// Page with one event in full, shown instead of the list.
     pub event: Option<CardPage>,
 }
 
 impl Log {
-    /// A view whose rows are on their way.
+    /// Returns an empty view that waits for the events.
     pub(crate) fn awaited() -> Self {
         Self { awaited: true, ..Self::default() }
     }
 
-    /// The rows have come; the last one is chosen.
+    /// Sets the events and selects the last one.
     pub(crate) fn read(&mut self, LogRows { rows, left_out }: LogRows) {
         (self.rows, self.left_out, self.awaited) = (rows, left_out, false);
         self.list();
         self.chosen = self.found.len().saturating_sub(1);
     }
 
-    /// Lists the rows with these words alone; none lists all of them again.
+    /// Limits the list to events that contain the given words; without words lists all.
     pub(crate) fn filter(&mut self, words: &str) {
         words.clone_into(&mut self.filter);
         self.list();
     }
 
-    /// Switches between the events of the chosen one's kind and those of every kind.
+    /// Limits the list to the kind of the selected event, or lists all kinds again.
     pub(crate) fn toggle_kind(&mut self) {
         let chosen = self.row().map(|row| row.kind.clone());
         self.kind = if self.kind.is_some() { None } else { chosen };
@@ -77,7 +77,7 @@ impl Log {
         let of_kind = |row: &LogRow| self.kind.as_ref().is_none_or(|kind| *kind == row.kind);
         let rows = self.rows.iter().enumerate().filter(|(_, row)| of_kind(row) && has(row));
         self.found = rows.map(|(at, _)| at).collect();
-        // The event that was chosen stays so, or else the next one that is listed.
+        // The same event stays selected if it is listed, else the next one is.
         self.chosen = chosen.map_or(0, |at| self.found.partition_point(|found| *found < at));
         self.go(0);
     }
@@ -86,13 +86,13 @@ impl Log {
         self.rows.get(*self.found.get(self.chosen)?)
     }
 
-    /// Moves the choice by so many rows.
+    /// Moves the selection by a number of rows.
     pub(crate) fn go(&mut self, rows: isize) {
         let last = self.found.len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(rows).min(last);
     }
 
-    /// The rows that a list of this height shows, each with the word whether it is the chosen one.
+    /// Returns the rows that fit the height, each with true if it is selected.
     pub(crate) fn shown(&self, height: u16) -> impl Iterator<Item = (&LogRow, bool)> {
         let height = usize::from(height);
         let top = self.chosen.saturating_sub(height / 2).min(self.found.len().saturating_sub(height));

@@ -1,22 +1,22 @@
-//! Several changes of a file as one.
+//! Combination of several changes of a file into one.
 
 use protocol::event::{ChangeKind, FileDiff, SeenContent};
 
 use super::changes::ChangeStep;
 use crate::diff::{Counts, Diff};
 
-/// The change of a file from the first to the last of some steps.
+/// Combined change of a file.
 pub(super) struct Net {
-    /// The lines; `None` where its texts are unknown or equal.
+    /// Changed lines; `None` if the texts are unknown or equal.
     pub(super) diff: Option<Diff>,
-    /// Lines outside the diff.
+    /// Changed lines that the diff does not contain.
     more: Counts,
-    /// The parts of a change besides lines.
+    /// Changes other than lines, such as a new mode.
     pub(super) facts: Vec<String>,
 }
 
 impl Net {
-    /// The change that these steps make; none if the file is as it was before them.
+    /// Combines changes; returns `None` if the file is as before.
     pub(super) fn of(steps: &[&ChangeStep]) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
         let (is_new, is_gone) = (comes(first), goes(last));
@@ -34,7 +34,7 @@ impl Net {
         let diff = (!texts.is_empty() && !is_same).then(|| composed(&texts));
         let net = Self { diff, more: untold(steps), facts };
         let is_nothing = net.facts.is_empty() && net.diff.is_none() && net.more == Counts::default();
-        // A call that wrote the same bytes is shown as it is.
+        // A single call that wrote the same bytes is shown nevertheless.
         (!is_nothing || steps.len() == 1).then_some(net)
     }
 
@@ -55,7 +55,7 @@ impl Net {
     }
 }
 
-/// True if there was no such file before the step.
+/// True if the change created the file.
 fn comes(step: &ChangeStep) -> bool {
     match step.seen() {
         Some(seen) => seen.change == ChangeKind::Added,
@@ -67,7 +67,7 @@ fn goes(step: &ChangeStep) -> bool {
     step.seen().is_some_and(|seen| seen.change == ChangeKind::Deleted)
 }
 
-/// The changes that looks saw besides texts.
+/// Returns changes other than text that snapshots found.
 fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     let mut facts = Vec::new();
     let seen = || steps.iter().filter_map(|step| step.seen());
@@ -94,7 +94,7 @@ fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     facts
 }
 
-/// Counts the lines of texts that are too long to be reported.
+/// Returns the number of changed lines in texts that were too long to be reported.
 fn untold(steps: &[&ChangeStep]) -> Counts {
     let mut more = Counts::default();
     let number = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -105,7 +105,7 @@ fn untold(steps: &[&ChangeStep]) -> Counts {
     more
 }
 
-/// True if each change begins with what the one before it left.
+/// True if each change starts from the result of the previous one.
 fn follow(texts: &[&FileDiff]) -> bool {
     let follow = |pair: &[&FileDiff]| match pair {
         [one, next] => {
@@ -118,7 +118,7 @@ fn follow(texts: &[&FileDiff]) -> bool {
     texts.first().is_some_and(|first| first.first_line.is_some()) && texts.windows(2).all(follow)
 }
 
-/// Several changes as one, where each begins with what the one before it left; else one after the other.
+/// Returns one diff from the first text to the last if the changes are consecutive, else all diffs in order.
 fn composed(texts: &[&FileDiff]) -> Diff {
     match (texts.first(), texts.last()) {
         (Some(first), Some(last)) if follow(texts) => of(first.old_text.as_deref(), last),
@@ -126,7 +126,7 @@ fn composed(texts: &[&FileDiff]) -> Diff {
     }
 }
 
-/// The change from a text to the one that another change left.
+/// Returns the diff from `old` to the new text of `change`.
 pub(super) fn of(old: Option<&str>, change: &FileDiff) -> Diff {
     match old {
         Some(old) => Diff::between(old, &change.new_text, change.first_line),

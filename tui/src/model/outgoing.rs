@@ -1,18 +1,18 @@
-//! A message of the user on its way to the agent.
+//! Message of the user that is being sent to an agent.
 
 use ipc::image::Image;
 
-/// A message of the user on its way to the agent.
+/// Message of the user that is being sent to an agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
     pub text: String,
     pub images: Vec<Image>,
-    /// True if the text after the `!` is a command of the user's own.
+    /// True if the text is a shell command of the user's own, typed after `!`.
     pub is_command: bool,
 }
 
 impl Outgoing {
-    /// Returns its beginning, up to the length of a row.
+    /// Returns the beginning of the message, for one row.
     pub(crate) fn beginning(&self) -> String {
         const ROW: usize = 500;
         let images = self.images.iter().map(|image| format!("{image} "));

@@ -1,18 +1,18 @@
-//! The list of commands above the prompt while one is typed.
+//! List of commands above the prompt while a command is typed.
 
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE};
 
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
-    /// The row that keys chose, counted from the top.
+    /// Index of the row that was selected by keys.
     chosen: Option<usize>,
-    /// True if the person closed the list: it opens again with the next command.
+    /// True if the person closed the list; it opens again with the next command.
     closed: bool,
 }
 
 impl Palette {
-    /// Closes it: what is typed is a text, or is well known.
+    /// Closes the list.
     pub(crate) const fn close(&mut self) {
         self.closed = true;
     }
@@ -27,12 +27,12 @@ impl Model {
             Some((word, _)) => names.filter(|(name, _)| *name == word).collect(),
             None => names.filter(|(name, _)| name.contains(typed)).collect(),
         };
-        // The sort is stable: rows of the same rank keep the order of the table.
+        // The sort is stable: rows of equal rank keep the table's order.
         found.sort_by_key(|(name, _)| (*name != typed, !name.starts_with(typed)));
         found.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// The place of the row that Enter runs and Tab completes.
+    /// Returns the index of the row that Enter executes and Tab completes.
     pub(crate) fn palette_choice(&self) -> Option<usize> {
         let typed = self.typed_command()?;
         let last = self.palette_rows().len().checked_sub(1)?;
@@ -40,12 +40,12 @@ impl Model {
         self.palette.chosen.map(|at| at.min(last)).or(first).filter(|_| !typed.contains(' '))
     }
 
-    /// True if there is a list to choose from.
+    /// True if the list is open and has rows.
     pub(crate) fn has_choice(&self) -> bool {
         self.typed_command().is_some_and(|typed| !typed.contains(' ')) && !self.palette_rows().is_empty()
     }
 
-    /// Chooses the row above or below; returns true if there is a list to choose from.
+    /// Selects the previous or next row; returns false without a list.
     pub(crate) fn choose(&mut self, down: bool) -> bool {
         let rows = self.palette_rows().len();
         if !self.has_choice() {
@@ -57,7 +57,7 @@ impl Model {
         true
     }
 
-    /// Writes the name of the chosen command; returns true if the command needs an argument.
+    /// Completes the name of the selected command; returns true if the command needs an argument.
     pub(crate) fn complete(&mut self) -> bool {
         let chosen = self.palette_choice().and_then(|at| self.palette_rows().get(at).copied());
         let Some((row, name)) = chosen.and_then(|row| Some((row, name(row)?))) else { return false };
@@ -68,14 +68,14 @@ impl Model {
         needs_argument(row.command)
     }
 
-    /// Another text is typed: its first row is the chosen one. An empty one opens the list that was closed.
+    /// Resets the selection after the typed text has changed. Empty text allows the list to open again.
     pub(crate) fn palette_follows(&mut self) {
         self.palette.chosen = None;
         self.recall_anew();
         self.palette.closed &= self.mode == Mode::Insert && !self.prompt.is_empty();
     }
 
-    /// The text of a command that is being typed, without its sign, while the list may show.
+    /// Returns the typed command without its sign; `None` while no command is typed or the list is closed.
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
             Mode::Command if self.line_for == LineFor::Command => self.line.text(),

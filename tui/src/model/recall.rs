@@ -1,15 +1,15 @@
-//! The search through the history: what stands at the prompt is looked up in the messages that were sent.
+//! Search in the history of messages for the text at the prompt.
 
 use super::{Editor, Mode, Model};
 
 const MOST: usize = 10;
 
-/// The search, while it has the prompt.
+/// State of a search in the history.
 #[derive(Debug)]
 pub(crate) struct Recall {
-    /// The text that was being written before.
+    /// Draft that the search replaced.
     draft: Editor,
-    /// The chosen message, counted from the newest one.
+    /// Index of the selected match; 0 is the newest.
     chosen: usize,
 }
 
@@ -39,13 +39,13 @@ impl Model {
         self.recall.is_some() && self.mode == Mode::Insert && self.cards.is_empty()
     }
 
-    /// The place of the chosen message among those that were found.
+    /// Returns the index of the selected match.
     pub(crate) fn recall_choice(&self) -> usize {
         let last = self.recalled().len().saturating_sub(1);
         self.recall.as_ref().map_or(0, |recall| recall.chosen.min(last))
     }
 
-    /// Chooses the message before or after; beyond either end comes the other one.
+    /// Selects the previous or next match; wraps around at either end.
     pub(crate) fn recall_beside(&mut self, older: bool) {
         let (found, at) = (self.recalled().len().max(1), self.recall_choice());
         let chosen = if older { (at + 1) % found } else { at.checked_sub(1).unwrap_or(found - 1) };
@@ -54,19 +54,19 @@ impl Model {
         }
     }
 
-    /// Another text is looked up: the newest message with it is the chosen one.
+    /// Selects the newest match after the text has changed.
     pub(crate) fn recall_anew(&mut self) {
         if let Some(recall) = &mut self.recall {
             recall.chosen = 0;
         }
     }
 
-    /// Ends the search: with the chosen message at the prompt, or with the draft as it was.
+    /// Ends the search with the selected message at the prompt if `takes`, else with the former draft.
     pub(crate) fn end_recall(&mut self, takes: bool) {
         let chosen = self.recalled().get(self.recall_choice()).map(|sent| (*sent).to_owned());
         let Some(recall) = self.recall.take() else { return };
         self.prompt = chosen.filter(|_| takes).map_or(recall.draft, Editor::with);
-        // A command that comes back has no list before it: the next key belongs to the history.
+        // A recalled command opens no list, so that the next key still moves through the history.
         self.palette.close();
     }
 }

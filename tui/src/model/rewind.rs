@@ -1,4 +1,4 @@
-//! The messages that the session can be taken back to, and the consequences of that.
+//! Messages to which the session can be rewound, and the consequences of a rewind.
 
 use ipc::id::EventId;
 use ipc::path::WirePath;
@@ -7,30 +7,30 @@ use protocol::event::{RewindPreview, RewindScope, RewindTarget};
 use super::Block;
 use crate::card::CardPage;
 
-/// A message of the user's to the first agent.
+/// Message of the user to the first agent.
 #[derive(Debug)]
 pub(crate) struct SaidBefore {
     pub id: EventId,
     pub text: String,
     pub block: usize,
-    /// The number of the first change of a file after it.
+    /// Number of the first file change after the message.
     pub change: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Rewind {
-    /// The messages that the conversation has.
+    /// Messages of the current conversation.
     pub said: Vec<SaidBefore>,
     pub chosen: usize,
-    /// The files that it is about, where it is not about all.
+    /// Files that the rewind is limited to; empty for all files.
     pub only: Vec<WirePath>,
     pub asked: Option<RewindTarget>,
     pub preview: Option<RewindPreview>,
-    /// The preview, laid out.
+    /// Page with the consequences.
     pub sheet: CardPage,
-    /// True if the last rewind can be undone: nothing was said after it.
+    /// True if the last rewind can be undone: no message followed it.
     pub can_undo: bool,
-    /// The end of the transcript that the last rewind took back, and its messages.
+    /// Blocks and messages that the last rewind removed.
     taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
 }
 
@@ -40,7 +40,8 @@ impl Rewind {
         Some(RewindTarget { to: Some(said.id), scope })
     }
 
-    /// The place of a message in the transcript, and its text; it and those behind it are no more.
+    /// Removes a message and all later ones. Returns its block's index in the transcript and its text; `None` if there is no such
+    /// message.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         let gone = self.said.split_off(at);
@@ -49,20 +50,21 @@ impl Rewind {
         Some((block, text))
     }
 
-    /// The beginning of the message that a rewind leads to.
+    /// Returns the beginning of the message that a rewind leads to.
     pub(crate) fn beginning(&self, target: RewindTarget) -> Option<&str> {
         let said = self.said.iter().find(|said| Some(said.id) == target.to)?;
         said.text.lines().find(|line| !line.trim().is_empty())
     }
 
-    /// Keeps the blocks of what was taken back.
+    /// Keeps removed blocks, so that the rewind can be undone.
     pub(crate) fn keep(&mut self, blocks: Vec<Block>) {
         if let Some((kept, _)) = &mut self.taken_back {
             *kept = blocks;
         }
     }
 
-    /// The blocks that were taken back, for a transcript with so many; their messages are there again.
+    /// Undoes the rewind of the conversation: restores the messages, and returns the blocks for a transcript that now has
+    /// `blocks` blocks.
     pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
         let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
         let first = said.first().map_or(0, |said| said.block);
@@ -72,12 +74,12 @@ impl Rewind {
         kept
     }
 
-    /// A rewind of files alone takes no words back: none can be given back.
+    /// Drops the removed blocks and messages: the latest rewind changed only files.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }
 
-    /// True if the consequences are known of what was asked for last.
+    /// True if the consequences of the requested rewind are known.
     pub(crate) const fn is_known(&self) -> bool {
         self.preview.is_some()
     }

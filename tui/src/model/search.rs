@@ -1,10 +1,10 @@
-//! A text looked up in a transcript, in the rows as they stand on the screen.
+//! Search in a transcript, by rows as they are on the screen.
 
 use super::block::BlockRow;
 use super::transcript::{Transcript, TranscriptLine};
 use crate::text::Styled;
 
-/// The row that was found: its number among those with the text, from one on, and how many there are.
+/// Search match: its number from 1, and the number of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub number: usize,
@@ -23,7 +23,7 @@ impl Transcript {
             (true, None) => rows.partition_point(|row| *row < from),
             (false, _) => rows.partition_point(|row| *row < from).checked_sub(1).unwrap_or(rows.len()),
         };
-        // Beyond either end the search goes on at the other one.
+        // The search wraps around at either end.
         let end = if down { 0 } else { rows.len().saturating_sub(1) };
         let at = if next < rows.len() { next } else { end };
         let line = *rows.get(at)?;
@@ -31,7 +31,7 @@ impl Transcript {
         Some(Found { number: at + 1, of: rows.len() })
     }
 
-    /// The text of the row that was found last.
+    /// Returns the text of the row that was found last.
     pub(crate) fn found_text(&self, width: u16) -> Option<String> {
         let line = self.found_line(width)?;
         let block = self.blocks().get(line.block)?;

@@ -1,4 +1,4 @@
-//! What is true of an agent now.
+//! Current settings and rights of an agent.
 
 use ipc::confinement::Tier;
 use ipc::rights::{Network, RightsSummary};
@@ -13,23 +13,23 @@ pub(crate) struct Session {
     pub mode: ApprovalMode,
     pub net: Network,
     pub rights: RightsSummary,
-    /// Absent while no worker has started.
+    /// Kind of sandbox; `None` until a worker has started.
     pub tier: Option<Tier>,
     pub model: String,
-    /// The most tokens of a prompt and its reply together; absent if that is not known.
+    /// Context window in tokens; `None` if unknown.
     pub window: Option<u64>,
-    /// The tokens of the last prompt and its reply; absent before a context's first reply.
+    /// Tokens of the last prompt and its reply; `None` before the first reply.
     pub context: Option<u64>,
-    /// The request to the core that is still open.
+    /// Change of a setting that the engine has not confirmed.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// The old worker is drained, and replaced by one with the network so.
+    /// Change of the network setting; a new worker replaces the old one.
     Net(Network),
-    /// The approval mode changes, and the rights with it.
+    /// Change of the approval mode and the rights that depend on it.
     Mode(ApprovalMode),
 }
 
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// The share of the model's window that the conversation takes, in percent.
+    /// Returns the used part of the context window in percent.
     pub(crate) fn filled(&self) -> Option<u64> {
         let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())

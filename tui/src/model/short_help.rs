@@ -1,10 +1,10 @@
-//! `?` at an empty prompt: the keys that are used most, in twelve rows.
+//! Short help for `?` at an empty prompt: the most important keys in twelve rows.
 
 use super::Model;
 use crate::commands::{Command, KeyMode};
 
 impl Model {
-    /// The rows: what is typed or pressed, and its effect.
+    /// Returns rows of a key or command and its effect.
     pub(crate) fn key_rows(&self) -> Vec<(String, &'static str)> {
         if !self.shows_keys() {
             return Vec::new();

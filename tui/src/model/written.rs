@@ -1,36 +1,36 @@
-//! What is being written, in rows, with the caret: only what is near it is looked at, however long the rest is.
+//! Layout of the edited text around the caret. The time does not depend on the length of the text.
 
 use super::Model;
 use super::editor::Editor;
 use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 
-/// The most rows of a prompt that are worth laying.
+/// Maximum number of rows of a prompt.
 const MOST: u16 = 40;
 
-/// Width of the mark before a prompt.
+/// Width of the mark before a prompt, in columns.
 pub(crate) const PROMPT: u16 = 2;
 
-/// The word before that where a planner is written to.
+/// Word before the mark while the shown agent is planning.
 pub(crate) const PLANNER: &str = " plan ";
 
-/// The edited text, in rows, with the caret.
+/// Rows of the edited text around the caret.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub text: SafeText,
-    /// The rows that show.
+    /// Visible rows.
     pub rows: Vec<Row>,
-    /// Column and row of the caret, among them.
+    /// Column and row of the caret among the visible rows.
     pub caret: (u16, u16),
 }
 
 impl Written {
-    /// The rows around the caret, at most so many.
+    /// Lays out at most `most` rows around the caret.
     pub(crate) fn new(editor: &Editor, width: u16, most: u16) -> Self {
         let (text, caret) = (editor.text(), editor.caret());
         let (start, end) = (before(text, caret, width, most), after(text, caret, width, most));
         let near = SafeText::prose(&editor.drawn(start..end));
         let caret = SafeText::prose(&editor.drawn(start..caret)).len();
-        // One column is the caret's, behind the last character.
+        // The last column is left for the caret behind the text.
         let columns = usize::from(width.saturating_sub(1).max(1));
         let mut rows = Vec::new();
         wrap(near.as_str(), 0, Columns::all(columns), Wrap::Words, &mut rows);
@@ -44,7 +44,7 @@ impl Written {
     }
 }
 
-/// So much text fills a screen, whatever it is made of.
+/// Returns a number of bytes that fills a screen with any text.
 fn screenful(width: u16, most: u16) -> usize {
     usize::from(width) * usize::from(most) * 8
 }
@@ -62,7 +62,7 @@ fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
 }
 
 impl Model {
-    /// Number of rows that the prompt would fill.
+    /// Returns the number of rows of the whole prompt.
     pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
         let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
         let planner = if self.plans_now() { PLANNER.len() } else { 0 };
