@@ -62,7 +62,7 @@ pub enum KeymapError {
     /// The command needs a key, since it is the only way to deny or leave.
     #[error("in the mode {mode} {command} needs a key")]
     Needed {
-        /// The mode that lacks the key.
+        /// Mode without the key.
         mode: &'static str,
         command: &'static str,
     },

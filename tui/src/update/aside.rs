@@ -1,12 +1,12 @@
-//! Lines at the prompt that are not for the model: `/help`, `!ls`.
+//! Lines at the prompt that are not messages for the model: `/help`, `!ls`.
 
 use super::{shell, typed};
 use crate::message::Action;
 use crate::model::Model;
 
-/// Takes a line that is not for the model; returns false for a message.
+/// Executes a line that is not a message; returns false for a message.
 ///
-/// A command is one line whose first word is `/` and letters: a path has another `/` in it.
+/// A command is a single line whose first word is `/` and letters; a path contains another `/`.
 pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> bool {
     if line.contains('\n') {
         return false;

@@ -1,4 +1,4 @@
-//! The branch of the project: it is read again when it may be another one, and never at rest.
+//! Git branch of the project. It is read again when it may have changed, and never while the agent is idle.
 
 use ipc::id::AgentId;
 use protocol::event::EventKind;
@@ -7,7 +7,7 @@ use protocol::frontend::UserActionKind;
 use crate::message::Action;
 use crate::model::{Call, Model};
 
-/// Has the branch read after an event that may have changed it: a worker can look for the first time, or a command is over.
+/// Requests the branch after an event that may have changed it: the first start of a worker, or the end of a command.
 pub(super) fn follow(model: &mut Model, agent: &AgentId, kind: &EventKind, actions: &mut Vec<Action>) {
     let may_change = match kind {
         EventKind::WorkerStarted(started) => started.one_shot.is_none() && *agent == AgentId::root(),

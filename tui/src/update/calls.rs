@@ -1,11 +1,11 @@
-//! Tool calls: how they begin, how they end, and what they changed.
+//! Display of tool calls and of their changes.
 
 use ipc::id::AgentCall;
 use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
 
 use crate::model::{Call, Ending, Model, TurnActivity};
 
-/// Shows a call that begins, and keeps its name if it may change files.
+/// Shows a new call. If the call may change files, its name is kept for the list of changes.
 pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str) {
     let view = model.agents.of(&of.agent);
     view.turn.doing = TurnActivity::Working;
@@ -17,7 +17,7 @@ pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str)
     view.calls.insert(of.call, call);
 }
 
-/// Shows how a call ended, and keeps what it changed.
+/// Shows the end of a call and records its changes.
 pub(super) fn finished(model: &mut Model, event: SessionEvent) {
     let EventKind::ToolCallFinished {
         call: id,

@@ -1,10 +1,10 @@
-//! Code on the screen is read, some lines at a time.
+//! Highlighting of code on the screen, some lines at a time.
 
 use crate::highlight::{CodeRead, CodeToRead, Place};
 use crate::message::Action;
 use crate::model::{Areas, Model, Part};
 
-/// Has the first lines read that show plain, unless others are being read.
+/// Requests highlighting of the first plain code on the screen, unless a request is open.
 pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
     if model.reads_code {
         return;
@@ -40,7 +40,7 @@ fn first<'a>(
     parts.find_map(|(at, part)| Some((at, part.begin_reading(number)?)))
 }
 
-/// Takes in lines that have been read; returns true if anything visible changed.
+/// Applies highlighted lines; returns true if anything visible changed.
 pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
     model.reads_code = false;
     let part = match &read.place {
@@ -57,6 +57,6 @@ pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
             block.and_then(|block| block.parts.get_mut(*part))
         }
     };
-    // Where it is gone, another frame asks for what shows now.
+    // If the code is gone, the next frame requests visible code.
     part.is_none_or(|part| part.has_read(read))
 }

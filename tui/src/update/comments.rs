@@ -1,4 +1,4 @@
-//! Keys while a person comments on the steps of a plan.
+//! Keys for commenting on the steps of a plan.
 
 use protocol::approval::ReviewDecision;
 
@@ -9,7 +9,7 @@ use crate::keymap::Key;
 use crate::message::Action;
 use crate::model::{Areas, Model};
 
-/// Shows the steps to be commented on, with the comments that there are.
+/// Opens the page of comments; earlier comments are kept.
 pub(super) fn begin(model: &mut Model) {
     if model.cards.front().is_some_and(|card| card.comments.is_some()) {
         set_stage(model, Stage::Comments);
@@ -17,7 +17,7 @@ pub(super) fn begin(model: &mut Model) {
     }
 }
 
-/// Keeps the comments on a plan that the person has edited, whose request is over by that.
+/// Keeps the comments of a request that ends because the person edited the plan.
 pub(super) fn keep(model: &mut Model, closed: &Asked) {
     let card = model.cards.iter_mut().find(|card| card.asked == *closed && card.is_revised());
     if let Some(comments) = card.and_then(|card| card.comments.take()) {
@@ -25,7 +25,7 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Adds the comments to the plan before the edit of its steps, and reports those whose step is gone.
+/// Moves kept comments to the request for the edited plan, and reports those whose step no longer exists.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };
@@ -38,7 +38,7 @@ pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     card.remark(&words, &model.start.project, revision);
 }
 
-/// A key while a step is chosen.
+/// Handles a key while a step is selected.
 pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let page = isize::try_from(rows(model).1.saturating_sub(1).max(1)).unwrap_or(1);
     let command = model.start.keymap.command(KeyMode::Comments, key);
@@ -64,7 +64,7 @@ pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> boo
     true
 }
 
-/// The comment is written, and stays.
+/// Ends the editing of a comment and keeps the text.
 pub(super) fn end_writing(model: &mut Model) {
     if let Some(comments) = comments(model) {
         comments.end_writing();
@@ -72,7 +72,7 @@ pub(super) fn end_writing(model: &mut Model) {
     lay(model);
 }
 
-/// Sends all comments as one denial.
+/// Sends all comments as one denial; returns false without comments.
 fn send(model: &mut Model, actions: &mut Vec<Action>) -> bool {
     let Some(message) = comments(model).and_then(|comments| comments.message()) else { return false };
     answer(model, ReviewDecision::Denied { message: Some(message) }, actions);

@@ -5,7 +5,7 @@ use crate::message::{Action, Copied};
 use crate::model::{Areas, Look, Model};
 use crate::text::shown;
 
-/// Copies the line that was found last, or else the last answer.
+/// Copies the line of the last search match, else the last answer.
 pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     let width = Areas::now(model).transcript.width;
     let view = model.agents.shown();
@@ -16,7 +16,7 @@ pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Copies the last code of the last answer.
+/// Copies the last code block of the last answer.
 pub(super) fn code(model: &mut Model, actions: &mut Vec<Action>) {
     match last_code(&model.agents.shown().answer) {
         Some(code) => copy(Copied::Code, &code, actions),

@@ -1,11 +1,11 @@
-//! `:cost`: the tokens and the money of the session, by agent.
+//! `:cost`: tokens and cost of the session, by agent.
 
 use protocol::event::{Account, TokenUsage};
 
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Shows the account of all agents together, and below it each agent's, where there are several.
+/// Shows the total tokens and cost, and those of each agent if there are several.
 pub(super) fn show(model: &mut Model) {
     let line = |name: &str, account: &Account| {
         Part::new(SafeText::line(&format!("{name:<14}{}", told(account))), Look::Fact)

@@ -1,4 +1,4 @@
-//! A denial that explains itself.
+//! Display of an access that the sandbox denied.
 
 use ipc::denial::{Denial, Grade, Layer};
 use ipc::id::{AgentId, CallId};
@@ -9,7 +9,7 @@ use protocol::event::{ApprovalAnswered, DecidedBy, Recorded};
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
-/// The denial card: the attempt, the layer that denied it, and the way to allow it. It claims no more than is known.
+/// Shows the denied access, the layer that denied it, and the way to allow it. The text claims no more than is known.
 pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "denied by the policy",
@@ -38,7 +38,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     view.transcript.push(Block::of(parts));
 }
 
-/// The answer to the offer to run a denied command again. A denial that is left is shown as such when the call ends.
+/// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let id = answered.call;
     let text = match &answered.decision {
@@ -62,7 +62,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     view.say(Look::Notice, &text);
 }
 
-/// A command that can be typed here, where there is one; else the flags of the grant.
+/// Returns a command that can be typed to allow the access, or the flags of the command line.
 fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     match missing_right.value() {
         Some(MissingRight::Network) => ":net on".to_owned(),
@@ -74,7 +74,7 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     }
 }
 
-/// The names of the error numbers that a denial has; the others are shown as numbers.
+/// Returns the name of an error number that denials have; other numbers as digits.
 fn errno_name(errno: i32) -> String {
     match errno {
         1 => "EPERM".to_owned(),

@@ -1,9 +1,9 @@
-//! Keys that edit text, wherever text is written.
+//! Keys that edit text, in every text field.
 
 use crate::commands::Command;
 use crate::model::{Editor, Motion};
 
-/// Edits; returns true if the command is an edit.
+/// Edits the text; returns true if the command is an edit.
 pub(super) fn edit(editor: &mut Editor, command: Command) -> bool {
     use Motion::{Left, LineEnd, LineStart, Right, WordLeft, WordRight};
     match command {

@@ -1,4 +1,4 @@
-//! `@` at the start of a word: keys while the list of files shows.
+//! Keys of the file list that opens after `@` at the start of a word.
 
 use ipc::id::AgentId;
 use protocol::frontend::UserActionKind;
@@ -7,7 +7,7 @@ use crate::commands::Command;
 use crate::message::Action;
 use crate::model::Model;
 
-/// Executes a key of the list; returns false for any other key.
+/// Executes a key of the list; returns false for other keys.
 pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     if !model.offers_files() {
         return false;
@@ -23,12 +23,12 @@ pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// The text before the caret changed: the list follows it, and a new one is requested where it is due.
+/// Updates the list after the text before the caret has changed; requests new file names if needed.
 pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = model.mention().map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);
     if asks && !model.over {
-        // The first agent sees the project as a whole, and its worker is there from the start.
+        // The first agent can see the whole project, and its worker runs from the start.
         actions.push(Action::User(AgentId::root(), UserActionKind::ListFiles));
     }
 }

@@ -1,11 +1,11 @@
-//! `:help`: the one table, with the keys that are in force.
+//! `:help`: the command table with the configured keys.
 
 use crate::commands::{CommandRow, KeyMode, TABLE};
 use crate::keymap::Keymap;
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Column of the descriptions, where the typed form is shorter.
+/// Column of the descriptions.
 const ABOUT: usize = 29;
 
 pub(super) fn show(model: &mut Model) {
@@ -49,7 +49,7 @@ fn line(typed: &str, row: &CommandRow) -> String {
     told(typed, row.about)
 }
 
-/// One row of a terminal of 80 columns.
+/// Returns a row for a terminal of 80 columns.
 fn told(typed: &str, about: &str) -> String {
     format!("{typed:<ABOUT$} {about}")
 }

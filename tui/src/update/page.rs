@@ -1,4 +1,4 @@
-//! Keys while the answer to a command is read as a page.
+//! Keys while the answer to a command is shown as a page.
 
 use super::scrolled;
 use crate::card::CardPage;
@@ -6,7 +6,7 @@ use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Model, plan_rows};
 
-/// A key while the page shows; any other than those that scroll closes it.
+/// Handles a key of the page. A key that does not scroll closes the page.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));

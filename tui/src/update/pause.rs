@@ -1,4 +1,4 @@
-//! A session that waits for space on the disk of its log.
+//! Pause of a session while the disk of its log is full.
 
 use ipc::id::EventId;
 use ipc::path::WirePath;
@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{Look, Model};
 
-/// The session waits, or still does after another attempt.
+/// Shows that the session waits for disk space, also after another failed attempt.
 pub(super) fn paused(
     model: &mut Model,
     path: &WirePath,
@@ -40,7 +40,7 @@ pub(super) fn goes_on(model: &mut Model) {
     model.say(Look::Notice, "the log is written again: the session goes on, and nothing is lost");
 }
 
-/// Has the log tried again, if the session waits for that.
+/// Asks the engine to try to write the log again; returns true if the session waits for that.
 pub(super) fn retry(model: &Model, actions: &mut Vec<Action>) -> bool {
     if model.paused {
         tell(model, actions, UserActionKind::RetryLog);

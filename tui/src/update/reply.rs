@@ -1,4 +1,4 @@
-//! The text of a reply, as it streams: it is read again once for each frame, however many deltas come.
+//! Streamed text of a reply. It is parsed once per frame, however many pieces arrive.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use crate::markdown::{Piece, Source, render};
 use crate::model::{AgentView, Block, Look, Model};
 use crate::moment::UiTime;
 
-/// The shortest time between two readings, which is that between two frames.
+/// Minimum time between two parses: the time between two frames.
 const PACE: Duration = Duration::from_millis(16);
 
-/// The most bytes that wait to be read.
+/// Number of unparsed bytes that causes a parse at once.
 const MOST: usize = 64 << 10;
 
 pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
@@ -20,13 +20,13 @@ pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
     }
 }
 
-/// The time until text that waits has to be read; none where none waits.
+/// Returns the time until unparsed text must be parsed; `None` without such text.
 fn due_in(view: &AgentView, now: UiTime) -> Option<Duration> {
     let reply = &view.reply;
     reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
 }
 
-/// The time until text of any agent has to be read.
+/// Returns the time until text of any agent must be parsed.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }
@@ -41,7 +41,7 @@ pub(super) fn read_all(model: &mut Model) -> bool {
     any
 }
 
-/// Reads what waits: what is finished stays as it is, and the rest is read again.
+/// Parses the text. Finished blocks stay; the rest is parsed again next time.
 fn read(view: &mut AgentView, now: UiTime) {
     (view.reply.waits, view.reply.read_at) = (false, Some(now));
     for piece in view.reply.source.finished() {
@@ -53,7 +53,7 @@ fn read(view: &mut AgentView, now: UiTime) {
     }
 }
 
-/// Ends the text: what comes next is another one.
+/// Ends the text; later text starts a new block.
 pub(super) fn end(view: &mut AgentView, now: UiTime) {
     if view.reply.waits {
         read(view, now);
@@ -62,7 +62,7 @@ pub(super) fn end(view: &mut AgentView, now: UiTime) {
     view.reply.text = None;
 }
 
-/// Begins a block of the reply.
+/// Adds a block to the reply and returns its index.
 pub(super) fn begin(view: &mut AgentView, block: Block) -> usize {
     let at = view.transcript.push(block);
     view.reply.blocks.push(at);

@@ -1,29 +1,29 @@
-//! `/` in NORMAL: a text looked up in the transcript that is shown.
+//! `/` in Normal mode: search in the shown transcript.
 
 use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Found, LineFor, Mode, Model};
 use crate::text::SafeText;
 
-/// Takes the keys for a text to search for.
+/// Opens the input line for the search text.
 pub(super) fn begin(model: &mut Model) {
     model.mode = Mode::Command;
     model.line_for = LineFor::Search;
 }
 
-/// The text is typed; an empty one is the one before.
+/// Searches for the typed text, or for the previous one if none was typed.
 pub(super) fn submit(model: &mut Model) {
     let typed = model.line.take();
     model.line_for = LineFor::Command;
     model.mode = model.came_from;
     if !typed.is_empty() {
-        // The transcript has what cannot be seen as escapes, and so has what is searched for in it.
+        // The transcript shows invisible characters as escapes, so the search text is escaped too.
         SafeText::line(&typed).as_str().clone_into(&mut model.sought);
         model.agents.shown_mut().transcript.forget_found();
     }
     next(model, true);
 }
 
-/// Goes to the next line with the text, or to the one before.
+/// Goes to the next or previous row with the text.
 pub(super) fn next(model: &mut Model, down: bool) {
     let hint = |command| model.start.keymap.hint(KeyMode::Normal, command);
     if model.sought.is_empty() {

@@ -1,10 +1,10 @@
-//! `!COMMAND` at the prompt: the person's own command, which waits for the turn as a message does.
+//! `!COMMAND` at the prompt: a shell command of the person, queued like a message while a turn runs.
 
 use super::turns;
 use crate::message::Action;
 use crate::model::{Look, Model, Outgoing};
 
-/// Runs a command in the sandbox, for the session's first agent.
+/// Runs a command in the sandbox of the session's first agent.
 pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
     if command.is_empty() {
         let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads it with your next message; \

@@ -1,4 +1,4 @@
-//! Keys and commands of the list of agents.
+//! Keys and commands for the list of agents.
 
 use ipc::id::AgentId;
 use protocol::frontend::{AgentAction, UserActionKind};
@@ -7,21 +7,21 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Look, Mode, Model};
 
-/// Gives the list the keys, with the agent that is shown as the one that they are about.
+/// Gives the keyboard to the list; the shown agent is selected.
 pub(super) fn open(model: &mut Model) {
     model.mode = Mode::Agents;
     let shown = model.agents.shown_id().clone();
     model.agents.point_at(shown);
 }
 
-/// Shows an agent that the person named.
+/// Shows the transcript of the named agent.
 pub(super) fn show(model: &mut Model, agent: &AgentId) {
     if !model.select(agent) {
         model.answer(Look::Error, &format!("no agent {agent} (see :agents)"));
     }
 }
 
-/// Shows the agent so many places further in the list.
+/// Shows the agent that is `places` further in the list.
 pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
@@ -31,7 +31,7 @@ pub(super) fn show_beside(model: &mut Model, places: isize) {
     }
 }
 
-/// A key while the list has the keys.
+/// Handles a key while the list has the keyboard.
 pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let selected = model.agents.selected().clone();
     let places = match command {
@@ -50,7 +50,7 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// The agent so many places further in the list, or the last one there; none at its end.
+/// Returns the agent that is `places` further in the list, or the last one in that direction; `None` at the end.
 fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
     let listed = model.tree();
     let last = listed.len().saturating_sub(1);
@@ -64,7 +64,7 @@ fn leave_to(model: &mut Model, agent: &AgentId, mode: Mode) {
     show(model, agent);
 }
 
-/// Ends the turn of an agent, and whatever is below it.
+/// Stops the turn of an agent and of all agents below it.
 fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.of(&agent).turn;
     if !turn.is_running() {
@@ -75,7 +75,7 @@ fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     }
 }
 
-/// The reason why the agent that is shown reads no message, if it does not.
+/// Returns the reason that the shown agent accepts no message; `None` if it accepts them.
 pub(super) fn takes_nothing(model: &Model) -> Option<String> {
     let agent = model.agents.shown_id();
     model.agents.shown().ended?;

@@ -1,10 +1,10 @@
-//! The parts beside the transcript.
+//! Layout of the areas next to the transcript.
 
 use ratatui::layout::Rect;
 
 use crate::model::Model;
 
-/// The parts next to the transcript, from top to bottom. An empty part has no rows.
+/// Areas next to the transcript, from top to bottom; an empty one has no rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,
@@ -13,8 +13,8 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// The parts of an area. Each has half of the rows that those above it leave, or more where the others need less; the
-    /// agents also have the rows that nobody needs.
+    /// Divides an area. Each part gets half of the rows left by the parts above it, or more if the others need less. Unused rows
+    /// go to the agents.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let is_beside = model.tree_columns(model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
@@ -34,7 +34,7 @@ impl Beside {
     }
 }
 
-/// The rows of a part that wants some, when others want some too.
+/// Returns the number of rows of a part that wants `wanted` rows while the others want `others`.
 fn fair(wanted: u16, others: u16, room: u16) -> u16 {
     wanted.min(room.div_ceil(2).max(room.saturating_sub(others)))
 }

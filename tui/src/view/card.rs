@@ -1,4 +1,4 @@
-//! A request for an approval: a title, the text to be read, and the keys that count now.
+//! Drawing of an approval request: title, text and key hints.
 
 use ratatui::style::Style;
 
@@ -9,7 +9,7 @@ use crate::card::{Card, LAST_MINUTE, Stage, hints};
 use crate::model::{Model, Unfolded};
 use crate::text::SafeText;
 
-/// Draws the request before the person; returns the part of it that is on the screen, and the place of the caret.
+/// Draws the request. Returns the part of it that is visible, and the position of the caret.
 pub(super) fn card(
     model: &Model,
     card: &Card,
@@ -50,7 +50,7 @@ fn mark(card: &Card) -> String {
     }
 }
 
-/// The question, and at the right the time that is left: it shows however long the question is.
+/// Draws the title, with the remaining time at the right.
 fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     let dropped = card.dropped().map(|key| format!("too early: {}", key.label()));
     let remarks = [dropped, time_left(model, card), place_in_queue(model)];
@@ -70,13 +70,13 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(right, 0, SafeText::line(&remarks).all(), theme.strong());
 }
 
-/// The time that is left, in the last minute.
+/// Returns the remaining time in words, in the last minute.
 fn time_left(model: &Model, card: &Card) -> Option<String> {
     let left = card.remaining(model.now);
     (left <= LAST_MINUTE).then(|| format!("0:{:02} left", left.as_secs().min(59)))
 }
 
-/// The number of this request among several: `2 of 3`.
+/// Returns the number of this request among several: `2 of 3`.
 fn place_in_queue(model: &Model) -> Option<String> {
     let (place, all) = (model.answered + 1, model.answered + model.cards.len());
     (all > 1).then(|| format!("{place} of {all}"))
@@ -84,7 +84,7 @@ fn place_in_queue(model: &Model) -> Option<String> {
 
 fn keys(model: &Model, card: &Card, (pane, first): (&mut Pane<'_>, u16), below: usize, theme: Theme) {
     let hints = hints::hints(card, &model.start.keymap, below, pane.width());
-    // Keys that do not count yet look like it.
+    // Keys that do not count yet are drawn plain.
     let style = if card.is_open(model.now) { theme.strong() } else { Style::new() };
     for (y, row) in (first..).zip(hints::laid(&hints, pane.width())) {
         let mut x = 0;

@@ -1,4 +1,4 @@
-//! The files that the file tools changed, below the agents and the steps of a plan.
+//! List of changed files, below the agents and the steps of a plan.
 
 use ratatui::style::Style;
 
@@ -9,10 +9,10 @@ use crate::diff::Counts;
 use crate::model::{ListedFile, Model};
 use crate::text::{Clusters, SafeStr, SafeText};
 
-/// Column of the texts: the border precedes it.
+/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
-/// Draws the files with the lines that each has more and less.
+/// Draws the files with their numbers of added and removed lines.
 pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
@@ -20,7 +20,7 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let count = files.len();
     let room = usize::from(pane.height().saturating_sub(1));
     let notes = usize::from(left_out > 0);
-    // The last line says how many more there are.
+    // The last line reports the number of further files.
     let shown = if count + notes > room { room.saturating_sub(notes + 1) } else { count };
     for (y, (path, listed)) in (1..=shown).zip(files) {
         let y = u16::try_from(y).unwrap_or(u16::MAX);
@@ -42,7 +42,7 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// A file: the end of a long path says more than its beginning, and the numbers always show.
+/// Draws a file. The end of a long path is shown, since it says more than its beginning.
 fn file(path: &[u8], listed: &ListedFile, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
     let counts = SafeText::line(&brief(listed));
     let columns = |text: &str| Clusters::new(text, 0).map(|cluster| cluster.columns).sum::<usize>();
@@ -54,7 +54,7 @@ fn file(path: &[u8], listed: &ListedFile, (pane, y): (&mut Pane<'_>, u16), theme
     pane.put(x + 1, y, counts.all(), theme.dim());
 }
 
-/// The lines that came and went, or what else there is to say; the rest is in `:diff`.
+/// Returns the numbers of added and removed lines, or another kind of change; details are in `:diff`.
 fn brief(listed: &ListedFile) -> String {
     let fact = listed.facts.first().and_then(|fact| fact.split([' ', ',']).next());
     let words = match fact {
@@ -64,7 +64,7 @@ fn brief(listed: &ListedFile) -> String {
     if listed.by_others { format!("{words} · others") } else { words }
 }
 
-/// The end of a text that fits into so many columns, with one for a mark where it is cut.
+/// Returns the end of a text that fits into `room` columns, and true if it was cut.
 fn end(text: &SafeText, room: usize) -> (bool, SafeStr<'_>) {
     let clusters: Vec<_> = Clusters::new(text.as_str(), 0).collect();
     let mut left: usize = clusters.iter().map(|cluster| cluster.columns).sum();

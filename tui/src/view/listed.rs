@@ -1,4 +1,4 @@
-//! The list above the prompt: of commands, of files, or of messages that were sent.
+//! List above the prompt: commands, files, or sent messages.
 
 use ratatui::style::Style;
 
@@ -9,7 +9,7 @@ use crate::text::SafeText;
 
 const ABOUT: u16 = 28;
 
-/// Draws the commands that fit, the chosen one among them.
+/// Draws the commands that fit, including the selected one.
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     if model.is_recalling() {
@@ -37,7 +37,7 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the keys that are used most, from the first one on.
+/// Draws the rows of the short help.
 fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, (key, about)) in (0..pane.height()).zip(model.key_rows()) {
         let end = pane.put(2, y, SafeText::line(&key).all(), theme.strong());
@@ -45,7 +45,7 @@ fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the files that fit, the chosen one among them, and below them the sentence about them.
+/// Draws the files that fit, including the selected one, and a note below them.
 fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let note = model.files_note();
     let room = pane.height().saturating_sub(u16::from(note.is_some()));
@@ -61,7 +61,7 @@ fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the messages that were found, the newest one next to the prompt.
+/// Draws the matching messages, the newest next to the prompt.
 fn recalled(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     const ROW: usize = 500;
     let (found, chosen) = (model.recalled(), model.recall_choice());

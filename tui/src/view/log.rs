@@ -1,4 +1,4 @@
-//! The session's log instead of the transcript: its events, or one of them.
+//! View of the session's log, drawn instead of the transcript.
 
 use ratatui::style::Style;
 
@@ -9,12 +9,12 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{LogRow, Look, Model, Unfolded, log_rows, plan_rows};
 use crate::text::SafeText;
 
-/// The column where the kind of an event begins.
+/// Column of an event's kind.
 const KIND: u16 = 12;
 
 const DATA: u16 = 36;
 
-/// Draws the view; its last row lists the keys.
+/// Draws the view; the last row shows key hints.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let key = |command| model.start.keymap.hint(KeyMode::Log, command);
     let [close, down, up] = [Command::CloseLog, Command::LineDown, Command::LineUp].map(key);

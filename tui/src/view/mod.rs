@@ -1,4 +1,4 @@
-//! The model, drawn.
+//! Drawing of the model to a frame.
 
 mod beside;
 mod card;
@@ -30,16 +30,16 @@ use pane::Pane;
 pub use picker::pick;
 use theme::Theme;
 
-/// Content of a frame; returned by [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
+/// Parts of the model that a frame shows; passed to [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The number of the request that it names.
+    /// Number of the request whose title is visible.
     pub(crate) card: Option<u64>,
-    /// True if the frame shows it, and not only that it exists.
+    /// True if the frame shows the request's text, not only its title.
     pub(crate) whole: bool,
-    /// The revision of the sheet whose last row it shows.
+    /// Number of the page whose last row is visible.
     pub(crate) to_end: Option<u64>,
-    /// True if code on it has not been read yet.
+    /// True if the frame contains code that has not been highlighted.
     pub(crate) plain: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         let hides_prompt = area.intersects(areas.prompt);
         let (what, where_to) = card::card(model, card, &mut pane, theme);
         shown = what;
-        // While keys go elsewhere, the caret shows where.
+        // The caret shows where keys go.
         if model.mode != Mode::Command && (hides_prompt || card.is_open(model.now)) {
             caret = where_to;
         }
@@ -87,7 +87,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     page::answer(model, &mut Pane::new(frame.buffer_mut(), areas.answer), theme);
     if let Some(area) = areas.palette {
         listed::palette(model, &mut Pane::new(frame.buffer_mut(), area), theme);
-        // It may lie on the text of a request, which nobody can read then.
+        // A list may cover the request's text.
         (shown.whole, shown.to_end) = (false, None);
     }
     shown.plain = plain;
@@ -97,7 +97,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     shown
 }
 
-/// Draws the visible rows; returns true if they contain code that has not been read.
+/// Draws the visible rows; returns true if they contain code that has not been highlighted.
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
@@ -109,7 +109,7 @@ fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }
 
-/// One line, whatever the size: the size that is needed, and the key that still says no.
+/// Draws one line for a terminal that is too small: the required size, and the key that denies a request.
 fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let screen = frame.area();
     let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });

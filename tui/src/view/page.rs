@@ -1,4 +1,4 @@
-//! The answer to a command: as a page in the place of the transcript, or in a line above the prompt.
+//! Answer to a command, drawn as a page or above the prompt.
 
 use ratatui::style::Style;
 
@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Part, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// Draws the page; its last row lists the keys. Returns true if it contains code that has not been read.
+/// Draws the page; the last row shows key hints. Returns true if it contains code that has not been highlighted.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let sheet = &model.page;
     let height = plan_rows(pane.height());

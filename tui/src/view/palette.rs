@@ -1,14 +1,14 @@
-//! The colours of each theme.
+//! Colours of each theme.
 
 use ratatui::style::{Color, Style};
 
 use crate::start::ThemeName;
 
-/// Text and background, at least 4.5:1 apart (WCAG 2.2, contrast ratio); with high contrast 7:1.
+/// Text and background colours with a contrast of at least 4.5:1 (WCAG 2.2), or 7:1 in the high-contrast theme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     exact: (Color, Color),
-    /// Not bold: some terminals draw bold text in the bright colour of the same name, and black as grey.
+    /// Colours of the terminal's palette. Never bold: some terminals draw bold black as grey.
     sixteen: (Color, Color),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Pairs {
     pub planner: Pair,
     pub code: Pair,
     pub inks: Inks,
-    /// The style of a failure, on the terminal's own background.
+    /// Style of a failure on the terminal's background.
     pub failed: Style,
 }
 
@@ -63,12 +63,12 @@ impl Pairs {
 const BLACK: Color = Color::Rgb(0, 0, 0);
 const WHITE: Color = Color::Rgb(255, 255, 255);
 
-/// A pair of colours, exact and as the nearest of the sixteen.
+/// Returns a pair in exact colours and in the nearest of the sixteen.
 const fn pair(exact: (Color, Color), sixteen: (Color, Color)) -> Pair {
     Pair { exact, sixteen }
 }
 
-/// Colours of a theme that uses none of the sixteen.
+/// Returns a pair of a theme that does not use the sixteen colours.
 const fn exactly(text: Color, background: Color) -> Pair {
     Pair { exact: (text, background), sixteen: (Color::Reset, Color::Reset) }
 }

@@ -1,4 +1,4 @@
-//! The one place that writes cells.
+//! Area of the screen: the only place that writes cells.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,14 +6,14 @@ use ratatui::style::{Modifier, Style};
 
 use crate::text::{Clusters, SafeStr};
 
-/// A part of the screen: what is drawn in it stays in it, and only safe text can be drawn.
+/// Area of the screen. Only safe text can be drawn, and only within the area.
 pub(super) struct Pane<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
 }
 
 impl<'a> Pane<'a> {
-    /// A part of a buffer; what of it lies outside of the buffer is not there.
+    /// Returns an area of a buffer, clipped to the buffer.
     pub(super) fn new(buffer: &'a mut Buffer, area: Rect) -> Self {
         let area = area.intersection(buffer.area);
         Self { buffer, area }
@@ -27,7 +27,7 @@ impl<'a> Pane<'a> {
         self.area.height
     }
 
-    /// Makes all of it empty, in a style.
+    /// Clears the area in a style.
     pub(super) fn clear(&mut self, style: Style) {
         for y in self.area.top()..self.area.bottom() {
             for x in self.area.left()..self.area.right() {
@@ -39,7 +39,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Draws text in a row from a column on, as far as there is room; says in which column it ends.
+    /// Draws text in a row from a column on, clipped at the right; returns the column after the text.
     pub(super) fn put<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
         let text = text.into();
         let mut x = x;
@@ -51,25 +51,25 @@ impl<'a> Pane<'a> {
             if columns == 0 || columns > self.area.width.saturating_sub(x) {
                 break;
             }
-            // A text that spells an escape does not look like one.
+            // Text that looks like an escape is drawn differently from a real one.
             let style =
                 if text.is_escape(cluster.at) { style.add_modifier(Modifier::REVERSED) } else { style };
             self.cell(x, y, cluster.text, style);
-            // What a wide character covers holds nothing of its own.
+            // The cells that a wide character covers are empty.
             (1..columns).for_each(|more| self.cell(x + more, y, "", style));
             x += columns;
         }
         x
     }
 
-    /// Gives the rest of a row a style.
+    /// Sets the style of a row from a column on.
     pub(super) fn fill(&mut self, x: u16, y: u16, style: Style) {
         if y < self.area.height {
             (x..self.area.width).for_each(|x| self.cell(x, y, " ", style));
         }
     }
 
-    /// Emphasises a row, whatever its content.
+    /// Emphasises a row.
     pub(super) fn stress(&mut self, y: u16) {
         for x in self.area.left()..self.area.right() {
             if let Some(cell) = self.buffer.cell_mut((x, self.area.y + y)).filter(|_| y < self.area.height) {
@@ -88,7 +88,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Returns the screen position of a place in the pane; `None` outside.
+    /// Returns the position on the screen; `None` outside the area.
     pub(super) fn on_screen(&self, (x, y): (u16, u16)) -> Option<(u16, u16)> {
         (x < self.area.width && y < self.area.height).then(|| (self.area.x + x, self.area.y + y))
     }

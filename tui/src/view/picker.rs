@@ -1,4 +1,4 @@
-//! A picker, drawn: its title, what is typed, the rows that fit, and the keys.
+//! Drawing of a full-screen picker.
 
 use ratatui::Frame;
 use ratatui::style::Style;
@@ -42,7 +42,7 @@ pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {
     }
 }
 
-/// Draws what is typed, and how many rows have it; the place of the caret.
+/// Draws the filter and the number of matching rows; returns the position of the caret.
 fn typed(picker: &Picker, pane: &mut Pane<'_>, theme: Theme) -> (u16, u16) {
     pane.put(0, 1, ">", theme.strong());
     let end = pane.put(2, 1, SafeText::line(&picker.typed).all(), Style::new());

@@ -1,4 +1,4 @@
-//! A plan: its view instead of the transcript, and its steps below the list of agents.
+//! View of a plan, and its steps below the list of agents.
 
 use ratatui::style::Style;
 
@@ -10,10 +10,10 @@ use crate::model::{Look, Model, Unfolded, plan_rows};
 use crate::plan::Progress;
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts: the border precedes it.
+/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
-/// Draws the view; its last row lists the keys.
+/// Draws the view; the last row shows key hints.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let sheet = model.versions.as_ref().map_or(&model.plan_sheet, |compared| &compared.sheet);
     let rows = plan_rows(pane.height());
@@ -50,7 +50,7 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(0, rows, SafeText::line(&keys).all(), theme.dim());
 }
 
-/// Draws the steps: of many, those around the one that runs.
+/// Draws the steps; if there are too many, those around the running one.
 pub(super) fn steps(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(plan) = model.plans.beside() else { return };
     pane.clear(Style::new());

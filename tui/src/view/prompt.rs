@@ -1,4 +1,4 @@
-//! The prompt, and what stands above it.
+//! Prompt, and the rows above it.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Written};
 use crate::text::{SafeStr, SafeText};
 
-/// Counting further would take a while, and help nobody.
+/// Maximum number of hidden rows that are counted.
 const MOST_BELOW: usize = 999;
 
-/// Messages that wait for the turn to end.
+/// Draws the messages that wait for the end of the turn.
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, message) in (0..pane.height()).zip(&model.agents.shown().queue) {
         let x = pane.put(0, y, "queued › ", theme.dim());
@@ -21,7 +21,7 @@ pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// The line above the prompt: what happens now.
+/// Draws the line above the prompt: the current activity.
 pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: Theme) {
     let dashes = "─".repeat(usize::from(pane.width()));
     pane.put(0, 0, SafeText::prose(&dashes).all(), theme.dim());
@@ -41,7 +41,7 @@ fn activity(model: &Model, areas: &Areas) -> String {
         words.push_str(more);
     };
     if model.agents.each().count() > 1 {
-        // Messages are for the one that is shown. Writing to a string cannot fail.
+        // Names the agent that gets the messages. Writing to a string cannot fail.
         let _ = write!(words, "agent {}", model.agents.shown_id());
     }
     if let Some(remark) = &model.remark {
@@ -80,7 +80,7 @@ fn activity(model: &Model, areas: &Areas) -> String {
     words
 }
 
-/// The rows of the transcript that are out of sight, and the key that leads to them.
+/// Returns the number of transcript rows below the screen, and the key that scrolls there.
 fn below(model: &Model, areas: &Areas) -> String {
     let rows =
         model.agents.shown().transcript.below((areas.transcript.width, areas.transcript.height), MOST_BELOW);
@@ -108,14 +108,14 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);
     let style = if writes { Style::new() } else { theme.dim() };
-    // Whoever writes to a planner sees it where the text goes.
+    // The prompt shows that the message goes to a planning agent.
     let left = if model.plans_now() { pane.put(0, 0, PLANNER, theme.planner()) } else { 0 };
     let left = pane.put(left, 0, mark, theme.strong());
     let caret = written(pane, (left, 0), editor, pane.height(), style);
     caret.filter(|_| writes)
 }
 
-/// Draws an editor after a mark, in so many rows of a pane; returns the caret's position on the screen.
+/// Draws a text field after a mark; returns the caret's position on the screen.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
     (x, y, rows): (u16, u16, u16),

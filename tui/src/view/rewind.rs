@@ -1,4 +1,4 @@
-//! The rewind view instead of the transcript; its last row tells the keys.
+//! View of a rewind, drawn instead of the transcript.
 
 use protocol::event::RewindTarget;
 use ratatui::style::Style;

@@ -1,4 +1,4 @@
-//! Rows of blocks, in the transcript and in requests.
+//! Drawing of a block's rows, in transcripts and requests.
 
 use ratatui::style::Style;
 
@@ -9,7 +9,7 @@ use crate::keymap::Keymap;
 use crate::model::{Block, BlockRow, Fold, Look, Part};
 use crate::text::{Clusters, Row, SafeText, Styled};
 
-/// Draws one row of a block; its marks in front have a style of their own.
+/// Draws one row of a block, with its marks in a style of their own.
 pub(super) fn draw(
     pane: &mut Pane<'_>,
     y: u16,
@@ -39,7 +39,7 @@ pub(super) fn draw(
     }
 }
 
-/// A row of text whose stretches have tones.
+/// Draws a row of text whose parts have different tones.
 fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (look, theme): (Look, Theme)) {
     let mut x = x;
     let style = theme.row(look);
@@ -51,7 +51,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (
     }
 }
 
-/// A row of a plan's text: code between backticks has a look of its own, over the rows of a line.
+/// Draws a row of a plan's text; code between backticks has its own style, even over several rows.
 fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let before = text.as_str().get(line..row.start).unwrap_or_default();
@@ -60,7 +60,7 @@ fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, R
     let style = |is_code| if is_code { theme.code() } else { Style::new() };
     for cluster in Clusters::new(text.as_str().get(..row.end).unwrap_or_default(), row.start) {
         if cluster.text.starts_with('`') {
-            // Both backticks are of the code.
+            // Both backticks belong to the code.
             let cut = if is_code { cluster.end() } else { cluster.at };
             x = pane.put(x, y, text.slice(from..cut), style(is_code));
             (from, is_code) = (cut, !is_code);

@@ -46,10 +46,10 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Mode, activity, approval mode, network, tokens of the turn, tokens of the session.
+/// Texts: mode, activity, approval mode, network, tokens of the turn, tokens of the session.
 type StatusRow = [String; 6];
 
-/// The row in the longest form that fits; true if that is the short one.
+/// Returns the texts in the longest form that fits; true if that is the short form.
 fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
     let forms: [fn(&Account) -> String; 3] = [brief, tokens, sum];
@@ -112,7 +112,7 @@ fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     [name.to_owned(), activity.to_owned(), mode, net, turn, all]
 }
 
-/// The word for a mode, and its abbreviation.
+/// Returns the name of a mode and its abbreviation.
 const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
     match mode {
         _ if asked => [" APPROVAL ", " APPROVAL"],
@@ -134,13 +134,13 @@ const fn word(net: Network) -> &'static str {
     }
 }
 
-/// One column behind the mode, and so many between the others; all texts are of narrow characters.
+/// Returns the width of the texts with `between` columns between them.
 fn columns(row: &StatusRow, between: usize) -> usize {
     let texts: usize = row.iter().map(|text| text.chars().count()).sum();
     texts + 1 + between * (row.len() - 2)
 }
 
-/// The model, the share of its context that is in use, the cost, the directory, the branch.
+/// Returns the texts of the second row: model, used context, cost, directory, branch.
 fn further(model: &Model) -> Vec<SafeText> {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);
@@ -152,13 +152,13 @@ fn further(model: &Model) -> Vec<SafeText> {
     more.into_iter().flatten().collect()
 }
 
-/// The last name of a path; of the root its sign.
+/// Returns the last component of a path; `/` for the root.
 fn last_name(path: &WirePath) -> &[u8] {
     let name = path.as_bytes().rsplit(|byte| *byte == b'/').next();
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| path.as_bytes())
 }
 
-/// Draws texts one after the other, up to the first one that does not fit.
+/// Draws texts in sequence up to the first that does not fit.
 fn put_as_fits(pane: &mut Pane<'_>, (mut x, y): (u16, u16), texts: &[SafeText], theme: Theme) {
     for text in texts.iter().filter(|text| !text.is_empty()) {
         let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
@@ -170,13 +170,13 @@ fn put_as_fits(pane: &mut Pane<'_>, (mut x, y): (u16, u16), texts: &[SafeText], 
     }
 }
 
-/// The accounts of the turn, with its sub-agents, and of the session.
+/// Returns usage and cost of the turn, including sub-agents, and of the session.
 fn accounts(model: &Model) -> (Account, Account) {
     let turn = model.agents.of_turn(model.agents.shown_id());
     (turn, model.agents.spent_in_all())
 }
 
-/// `↑12.3k (94% cached) ↓1.2k`: the share that came from the cache where something did.
+/// Returns a text such as `↑12.3k (94% cached) ↓1.2k`.
 fn brief(account: &Account) -> String {
     let usage = &account.usage;
     let hits = Some(account.hits()).filter(|hits| *hits > 0);

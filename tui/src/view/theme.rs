@@ -1,7 +1,7 @@
-//! Colours and emphasis, for each [`Colour`] and each [`ThemeName`].
+//! Colours and emphasis for each [`Colour`] and each [`ThemeName`].
 //!
-//! The terminal need not have the background that a theme is made for. On requests and denials text has therefore the terminal's own colour, plain or
-//! bold, or is one of a [`Pair`] of text and background, neither of which depends on the terminal's own.
+//! The terminal's background may not be the one that a theme assumes. Therefore text in requests and denials is bold, or has a
+//! [`Pair`] of text and background colours of its own.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -10,7 +10,7 @@ use crate::model::{Look, Mode};
 use crate::start::{Capabilities, Colour, ThemeName};
 use crate::text::{Ground, Hue, Ink, Tone};
 
-/// Chooses a style for each kind of text.
+/// Styles for each kind of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     colour: Colour,
@@ -18,7 +18,7 @@ pub(super) struct Theme {
     pairs: &'static Pairs,
 }
 
-/// The colours of the user's own palette, in the order of their numbers.
+/// The terminal's sixteen colours in order of their numbers.
 const SIXTEEN: [Color; 16] = [
     Color::Black,
     Color::Red,
@@ -38,7 +38,7 @@ const SIXTEEN: [Color; 16] = [
     Color::White,
 ];
 
-/// Red, green and blue of a colour that is no palette's.
+/// Returns the red, green and blue values of a colour; `None` for colours of the terminal's palette.
 fn exact(colour: Color) -> Option<[u8; 3]> {
     const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     match colour {
@@ -53,18 +53,18 @@ fn exact(colour: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// True of what cannot be seen on a black or on a white terminal.
+/// True for a colour that is invisible on a black or on a white terminal.
 fn is_extreme(colour: Color) -> bool {
     exact(colour).is_some_and(|of| of.iter().all(|part| *part < 64) || of.iter().all(|part| *part > 192))
 }
 
-/// True if text of the one colour can hardly be seen on the other.
+/// True if text in one colour is hardly visible on the other.
 fn are_alike(one: Color, other: Color) -> bool {
     let (Some(one), Some(other)) = (exact(one), exact(other)) else { return false };
     one.iter().zip(&other).map(|(one, other)| u32::from(one.abs_diff(*other))).sum::<u32>() < 150
 }
 
-/// Black or white, as it can be read better on a colour.
+/// Returns black or white, whichever is easier to read on the colour.
 const fn on(background: Color) -> Color {
     match background {
         Color::Black
@@ -82,7 +82,7 @@ const fn on(background: Color) -> Color {
 
 impl Theme {
     pub(super) const fn new(Capabilities { colour, theme: name, .. }: Capabilities) -> Self {
-        // Nobody knows the contrast between colours of the user's palette.
+        // The contrast between colours of the user's palette is unknown.
         let colour = match (colour, name) {
             (Colour::Sixteen, ThemeName::HighContrast) => Colour::None,
             (colour, _) => colour,
@@ -90,7 +90,7 @@ impl Theme {
         Self { colour, name, pairs: Pairs::of(name) }
     }
 
-    /// The style of a row of text that is no diff.
+    /// Returns the style of a row of text outside diffs.
     pub(super) fn row(self, look: Look) -> Style {
         let plain = Style::new();
         let style = match look {
@@ -115,7 +115,7 @@ impl Theme {
         self.without_faint(style)
     }
 
-    /// The style of a stretch of a row that has this one.
+    /// Returns the style of a part of a row that has the style `row`.
     pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
         // What does not count looks alike.
         if look == Look::Void {
@@ -131,7 +131,7 @@ impl Theme {
         self.without_faint(style.add_modifier(tone.emphasis))
     }
 
-    /// A kind of text in code, which has an area of its own where it has colours: all of them can be read on each.
+    /// Returns the style of a kind of text in code.
     fn syntax(self, row: Style, ink: Ink) -> Style {
         let inks = &self.pairs.inks;
         let (colour, emphasis) = match ink {
@@ -158,7 +158,7 @@ impl Theme {
             (Some(text), Some(background)) if are_alike(text, background) => return row,
             (Some(text), None) => Style::new().fg(text),
             (Some(text), Some(background)) => Style::new().fg(text).bg(background),
-            // Which colour the text has is not known: only one that goes with the background is.
+            // The colour of the text is unknown; one that contrasts with the background is chosen.
             (None, Some(background)) => Style::new().fg(on(background)).bg(background),
         };
         row.remove_modifier(Modifier::DIM).patch(style)
@@ -174,7 +174,7 @@ impl Theme {
         }
     }
 
-    /// The style of text on a coloured area: sixteen colours are too loud for whole lines.
+    /// Returns the style of text on a coloured background. The sixteen colours are too bright for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
@@ -197,12 +197,12 @@ impl Theme {
         }
     }
 
-    /// Secondary text. Some terminals draw it too faint to read: no word of a request uses it.
+    /// Returns the style of secondary text. Requests do not use it: some terminals draw it too faint to read.
     pub(super) fn dim(self) -> Style {
         self.without_faint(Style::new().add_modifier(Modifier::DIM))
     }
 
-    /// Removes faint and slanted text for high contrast: it is hard to read.
+    /// Removes faint and italic text for high contrast.
     fn without_faint(self, style: Style) -> Style {
         match self.name {
             ThemeName::HighContrast => style.remove_modifier(Modifier::DIM | Modifier::ITALIC),
@@ -240,7 +240,7 @@ impl Theme {
         }
     }
 
-    /// The network, while it is on.
+    /// Returns the style of the network setting while it is on.
     pub(super) fn open(self) -> Style {
         self.loud(self.pairs.danger)
     }

@@ -1,4 +1,4 @@
-//! The list of agents.
+//! List of agents.
 
 use ratatui::style::Style;
 
@@ -8,10 +8,10 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Mode, Model, TreeLine};
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts of the first level: the border and the mark precede it.
+/// Column of the texts at the first level, after the border and the mark.
 const TEXT: u16 = 4;
 
-/// Draws the list: the agents of this turn, or all of them while the list has the keys.
+/// Draws the agents of this turn, or all of them while the list has the keyboard.
 pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     if model.tree_columns(model.size.0).is_some() {
@@ -60,12 +60,12 @@ fn line(model: &Model, line: &TreeLine, (pane, y): (&mut Pane<'_>, u16), theme: 
     }
 }
 
-/// The agent that the list must show: the one that the keys are about, else the one whose transcript shows.
+/// Returns the agent that must be visible in the list: the selected one, or the one whose transcript is shown.
 fn marked(model: &Model) -> &ipc::id::AgentId {
     if model.walks_tree() { model.agents.selected() } else { model.agents.shown_id() }
 }
 
-/// The first line that shows, so that all lines about the marked agent do.
+/// Returns the index of the first visible line, so that all lines of the marked agent are visible.
 fn first_line(model: &Model, lines: &[TreeLine], room: usize) -> usize {
     let marked = marked(model);
     let end = lines.iter().rposition(|line| line.agent == *marked).map_or(0, |at| at + 1);
