@@ -1,4 +1,4 @@
-//! The kinds of text in code: comments, strings, keywords.
+//! Syntax highlighting: comments, strings, keywords and other kinds of text in code.
 //!
 //! A grammar is made of regular expressions, which take tens of milliseconds to be compiled when they are first needed. So code
 //! shows plain first; then [`CodeToRead`] goes out, some lines at a time, and is read outside of the loop that draws.
@@ -11,23 +11,22 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use crate::text::Ink;
 
-/// The most lines that go out together.
+/// Maximum number of lines that are highlighted together.
 pub(crate) const TOGETHER: usize = 60;
 
-/// The longest line that is read, in bytes: a grammar can take long for one, and code that people read has none.
+/// Maximum length in bytes of a highlighted line. Some grammars are slow on long lines, which readable code does not have.
 const LONGEST: usize = 300;
 
 const NAME: usize = 32;
 
-/// The most grammars that a session uses: each takes five to twenty mebibytes once its expressions are compiled.
+/// Maximum number of grammars that a session uses. Each takes 5 to 20 MiB after its regular expressions are compiled.
 const GRAMMARS_USED: usize = 4;
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Replacements: for grammars of fifty mebibytes, a smaller one that reads the same code well enough; for
-/// grammars of logs, none, since they are slow.
+/// Replacements of grammars: a smaller one for those of 50 MiB, and none for those of logs, which are slow.
 const INSTEAD: [(&str, &str); 5] = [
     ("TypeScript", "JavaScript"),
     ("TypeScriptReact", "JavaScript"),
@@ -36,7 +35,7 @@ const INSTEAD: [(&str, &str); 5] = [
     ("syslog", "Plain Text"),
 ];
 
-/// The kinds of text, by the beginnings of their scopes; a later one counts more than one before it.
+/// Kinds of text by the prefixes of their scopes; a later entry takes precedence.
 static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     let kinds = [
         ("comment", Ink::Comment),
@@ -53,14 +52,14 @@ static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     kinds.into_iter().filter_map(|(scope, ink)| Some((Scope::new(scope).ok()?, ink))).collect()
 });
 
-/// The kinds of text in a line, without what is plain.
+/// Kinds of text in a line as byte ranges; plain text is omitted.
 pub(crate) type Kinds = Vec<(Range<usize>, Ink)>;
 
-/// Lines of code that show plain: [`read`](Self::read) takes a while, and belongs outside of the loop that draws.
+/// Lines of code to highlight. [`read`](Self::read) is slow and must not be called by the drawing loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeToRead {
     pub(crate) place: Place,
-    /// A unique number.
+    /// Number that identifies the request.
     pub(crate) number: u64,
     pub(crate) unread: Unread,
 }
@@ -70,20 +69,20 @@ pub struct CodeRead {
     pub(crate) place: Place,
     pub(crate) number: u64,
     pub(crate) kinds: Vec<Kinds>,
-    /// State for the lines that follow; `None` where they cannot be read.
+    /// State for the following lines; `None` if they cannot be highlighted.
     pub(crate) readers: Option<Readers>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Transcript(AgentId, usize, usize),
-    /// In a request, by its number and part.
+    /// Code in an approval request: number of the request and index of the part.
     Card(u64, usize),
-    /// On a page, by its revision and part.
+    /// Code on a page: number of the page and index of the part.
     Page(u64, usize),
 }
 
-/// Lines of code, and the state in which their reading begins.
+/// Lines of code, and the parser state before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub language: String,
@@ -91,7 +90,7 @@ pub(crate) struct Unread {
     pub lines: Vec<(Side, String)>,
 }
 
-/// The readers of the text before a change, and of the one after it; code alone has the one after it.
+/// Parser states before and after a change; plain code uses the second.
 pub(crate) type Readers = Box<[Reader; 2]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +98,7 @@ pub(crate) enum Side {
     Before,
     After,
     Both,
-    /// Belongs to neither side; another part of the file follows.
+    /// Gap between two parts of the file; belongs to neither side.
     Gap,
     None,
 }
@@ -145,7 +144,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Returns the reader of a language, by its name or by a file extension; `None` for an unknown one.
+    /// Returns a parser for a language name or file extension; `None` if unknown.
     fn new(language: &str) -> Option<Self> {
         let is_name = !language.is_empty() && language.len() <= NAME;
         let grammar = is_name.then(|| GRAMMARS.find_syntax_by_token(language)).flatten()?;
@@ -154,7 +153,7 @@ impl Reader {
         is_used(grammar).then(|| Self { state: ParseState::new(grammar), scopes: ScopeStack::new() })
     }
 
-    /// The kinds of text in the next line, which has its line end; none where it cannot be read.
+    /// Returns the kinds of text in the next line, which includes its line end; `None` if the line cannot be parsed.
     fn line(&mut self, line: &str) -> Option<Kinds> {
         if line.len() > LONGEST {
             return None;
@@ -176,7 +175,7 @@ impl Reader {
         Some(kinds)
     }
 
-    /// The kind of text where the reader is: the innermost scope that says it.
+    /// Returns the kind of text at the current position, by the innermost scope that has one.
     fn ink(&self) -> Ink {
         let kind = |scope: &Scope| {
             KINDS.iter().rev().find(|(kind, _)| kind.is_prefix_of(*scope)).map(|(_, ink)| *ink)
@@ -185,7 +184,7 @@ impl Reader {
     }
 }
 
-/// True if a grammar is in use, or can be from now on.
+/// True if a grammar is in use, or if the limit allows one more.
 fn is_used(grammar: &SyntaxReference) -> bool {
     let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_known = used.contains(&grammar.name);
@@ -196,7 +195,7 @@ fn is_used(grammar: &SyntaxReference) -> bool {
     is_known
 }
 
-/// The language of a file, by its name: what the grammars know, which is the end of the name or all of it.
+/// Returns the language of a file for the grammars: the extension of its name, or the whole name.
 pub(crate) fn language_of(path: &[u8]) -> String {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();

@@ -1,24 +1,24 @@
-//! Time as data.
+//! Points in time.
 
 use std::time::Duration;
 
-/// A point of a monotonic clock, of which only differences count. This crate reads no clock: the caller gives
-/// the time with every message.
+/// Point in time of a monotonic clock. Only differences matter. This crate reads no clock: the caller passes the time with every
+/// message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UiTime(Duration);
 
 impl UiTime {
-    /// The point so long after the clock's beginning.
+    /// Returns the time at this duration after the clock's start.
     pub const fn after(since_beginning: Duration) -> Self {
         Self(since_beginning)
     }
 
-    /// The point so many milliseconds after the clock's beginning.
+    /// Returns the time at this number of milliseconds after the clock's start.
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 
-    /// Returns the time since `earlier`; zero if it is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -1,18 +1,17 @@
-//! The change between two texts.
+//! Difference between two texts.
 
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::{Diff, Kind};
 
-/// The lines around a change that show.
+/// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// The most pairs of lines that are compared; what lies between an equal beginning and an equal end of more is replaced.
+/// Maximum number of line pairs that are compared. Beyond it, everything between equal beginning and end counts as replaced.
 const MOST: usize = 1 << 20;
 
 impl Diff {
-    /// Returns the change from one text to another; its lines have numbers if the number of their first line
-    /// is known.
+    /// Returns the difference between two texts. Lines are numbered if `first_line` is known.
     pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Self {
         let mut diff = Self::default();
         let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
@@ -42,7 +41,7 @@ impl Diff {
     }
 }
 
-/// The operations, in groups with equal lines around them.
+/// Returns the differences in groups with unchanged lines around them.
 fn groups(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
     let before = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (rest_old, rest_new) = (&old[before..], &new[before..]);

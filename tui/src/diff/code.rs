@@ -1,4 +1,4 @@
-//! The kinds of text in the lines of a change.
+//! Syntax highlighting of the lines of a change.
 
 use super::{Diff, Kind};
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
@@ -7,28 +7,28 @@ const MOST: usize = 2000;
 
 #[derive(Debug, Default)]
 pub(super) struct Code {
-    /// The language; none once nothing is left to be read.
+    /// Language; `None` once no line is left to highlight.
     language: Option<String>,
     read: usize,
     readers: Option<Readers>,
-    /// The number under which lines are being read.
+    /// Number of the open highlighting request.
     awaited: Option<u64>,
 }
 
 impl Diff {
-    /// Sets the language in which its lines are read.
+    /// Sets the language of the change.
     #[must_use]
     pub(crate) fn in_language(mut self, language: &str) -> Self {
         self.code.language = (!language.is_empty()).then(|| language.to_owned());
         self
     }
 
-    /// True if there are lines that have not been read.
+    /// True if lines are left to highlight and no request is open.
     pub(crate) const fn is_plain(&self) -> bool {
         self.code.language.is_some() && self.code.awaited.is_none()
     }
 
-    /// The next lines, to be read under a number.
+    /// Returns the next lines to highlight, in a request with the given number.
     pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
         self.code.awaited = Some(number);
         let lines = self.lines.iter().skip(self.code.read).take(TOGETHER).map(|line| {
@@ -45,7 +45,7 @@ impl Diff {
         Unread { language, readers: self.code.readers.take(), lines: lines.collect() }
     }
 
-    /// Takes in the kinds of text in these lines; returns true if anything looks different.
+    /// Applies highlighted lines; returns true if the display changed.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         if self.code.awaited != Some(read.number) {
             return false;

@@ -1,4 +1,4 @@
-//! A change in rows: one below the other, or before and after side by side where there is room.
+//! Layout of a change: one column, or before and after side by side if there is room.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ use super::{Diff, DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
-/// Width from which before and after are shown side by side.
+/// Minimum width for showing before and after side by side.
 pub(super) const WIDE: usize = 140;
 
-/// Fewer columns never show them side by side, on any screen.
+/// Minimum columns of a card or area for showing them side by side.
 const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
 
-/// The sides of a change.
+/// Sides of a change.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
 impl Diff {
-    /// Its rows in so many columns, of a screen or a card that has so many.
+    /// Lays out the change in `columns` columns; `screen` is the width of the screen or card.
     pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
         let mut lines = Lines::default();
         let has = |kind| self.lines.iter().any(|line| line.kind == kind);
@@ -69,7 +69,7 @@ impl Diff {
         }
     }
 
-    /// Returns the lines to show side by side.
+    /// Returns pairs of lines to show side by side.
     fn pairs(&self) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines.as_slice();
@@ -103,13 +103,13 @@ impl<'a> LaidDiff<'a> {
         let mut rows = Vec::new();
         let left = columns.saturating_sub(before(digits)).max(1);
         wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
-        // In one column the number after the change stands, where there is one.
+        // A single column shows the number after the change, if there is one.
         let [old, new] = line.numbers;
         let number = if side == BEFORE { old } else { new.or(old) };
         Self { line, rows, number, columns, digits }
     }
 
-    /// Appends one of its rows: the first begins with the number and the sign.
+    /// Appends row `n` of the line; the first row starts with line number and sign.
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };
@@ -131,13 +131,13 @@ impl<'a> LaidDiff<'a> {
             used += Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
             lines.text.append(text, Tone::of(ink).on(if differs { of_words } else { ground }));
         }
-        // A line of a change is as long as the row.
+        // The background fills the row.
         lines.space(self.columns.saturating_sub(used), tone);
     }
 }
 
 impl DiffLine {
-    /// The pieces of a row: each of one kind, and whether its words differ.
+    /// Returns the parts of a row: range, kind of text, and true for changed words.
     fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
         let ends = |range: &Range<usize>| [range.start, range.end];
         let kinds = self.kinds.iter().flat_map(|(range, _)| ends(range));
@@ -155,7 +155,7 @@ impl DiffLine {
     }
 }
 
-/// The columns of a number and a sign.
+/// Returns the number of columns for line number and sign.
 const fn before(digits: usize) -> usize {
     1 + if digits > 0 { digits + 1 } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Changes of files, with the numbers of their lines and the words that differ.
+//! Changes of files with line numbers and highlighted words.
 
 mod between;
 mod code;
@@ -20,12 +20,12 @@ pub(crate) struct Diff {
 #[derive(Debug)]
 struct DiffLine {
     kind: Kind,
-    /// Its numbers before and after the change; absent where it is not there, or its place is not known.
+    /// Line numbers before and after the change; `None` on a side without the line, or if unknown.
     numbers: [Option<u64>; 2],
     text: SafeText,
-    /// The words that differ.
+    /// Changed words in the line.
     words: Vec<Range<usize>>,
-    /// The kinds of its text, once it has been read.
+    /// Kinds of text in the line, once highlighted.
     kinds: Vec<(Range<usize>, Ink)>,
 }
 
@@ -34,12 +34,12 @@ enum Kind {
     Same,
     Added,
     Removed,
-    /// The lines between two parts of the file.
+    /// Gap between two parts of the file.
     Gap,
     Note,
 }
 
-/// The lines that a change adds and removes.
+/// Number of added and removed lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub added: usize,

@@ -1,8 +1,8 @@
-//! A change as a unified diff, read back.
+//! Parser for unified diffs.
 
 use super::{Diff, Kind};
 
-/// The lines of a hunk that are still to come.
+/// Numbers of lines that the current hunk still contains.
 #[derive(Default)]
 struct Hunk {
     old: u64,
@@ -12,7 +12,7 @@ struct Hunk {
 }
 
 impl Diff {
-    /// Reads a unified diff of one file. What does not belong to its hunks shows as it is: nothing is left out.
+    /// Parses a unified diff of one file. Text outside of hunks is kept as notes.
     pub(crate) fn read(unified: &str) -> Self {
         let mut diff = Self::default();
         let mut hunk = Hunk::default();
@@ -49,7 +49,7 @@ impl Diff {
     }
 }
 
-/// Reads `@@ -1,3 +1,4 @@`, with nothing after it but a line end.
+/// Parses a header such as `@@ -1,3 +1,4 @@`.
 fn header(line: &str) -> Option<Hunk> {
     let ranges = line.strip_prefix("@@ -")?.trim_end_matches('\n').strip_suffix(" @@")?;
     let (old, new) = ranges.split_once(" +")?;

@@ -1,4 +1,4 @@
-//! The words in which a line differs from the one that it takes the place of.
+//! Comparison of a changed line with its replacement, word by word.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
 
-/// The part that two lines have in common, where one took the place of the other.
+/// Minimum similarity of two lines for comparing their words.
 const LEAST: f32 = 0.4;
 
-/// The most pairs of words that are compared in one change.
+/// Maximum number of word pairs that are compared in one change.
 const MOST: usize = 1 << 22;
 
 impl Diff {
@@ -31,7 +31,7 @@ impl Diff {
         }
     }
 
-    /// Compares two lines, unless that takes more than `most`; says how much it took.
+    /// Compares the words of two lines, unless they have more than `most` pairs; returns the number of pairs.
     fn compare(&mut self, old: usize, new: usize, most: usize) -> usize {
         let Ok([old, new]) = self.lines.get_disjoint_mut([old, new]) else { return 0 };
         let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
@@ -45,7 +45,7 @@ impl Diff {
         }
         let (old_texts, new_texts) = (texts(old_text, &old_words), texts(new_text, &new_words));
         let diff = TextDiff::from_slices(&old_texts, &new_texts);
-        // One that has little in common with the other took the place of none.
+        // A line with little in common does not count as a replacement.
         if diff.ratio() >= LEAST {
             for op in diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
                 old.words.extend(bytes(&old_words, op.old_range()));
@@ -56,7 +56,7 @@ impl Diff {
     }
 }
 
-/// Returns the bytes of neighbouring words.
+/// Returns the byte range of consecutive words.
 fn bytes(words: &[Range<usize>], of: Range<usize>) -> Option<Range<usize>> {
     let words = words.get(of)?;
     Some(words.first()?.start..words.last()?.end)
@@ -66,7 +66,7 @@ fn texts<'a>(text: &'a str, words: &[Range<usize>]) -> Vec<&'a str> {
     words.iter().map(|word| text.get(word.clone()).unwrap_or_default()).collect()
 }
 
-/// Words, and each other character by itself with the marks that join it.
+/// Splits text into words and single other characters with their combining marks.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut in_word = false;

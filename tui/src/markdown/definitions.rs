@@ -1,4 +1,4 @@
-//! The addresses of links by reference: `[text][name]`, and elsewhere `[name]: address`.
+//! Addresses of links by reference: `[text][name]` with a separate `[name]: address`.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,20 +7,18 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::OPTIONS;
 
-/// Maximum number of definitions of a reply: a text with more contains no real links.
+/// Maximum number of definitions in a reply.
 const MOST: usize = 1000;
 
-/// The definitions before a place in a text.
+/// Definitions before a position in a text.
 ///
-/// A link has its address if that was defined before it. Its line may be finished when a later definition
-/// comes, and what is finished is not laid anew: then the link stays as it was written, and its address is
-/// shown at its definition, since definitions show as they are written. So it depends on the text alone, and
-/// not on the way in which it came.
+/// A link gets the address that was defined before it. A later definition does not count, since the link may be laid out already;
+/// the link and the definition are then shown as written. Thus the result does not depend on how the text was split in streaming.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Definitions(Rc<BTreeMap<String, (String, String)>>);
 
 impl Definitions {
-    /// Takes in the definitions of a text between two blocks. The first one of a name counts.
+    /// Adds the definitions in a text between two blocks. The first definition of a name counts.
     pub(super) fn add(&mut self, between: &str) {
         if !between.contains("]:") {
             return;
@@ -35,14 +33,14 @@ impl Definitions {
         }
     }
 
-    /// Address and title of a link whose definition is not in the block itself.
+    /// Returns address and title of a link whose definition is outside its block.
     pub(super) fn find<'a>(&self, link: &BrokenLink<'_>) -> Option<(CowStr<'a>, CowStr<'a>)> {
         let (address, title) = self.0.get(&key(&link.reference))?;
         Some((address.clone().into(), title.clone().into()))
     }
 }
 
-/// A name without what makes no difference: the case of letters, and how much space there is.
+/// Normalises a name: lower case, single spaces.
 fn key(name: &str) -> String {
     name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,11 +1,11 @@
-//! The text of one paragraph, heading or cell.
+//! Text of one paragraph, heading or table cell.
 
 use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 use ratatui::style::Modifier;
 
 use crate::text::{Ground, Styled, Tone};
 
-/// The text of one paragraph, heading or cell, while its events come.
+/// Builder of the text of a paragraph, heading or table cell.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     text: Styled,
@@ -13,7 +13,7 @@ pub(super) struct Inline {
     links: Vec<Link>,
 }
 
-/// A link or a picture that has begun.
+/// Open link or picture.
 #[derive(Debug)]
 struct Link {
     address: String,
@@ -22,7 +22,7 @@ struct Link {
 }
 
 impl Inline {
-    /// With an emphasis on all of it.
+    /// Starts a text with an emphasis.
     pub(super) fn begin(emphasis: Modifier) -> Self {
         Self { tones: vec![emphasis], ..Self::default() }
     }
@@ -31,13 +31,13 @@ impl Inline {
         self.text.text().is_empty()
     }
 
-    /// Takes the text in; it is whole.
+    /// Returns the finished text.
     pub(super) fn finish(mut self) -> Styled {
         self.text.finish();
         self.text
     }
 
-    /// Takes an event in, as far as it is about text.
+    /// Handles a parser event about text.
     pub(super) fn take(&mut self, event: &Event<'_>) {
         match event {
             Event::Start(Tag::Emphasis) => self.tones.push(Modifier::ITALIC),
@@ -88,7 +88,7 @@ impl Inline {
         self.links.push(Link { address, title: title.to_string(), label: String::new() });
     }
 
-    /// A link shows its address, whatever its label says: nothing here can be followed unseen.
+    /// Ends a link. Its address is always shown, so that the label cannot hide it.
     fn end_link(&mut self) {
         let Some(link) = self.links.pop() else { return };
         let title = if link.title.is_empty() { String::new() } else { format!(" \"{}\"", link.title) };

@@ -1,4 +1,4 @@
-//! The Markdown of a reply as it streams: finished blocks are laid once, and only the last one is read again.
+//! Streamed Markdown of a reply. Finished blocks are laid out once; only the last block is parsed again.
 
 mod definitions;
 mod inline;
@@ -13,11 +13,11 @@ pub(crate) use table::Table;
 use crate::model::{Block, BlockRow, Look, Unfolded};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The extensions that models write.
+/// Extensions of Markdown that models use.
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// A reply as lines of text that is safe to write to a terminal of so many columns, laid out as in the conversation.
+/// Lays out a reply for a terminal of `columns` columns, as safe text.
 pub fn laid_out(reply: &str, columns: u16) -> String {
     let mut source = Source::default();
     source.push(reply);
@@ -40,7 +40,7 @@ fn line(block: &Block, row: BlockRow, columns: u16) -> String {
     line.trim_end().to_owned()
 }
 
-/// The last code block of a reply.
+/// Returns the last code block of a reply.
 pub(crate) fn last_code(reply: &str) -> Option<String> {
     let (mut last, mut open) = (None, None::<String>);
     for event in Parser::new_ext(reply, OPTIONS) {

@@ -1,4 +1,4 @@
-//! A piece of Markdown as parts of the transcript.
+//! Conversion of Markdown to parts of the transcript.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use super::{OPTIONS, Piece, Table};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
-/// Before every row: the first columns are ours.
+/// Margin of every row: the first columns are reserved for Bailiwick.
 const MARGIN: &str = "  ";
 
-/// The most quotes, lists and items whose marks show: what is nested deeper is not moved further.
+/// Maximum depth of quotes and lists that are indented.
 const DEEPEST: usize = 16;
 
-/// The parts of a piece, each with its marks in front.
+/// Converts a piece of Markdown to parts with their marks.
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {
     let mut parts = Render {
         look,
@@ -49,7 +49,7 @@ pub(crate) fn render(piece: &Piece, look: Look) -> Block {
     Block { parts: parts.parts, gap: piece.is_apart }
 }
 
-/// The definitions of addresses before a piece, and in it.
+/// Returns the link definitions before and in a piece.
 pub(super) fn defined(piece: &Piece) -> Definitions {
     let mut definitions = piece.definitions.clone();
     let mut read = 0;
@@ -63,7 +63,7 @@ pub(super) fn defined(piece: &Piece) -> Definitions {
     definitions
 }
 
-/// Returns the blocks of the top level; empty lines and definitions of addresses separate them.
+/// Returns the ranges of the top-level blocks.
 fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut depth = 0_usize;
@@ -83,20 +83,20 @@ fn blocks(text: &str) -> Vec<Range<usize>> {
 struct Render {
     look: Look,
     parts: Vec<Part>,
-    /// The quotes and items around the text, from the outside.
+    /// Enclosing quotes and list items, outermost first.
     around: Vec<Around>,
     inline: Option<Inline>,
     code: Option<RenderedCode>,
     table: Option<Table>,
-    /// True for the text of a cell.
+    /// True while the text is in a table cell.
     is_cell: bool,
-    /// True if the next paragraph is set apart from the text above it.
+    /// True if an empty row precedes the next paragraph.
     gap: bool,
     number: Option<u64>,
     is_continued: bool,
 }
 
-/// Code, with the word for its language.
+/// Code with the name of its language.
 struct RenderedCode {
     language: String,
     text: String,
@@ -104,9 +104,9 @@ struct RenderedCode {
 
 enum Around {
     Quote,
-    /// A list, with the number of its next item.
+    /// List with the number of its next item.
     List(Option<u64>),
-    /// An item: its mark, and whether that has been shown.
+    /// List item: its mark, and true if the mark has been shown.
     Item(String, bool),
 }
 
@@ -129,7 +129,7 @@ impl Render {
         }
     }
 
-    /// Handles the beginning of a block; returns true if the tag is one.
+    /// Handles the start of a block; returns false for other tags.
     fn starts(&mut self, tag: &Tag<'_>) -> bool {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.begin(Modifier::empty()),
@@ -174,7 +174,7 @@ impl Render {
         true
     }
 
-    /// Handles the end of a block; returns true if the tag is one.
+    /// Handles the end of a block; returns false for other tags.
     fn ends(&mut self, tag: TagEnd) -> bool {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => {
@@ -216,7 +216,7 @@ impl Render {
         true
     }
 
-    /// Text that Markdown drops, such as the definition of a link's address, is shown as it is written.
+    /// Shows text as written that Markdown would drop, such as a link definition.
     fn unread(&mut self, text: &str, range: Range<usize>) {
         let text = text.get(range).unwrap_or_default();
         if !text.trim().is_empty() {
@@ -245,7 +245,7 @@ impl Render {
         self.gap = false;
     }
 
-    /// Ends the text before, and leaves a row empty after it where a block is over.
+    /// Ends the previous text, and adds an empty row if a block has ended.
     fn apart(&mut self) {
         self.end_paragraph();
         if std::mem::take(&mut self.gap) {
@@ -260,7 +260,7 @@ impl Render {
         }
     }
 
-    /// Shows the mark of an item that begins with no text of its own.
+    /// Shows the mark of a list item that has no text of its own.
     fn mark(&mut self) {
         if self.around.iter().take(DEEPEST).any(|around| matches!(around, Around::Item(_, false))) {
             self.empty_row();
@@ -311,7 +311,7 @@ impl Render {
         }
     }
 
-    /// The marks before the first row of a part, and before the others.
+    /// Returns the marks before the first row of a part and before the others.
     fn prefix(&mut self) -> (String, String) {
         let (mut first, mut rest) = (MARGIN.to_owned(), MARGIN.to_owned());
         for around in self.around.iter_mut().take(DEEPEST) {

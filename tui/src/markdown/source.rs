@@ -1,4 +1,4 @@
-//! Markdown that comes in pieces, cut where a block is over.
+//! Streamed Markdown, split into finished pieces.
 //!
 //! A block of the top level, or an item of a list there, is over when the next one begins: no later line can change it. So
 //! text is cut there for good, and each piece is read alone, with the [`Definitions`] of links that stand before it. Since the cuts
@@ -12,43 +12,43 @@ use super::OPTIONS;
 use super::definitions::Definitions;
 use super::render::defined;
 
-/// The most that is read again with each delta. Of a longer block the beginning is finished before its end is known.
+/// Maximum number of bytes that are parsed again with each piece of text. The beginning of a longer block is finished early.
 pub(super) const WINDOW: usize = 8 << 10;
 
-/// The Markdown that has come, without the pieces that are finished.
+/// Received Markdown without the finished pieces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     all: String,
-    /// The bytes of it that are finished, while pieces are cut off.
+    /// Number of finished bytes in `all`, while pieces are cut off.
     start: usize,
-    /// The lines that the rest continues a code block or a table with.
+    /// Lines with which the rest continues a code block or a table.
     head: String,
-    /// The number of the item that the rest begins with, where it continues a list.
+    /// Number of the list item at the start of the rest, if it continues a list.
     number: Option<u64>,
     /// True if an empty line precedes the rest.
     is_apart: bool,
     has_begun: bool,
-    /// The addresses that are defined before the rest.
+    /// Link definitions before the rest.
     definitions: Definitions,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Its text, after the lines that it continues a block with.
+    /// Text of the piece, including the lines with which it continues a block.
     pub text: String,
-    /// True if there are such lines; they show in another piece.
+    /// True if the text starts with such lines; they are shown in an earlier piece.
     pub is_continued: bool,
-    /// The number of its item, where it continues a list.
+    /// Number of the first list item, if the piece continues a list.
     pub number: Option<u64>,
-    /// True if an empty line precedes it.
+    /// True if an empty line precedes the piece.
     pub is_apart: bool,
     pub definitions: Definitions,
 }
 
-/// The start of a block, or of an item of a list.
+/// Start of a block or a list item.
 struct BlockStart {
     at: usize,
-    /// The first number of its list, and its place in the list.
+    /// First number of the list, and index of the item in the list.
     item: Option<(Option<u64>, u64)>,
 }
 
@@ -57,7 +57,7 @@ impl Source {
         self.all.push_str(text);
     }
 
-    /// Takes out the pieces that are finished now.
+    /// Removes the finished pieces and returns them.
     pub(crate) fn finished(&mut self) -> Vec<Piece> {
         let mut finished = Vec::new();
         while self.finish(&mut finished) {}
@@ -65,12 +65,12 @@ impl Source {
         finished
     }
 
-    /// The bytes that no piece has.
+    /// Returns the number of bytes that are not in a finished piece.
     pub(crate) const fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The piece that is not finished; none where there is nothing to see in it.
+    /// Returns the unfinished piece; `None` if it is blank.
     pub(crate) fn open(&self) -> Option<Piece> {
         (!self.rest().trim().is_empty()).then(|| self.piece(0..self.rest().len()))
     }
@@ -93,8 +93,7 @@ impl Source {
         }
     }
 
-    /// Finishes the first block, if it is complete, and returns true if it did. Only that one: the block
-    /// after it is read from its start.
+    /// Finishes the first block if it is complete; returns true if it did.
     fn finish(&mut self, finished: &mut Vec<Piece>) -> bool {
         let windows = [WINDOW / 32, WINDOW / 8, WINDOW].map(|most| self.window(most));
         let next = windows.iter().filter(|window| **window > 0).find_map(|window| {
@@ -106,7 +105,7 @@ impl Source {
         let [.., window] = windows;
         match next {
             Some((first, second)) => {
-                // A list goes on counting over the pieces that it is cut into.
+                // Numbers continue across the pieces of a list.
                 let counted = first.and_then(|first| first.item).and_then(|(first, _)| self.number.or(first));
                 let goes_on = matches!(second.item, Some((_, 1)));
                 let number = counted.filter(|_| goes_on).and_then(|number| number.checked_add(1));
@@ -122,7 +121,7 @@ impl Source {
         true
     }
 
-    /// Finishes everything before a place.
+    /// Finishes everything before a position.
     fn cut(&mut self, at: usize, number: Option<u64>, head: String, finished: &mut Vec<Piece>) {
         let piece = self.piece(0..at);
         if !piece.text.trim().is_empty() {
@@ -135,7 +134,7 @@ impl Source {
         self.start += at;
     }
 
-    /// The end of the last whole line within so many bytes; of a long line all that is near enough.
+    /// Returns the end of the last whole line within `most` bytes; if the line is too long, the limit itself.
     fn window(&self, most: usize) -> usize {
         let end = self.rest().floor_char_boundary(most);
         let lines = self.rest().get(..end).and_then(|text| text.rfind('\n')).map(|at| at + 1);
@@ -149,13 +148,13 @@ impl Source {
         })
     }
 
-    /// The starts of the blocks in a text, as places in the rest.
+    /// Returns the starts of the blocks in a text, as positions in the rest.
     fn starts(&self, text: &str) -> Vec<BlockStart> {
         let mut starts = Vec::new();
         let (mut depth, mut list, mut read, mut first_at) = (0_usize, None, 0, 0);
         for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
             let mut at = start(text, &event, &range);
-            // A definition of an address belongs to the block after it: without it that block could be read as another one.
+            // A link definition belongs to the block after it, which could be parsed differently without it.
             if depth == 0 && !matches!(event, Event::End(_)) {
                 let between = text.get(read..at).unwrap_or_default();
                 at -= between.trim_start_matches(['\n', '\r', ' ']).len();
@@ -192,21 +191,20 @@ impl Source {
     }
 }
 
-/// The start of a block in a text, from which on it can be read alone.
+/// Returns the position from which a block can be parsed alone.
 pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usize {
-    // The spaces before a list or code count. Before a paragraph they would make code of it, where it stands alone.
+    // Spaces before a list or code matter. Before a paragraph they would turn it into code.
     let counts = matches!(event, Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)));
     if counts { line_start(text, range.start) } else { range.start }
 }
 
-/// The start of the line of a place, where only spaces are between.
+/// Returns the start of the line if only spaces precede the position, else the position.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// Returns the lines that continue the last block of a text in another piece: the fence of open code, the
-/// header of a table.
+/// Returns the lines with which another piece continues the last block: a code fence or a table header.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();
     let mut depth = 0_usize;

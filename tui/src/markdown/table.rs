@@ -1,4 +1,4 @@
-//! A table: its columns share the width that there is.
+//! Layout of tables: the columns share the available width.
 
 use pulldown_cmark::Alignment;
 use ratatui::style::Modifier;
@@ -8,7 +8,7 @@ use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
 const BETWEEN: &str = " │ ";
 
-/// The least columns of a cell that is wrapped; where there is less room, each cell has a line of its own.
+/// Minimum width of a wrapped cell. With less room, each cell gets a line of its own.
 const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
@@ -17,9 +17,9 @@ const RULE: Tone = Tone::of(Ink::Mark);
 pub(crate) struct Table {
     pub alignments: Vec<Alignment>,
     pub header: Vec<Styled>,
-    /// Without the empty cells at the ends of rows.
+    /// Rows without empty cells at their ends.
     pub rows: Vec<Vec<Styled>>,
-    /// True if the header shows: a continued table has none.
+    /// True if the header is shown; a continued table has none.
     pub has_header: bool,
 }
 
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// Each cell in lines of its own, after the name of its column.
+    /// Lays out each cell on a line of its own, after the name of its column.
     fn one_by_one(&self, width: usize, lines: &mut Lines) {
         for (n, cells) in self.rows.iter().enumerate() {
             if n > 0 {

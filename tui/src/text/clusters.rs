@@ -1,4 +1,4 @@
-//! Text by grapheme clusters, each with the columns that it takes.
+//! Grapheme clusters of a text with their widths.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -7,7 +7,7 @@ use super::hidden::columns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster<'a> {
-    /// Start, in bytes.
+    /// Start of the cluster in bytes.
     pub at: usize,
     pub text: &'a str,
     pub columns: usize,
@@ -19,7 +19,7 @@ impl Cluster<'_> {
     }
 }
 
-/// The grapheme clusters of a text; ASCII, of which most text is, costs little.
+/// Iterator over the grapheme clusters of a text; fast for ASCII.
 #[derive(Clone, Debug)]
 pub struct Clusters<'a> {
     text: &'a str,
@@ -27,7 +27,7 @@ pub struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    /// The clusters from `at` on, which is where one begins.
+    /// Returns the clusters from `at` on, which must be the start of one.
     pub const fn new(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }
@@ -58,7 +58,7 @@ impl<'a> Iterator for Clusters<'a> {
     }
 }
 
-/// True if a character never joins another one: true of most text, and known without a table.
+/// True if a character never combines with another one. Covers most text without a table.
 const fn stands_alone(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2ff}' | '\u{2010}'..='\u{2027}' | '\u{2190}'..='\u{27bf}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
 }

@@ -1,4 +1,4 @@
-//! Sequences of characters that are one emoji: people, flags, skin tones, keycaps.
+//! Sequences of characters that form one emoji: people, flags, skin tones, keycaps.
 //!
 //! Their joiners and selectors show nothing by themselves, and show as part of a sequence that Unicode knows. Terminals
 //! differ in how wide they draw such a sequence: whoever writes frames has to expect it (see [`is_disputed`]).
@@ -11,7 +11,7 @@ const JOINER: char = '\u{200d}';
 const EMOJI: char = '\u{fe0f}';
 const KEYCAP: char = '\u{20e3}';
 
-/// The most emoji that one sequence joins: a family of four.
+/// Maximum number of emoji in one sequence: a family of four.
 const JOINED: usize = 4;
 
 /// The flags that are written in tags: England, Scotland, Wales. Other tags could carry a message that nobody sees.
@@ -21,20 +21,20 @@ const TAGGED: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// True if the cluster is a sequence that is drawn as one emoji of two columns.
+/// True if the cluster is drawn as one emoji of two columns.
 pub(super) fn is_sequence(cluster: &str) -> bool {
     is_keycap(cluster) || TAGGED.contains(&cluster) || is_joined(cluster)
 }
 
-/// True if terminals draw this cluster with different numbers of columns.
+/// True if terminals disagree about the width of the cluster.
 pub fn is_disputed(cluster: &str) -> bool {
     let mut characters = cluster.chars();
     let first = characters.next();
-    // A regional indicator alone is a letter, and with another one a flag.
+    // A regional indicator is a letter alone, and a flag together with another one.
     first.is_some_and(|c| matches!(c, '\u{1f1e6}'..='\u{1f1ff}'))
         || characters.any(|c| matches!(c, JOINER | EMOJI) || is_modifier(c))
         || TAGGED.contains(&cluster)
-        // Spacing marks and letters that join: many terminals give each of them cells of its own.
+        // Many terminals draw spacing marks and joining letters in separate cells.
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
@@ -52,14 +52,14 @@ fn is_keycap(cluster: &str) -> bool {
         && characters.next().is_none()
 }
 
-/// Emoji with a selector or a skin tone, and several of them with joiners between.
+/// True for emoji with a selector or a skin tone, and for several of them with joiners between.
 fn is_joined(cluster: &str) -> bool {
     let elements: Vec<&str> = cluster.split(JOINER).collect();
     let is_sequence = elements.len() > 1 || cluster.chars().nth(1).is_some();
     is_sequence && elements.len() <= JOINED && elements.iter().all(|element| is_element(element))
 }
 
-/// An emoji, perhaps with one selector or one skin tone.
+/// True for an emoji with at most one selector or skin tone.
 fn is_element(element: &str) -> bool {
     let mut characters = element.chars();
     let Some(first) = characters.next() else { return false };

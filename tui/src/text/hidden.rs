@@ -1,12 +1,12 @@
-//! Characters that do not show, or that show as something else than they are.
+//! Characters that are invisible or look like others.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
 use super::emoji::is_sequence;
 
-/// True if a character is invisible by itself, or controls the terminal: controls, bidirectional formatting,
-/// zero-width characters, variation selectors, tags, fillers, separators.
+/// True if a character is invisible or controls the terminal: control characters, bidirectional formatting, zero-width
+/// characters, variation selectors, tags, fillers, separators.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -16,13 +16,12 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// True if a character changes the colour of the one before it, or is drawn next to it, depending on the
-/// terminal.
+/// True for a skin tone, which changes the previous emoji or is drawn next to it, depending on the terminal.
 pub(super) const fn is_modifier(c: char) -> bool {
     matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// True if a character looks like a space, and is another: a shell reads it differently.
+/// True if a character looks like a space but is another one, which a shell treats differently.
 pub(super) const fn is_other_space(c: char) -> bool {
     matches!(
         c,
@@ -30,12 +29,12 @@ pub(super) const fn is_other_space(c: char) -> bool {
     )
 }
 
-/// True if a character only selects the look of the one before it.
+/// True for a selector that only changes the look of the previous character.
 pub(super) const fn is_presentation(c: char) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// The columns of one character; none where it has none of its own.
+/// Returns the width of a character in columns; 0 for combining characters.
 pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }

@@ -1,24 +1,24 @@
-//! The output of a program: its colours are drawn, and everything else that it tells a terminal shows or means nothing.
+//! Output of a program. Colours are drawn; other terminal control sequences are shown as text or dropped.
 
 use ratatui::style::Modifier;
 use vte::ansi::{Attr, Color, Handler, NamedColor, Processor, Rgb};
 
 use super::{Hue, Ink, Styled, Tone};
 
-/// The longest sequence that is read; a longer one shows.
+/// Maximum length of a control sequence that is interpreted.
 const LONGEST: usize = 128;
 
-/// The output of a program, as it comes.
+/// Output of a program, received in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
     text: Styled,
-    /// The tone of what comes next.
+    /// Style of the next text.
     state: State,
-    /// The beginning of a sequence, or of a line end.
+    /// Beginning of a control sequence or line end.
     held: String,
 }
 
-/// The colours and attributes that a program has set.
+/// Colours and attributes that the program has set.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     emphasis: Modifier,
@@ -26,14 +26,14 @@ struct State {
     background: Option<Hue>,
 }
 
-/// A sequence at the beginning of a text.
+/// Control sequence at the beginning of a text.
 enum Sequence {
-    /// A complete sequence that sets colours or emphasis.
+    /// Complete sequence of this length that sets colours or emphasis.
     Style(usize),
-    /// A complete sequence without meaning for a later reader: erasing to the end of a line, hiding the
+    /// Complete sequence of this length that has no visible effect later, such as erasing the rest of a line or hiding the
     /// cursor.
     Idle(usize),
-    /// An incomplete sequence.
+    /// Incomplete sequence.
     Open,
     /// Any other sequence, which is shown.
     Other,
@@ -62,7 +62,7 @@ impl Output {
                     from.clone_into(&mut self.held);
                     return;
                 }
-                // What a program writes over shows line by line: nothing is hidden by what comes after it.
+                // Overwritten text is shown on lines of its own, so that nothing is hidden.
                 (Some(after), _) => {
                     self.show("\n");
                     after.strip_prefix('\n').unwrap_or(after)
@@ -91,7 +91,7 @@ impl Output {
         self.text.finish();
     }
 
-    /// Drops what comes first until at most `keep` bytes are left.
+    /// Removes the beginning until at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         self.text.keep_last(keep);
     }
@@ -103,7 +103,7 @@ impl Output {
     }
 }
 
-/// Reads the sequence that a text begins with (ECMA-48, section 5.4).
+/// Parses the sequence at the beginning of a text (ECMA-48, section 5.4).
 fn sequence(text: &str) -> Sequence {
     let bytes = text.as_bytes();
     match bytes.get(1) {
@@ -140,7 +140,7 @@ impl Handler for State {
             Attr::Bold => self.emphasis |= Modifier::BOLD,
             Attr::Dim => self.emphasis |= Modifier::DIM,
             Attr::Italic => self.emphasis |= Modifier::ITALIC,
-            // Reversed text is an escape's.
+            // Reversed text is reserved for escapes.
             Attr::Underline
             | Attr::DoubleUnderline
             | Attr::Undercurl
@@ -155,7 +155,7 @@ impl Handler for State {
             Attr::CancelStrike => self.emphasis -= Modifier::CROSSED_OUT,
             Attr::Foreground(colour) => self.text = hue(colour),
             Attr::Background(colour) => self.background = hue(colour),
-            // Nothing blinks, and nothing is hidden.
+            // Blinking and hidden text are not supported.
             Attr::BlinkSlow
             | Attr::BlinkFast
             | Attr::CancelBlink

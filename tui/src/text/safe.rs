@@ -1,4 +1,4 @@
-//! The sanitiser.
+//! Sanitiser for text from outside.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,44 +9,42 @@ use unicode_width::UnicodeWidthStr;
 use super::emoji::is_sequence;
 use super::hidden::{columns, is_hidden, is_modifier, is_other_space, is_presentation};
 
-/// Tabs lead to the next multiple of this.
+/// Width of a tab stop in columns.
 const TAB: usize = 4;
 
-/// The most marks that are drawn above and below one character: more of them paint over other lines.
+/// Maximum number of combining marks on one character. More would paint over other lines.
 const MARKS: usize = 4;
 
-/// The most columns that characters which are drawn as one may take.
+/// Maximum number of columns of a group of characters that is drawn as one.
 const WIDEST: usize = 4;
 
-/// The longest cluster that is kept to be continued by what is pushed next.
+/// Maximum length of an incomplete cluster that later text may continue.
 const LONGEST_TAIL: usize = 64;
 
-/// Text from anywhere, made safe to draw: it has visible characters and line ends, and nothing else.
+/// Text from any source, safe to draw: it contains only visible characters and line ends.
 ///
-/// Invisible characters, and those that terminals draw differently, are shown as an escape: `\u{1b}`,
-/// `\u{202e}`, `\xff`. Escapes are drawn unlike other text, so that a text that spells one does not pass for
-/// one.
+/// Invisible characters, and those that terminals draw differently, become escapes such as `\u{1b}`, `\u{202e}` or `\xff`.
+/// Escapes are drawn in a style of their own, so that text cannot imitate one.
 ///
-/// [`prose`](Self::prose) is for texts, [`exact`](Self::exact) for commands and file content: it also escapes
-/// spaces that are not the space, joiners within emoji, and presentation selectors, which prose leaves out
-/// where they change nothing; [`line`](Self::line) is exact and has one line, so that no name can look like
-/// two.
+/// [`prose`](Self::prose) is for messages. [`exact`](Self::exact) is for commands and file content: it also escapes unusual
+/// spaces, joiners in emoji, and presentation selectors. [`line`](Self::line) additionally escapes line ends, so that one name
+/// cannot look like two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText {
     text: String,
     escapes: Vec<Range<usize>>,
     manner: Manner,
     column: usize,
-    /// The last cluster as it came: what is pushed next may belong to it.
+    /// Last cluster in its original form; later text may continue it.
     tail: Tail,
 }
 
-/// Additional characters to escape.
+/// Set of characters that are escaped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Manner {
     #[default]
     Prose,
-    /// Spaces that are not the space, presentation selectors.
+    /// Also escapes unusual spaces and presentation selectors.
     Exact,
     Line,
 }
@@ -59,29 +57,29 @@ struct Tail {
 }
 
 impl SafeText {
-    /// Text for reading.
+    /// Sanitises text for reading.
     pub fn prose(untrusted: &str) -> Self {
         Self::made(Manner::Prose, untrusted)
     }
 
-    /// Text that runs, or is written: every character shows.
+    /// Sanitises a command or file content; every character is visible.
     pub fn exact(untrusted: &str) -> Self {
         Self::made(Manner::Exact, untrusted)
     }
 
-    /// One line, in which every character shows, line ends too: a name.
+    /// Sanitises a name; every character is visible, line ends included.
     pub fn line(untrusted: &str) -> Self {
         Self::made(Manner::Line, untrusted)
     }
 
-    /// Bytes that should be text and need not be, in one line: a path. Every byte shows.
+    /// Sanitises bytes that may not be UTF-8, such as a path, on one line; every byte is visible.
     pub fn bytes(untrusted: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push_bytes(untrusted);
         text
     }
 
-    /// Words of ours, and a name after them that every byte of shows, in one line.
+    /// Returns words of Bailiwick followed by a sanitised name, on one line.
     pub fn labelled(words: &str, name: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push(words);
@@ -127,14 +125,14 @@ impl SafeText {
         self.slice(0..self.text.len())
     }
 
-    /// A part of it; empty where the range cuts a character.
+    /// Returns a part of the text; empty if the range splits a character.
     pub fn slice(&self, range: Range<usize>) -> SafeStr<'_> {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let first = self.escapes.partition_point(|escape| escape.end <= range.start);
         SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
     }
 
-    /// Appends a text, which may continue the last character.
+    /// Sanitises and appends text, which may continue the last character.
     pub fn push(&mut self, untrusted: &str) {
         let mut tail = std::mem::take(&mut self.tail);
         if tail.raw.is_empty() {
@@ -146,7 +144,7 @@ impl SafeText {
         self.push_clusters(&tail.raw);
     }
 
-    /// Appends text that is safe already.
+    /// Appends sanitised text.
     pub fn append(&mut self, safe: SafeStr<'_>) {
         self.forget_tail();
         let start = self.text.len();
@@ -162,18 +160,18 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Ends the text: the last character is whole, and spare memory is freed.
+    /// Marks the last character as complete, and frees unused memory.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
     }
 
-    /// Says that the last character is whole.
+    /// Marks the last character as complete.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();
     }
 
-    /// Drops what comes first until at most `keep` bytes are left, by whole lines where there are any.
+    /// Removes the beginning until at most `keep` bytes are left, by whole lines if possible.
     pub fn keep_last(&mut self, keep: usize) {
         let from = self.text.len().saturating_sub(keep);
         let cut = self.cut_after(from);
@@ -186,8 +184,8 @@ impl SafeText {
         });
     }
 
-    /// Returns the first place from `from` on where the text can be cut: after a line, else before a
-    /// character that joins no other, and never in an escape.
+    /// Returns the first position from `from` on where the text can be cut: after a line, else between two independent
+    /// characters, never inside an escape.
     fn cut_after(&self, from: usize) -> usize {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
@@ -245,8 +243,8 @@ impl SafeText {
         }
     }
 
-    /// True if the cluster is drawn as it is: it begins with something visible and is as wide as its characters, or in prose
-    /// it is an emoji of several characters.
+    /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters together. In
+    /// prose, emoji of several characters count too.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {
             return cluster.width() == 2;
@@ -268,7 +266,7 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Appends character by character: a visible one is kept only where it cannot join the one before it.
+    /// Appends a cluster character by character. A visible character is kept only if it cannot combine with the previous one.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {
@@ -300,16 +298,16 @@ impl SafeText {
     }
 }
 
-/// Number of leading bytes of ASCII that are shown unchanged, and cannot be joined by the next character.
+/// Returns the number of leading ASCII bytes that are drawn unchanged and do not combine with the next character.
 fn plain_ascii(text: &str, lines: bool) -> usize {
     let bytes = text.as_bytes();
     let count =
         bytes.iter().take_while(|byte| matches!(byte, b' '..=b'~') || (lines && **byte == b'\n')).count();
-    // The last one may be joined by a mark, now or with what is pushed next; a line end is joined by nothing.
+    // A combining mark may follow the last character now or with later text; nothing combines with a line end.
     if count > 0 && bytes.get(count - 1) == Some(&b'\n') { count } else { count.saturating_sub(1) }
 }
 
-/// A part of a [`SafeText`], or words of our own.
+/// Part of a [`SafeText`], or words of Bailiwick itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SafeStr<'a> {
     text: &'a str,
@@ -330,7 +328,7 @@ impl<'a> SafeStr<'a> {
     }
 }
 
-/// Words of this program's source.
+/// Words from the source code of this program.
 impl From<&'static str> for SafeStr<'static> {
     fn from(text: &'static str) -> Self {
         Self { text, escapes: &[], base: 0 }

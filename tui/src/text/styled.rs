@@ -1,21 +1,21 @@
-//! Safe text with tones: spans of it that look otherwise than the rest.
+//! Safe text with differently styled parts.
 
 use std::ops::Range;
 
 use super::{SafeStr, SafeText, Tone};
 
-/// A stretch of a text with its tone.
+/// Part of a text with its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range<usize>,
     pub tone: Tone,
 }
 
-/// Safe text with tones; text in no span has the plain one.
+/// Safe text with styled parts; the rest has the plain style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Styled {
     text: SafeText,
-    /// In order, without overlaps.
+    /// Styled parts in order, without overlaps.
     spans: Vec<Span>,
 }
 
@@ -30,7 +30,7 @@ impl Styled {
         &self.text
     }
 
-    /// Appends text in a tone. A mark joins no character of another tone.
+    /// Sanitises and appends text in a style. A combining mark does not join a character of another style.
     pub fn push_in(&mut self, untrusted: &str, tone: Tone) {
         let before = self.text.len();
         let last = self.spans.last().filter(|span| span.range.end == before).map(|span| span.tone);
@@ -38,7 +38,7 @@ impl Styled {
             self.text.forget_tail();
         }
         self.text.push(untrusted);
-        // The last character may have become another one, together with what came.
+        // The appended text may have changed the last character.
         let after = self.text.len();
         if let Some(span) = self.spans.last_mut() {
             span.range.end = span.range.end.min(after);
@@ -46,7 +46,7 @@ impl Styled {
         self.add(before.min(after)..after, tone);
     }
 
-    /// Appends text that is safe already.
+    /// Appends sanitised text in a style.
     pub fn append(&mut self, safe: SafeStr<'_>, tone: Tone) {
         let start = self.text.len();
         self.text.append(safe);
@@ -59,8 +59,7 @@ impl Styled {
         }
     }
 
-    /// Appends the rest of a text that begins with all of this one, in the same tones; returns true if it
-    /// does.
+    /// Appends the rest of `longer`, if `longer` starts with this text in the same styles; returns true if it does.
     pub fn goes_on_as(&mut self, longer: &Self) -> bool {
         let len = self.text.len();
         if !longer.text.as_str().starts_with(self.text.as_str()) {
@@ -72,7 +71,7 @@ impl Styled {
         true
     }
 
-    /// Gives bytes after all spans a tone.
+    /// Styles bytes that follow all styled parts.
     pub fn add(&mut self, range: Range<usize>, tone: Tone) {
         if range.start >= range.end || tone == Tone::default() {
             return;
@@ -84,13 +83,13 @@ impl Styled {
         }
     }
 
-    /// Ends the text: the last character is whole, and spare memory is freed.
+    /// Marks the last character as complete, and frees unused memory.
     pub fn finish(&mut self) {
         self.text.finish();
         self.spans.shrink_to_fit();
     }
 
-    /// Drops what comes first until at most `keep` bytes are left.
+    /// Removes the beginning until at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         let before = self.text.len();
         self.text.keep_last(keep);
@@ -101,7 +100,7 @@ impl Styled {
         });
     }
 
-    /// The pieces of a part of it, each in one tone.
+    /// Returns a range as parts of one style each.
     pub fn pieces(&self, range: Range<usize>) -> Vec<(Range<usize>, Tone)> {
         let first = self.spans.partition_point(|span| span.range.end <= range.start);
         let mut pieces = Vec::new();

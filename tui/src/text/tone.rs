@@ -1,4 +1,4 @@
-//! The looks that stretches of text have beside the look of their whole; the theme makes styles of them.
+//! Styles of parts of a text; the theme converts them to colours.
 
 use ratatui::style::Modifier;
 
@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 pub struct Tone {
     pub ink: Ink,
     pub ground: Ground,
-    /// A word or more that is stressed.
+    /// Bold, underlined and similar attributes.
     pub emphasis: Modifier,
 }
 
@@ -14,19 +14,19 @@ pub struct Tone {
 pub enum Ink {
     #[default]
     Plain,
-    /// Marks of ours: line numbers, rules of tables.
+    /// Marks of Bailiwick: line numbers, borders of tables.
     Mark,
     Comment,
-    /// A string in code.
+    /// String in code.
     Literal,
-    /// A number or another constant in code.
+    /// Number or other constant in code.
     Constant,
     Keyword,
-    /// The name of a function, a type or a tag in code.
+    /// Name of a function, a type or a tag in code.
     Name,
-    /// Colours that a program chose.
+    /// Colours chosen by a program.
     Chosen {
-        /// Of the text.
+        /// Colour of the text.
         text: Option<Hue>,
         background: Option<Hue>,
     },
@@ -34,34 +34,34 @@ pub enum Ink {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ground {
-    /// The terminal's own.
+    /// Background of the terminal.
     #[default]
     None,
     Code,
-    /// An unchanged line of a file near those that change.
+    /// Unchanged line near a change.
     Same,
     Added,
     Removed,
-    /// The sign of a line that is added.
+    /// Sign of an added line.
     AddedSign,
-    /// The sign of a line that is removed.
+    /// Sign of a removed line.
     RemovedSign,
-    /// Words of a line that are added.
+    /// Added words in a changed line.
     AddedWords,
-    /// Words of a line that are removed.
+    /// Removed words in a changed line.
     RemovedWords,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
-    /// One of the terminal's 256; the first sixteen are of the user's own palette.
+    /// Colour of the terminal's palette of 256.
     Numbered(u8),
-    /// By red, green and blue.
+    /// Red, green and blue values.
     Exact(u8, u8, u8),
 }
 
 impl Tone {
-    /// Text with an emphasis.
+    /// Returns a plain style with an emphasis.
     pub const fn with(emphasis: Modifier) -> Self {
         Self { ink: Ink::Plain, ground: Ground::None, emphasis }
     }
@@ -70,7 +70,7 @@ impl Tone {
         Self { ink, ground: Ground::None, emphasis: Modifier::empty() }
     }
 
-    /// Returns the same tone on an area.
+    /// Returns the style on another background.
     #[must_use]
     pub const fn on(self, ground: Ground) -> Self {
         Self { ground, ..self }

@@ -1,26 +1,26 @@
-//! Text in rows.
+//! Division of text into rows.
 
 use super::{Cluster, Clusters};
 
-/// One row of a text, as a range of its bytes; the line end is in none.
+/// Row of a text as a range of bytes, without the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub start: usize,
-    /// End of the row. Spaces at the end may hang over the width.
+    /// End of the row. Trailing spaces may exceed the width.
     pub end: usize,
-    /// True if a line begins with it.
+    /// True if the row starts a line.
     pub first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
-    /// After spaces and between characters of scripts without them; without such places, anywhere.
+    /// Breaks after spaces and between characters of scripts without spaces; elsewhere only if necessary.
     Words,
-    /// Anywhere: nothing hangs over the width.
+    /// Breaks anywhere; nothing exceeds the width.
     Anywhere,
 }
 
-/// Widths of rows: of those that begin a line, and of those that continue one.
+/// Widths of rows that start a line, and of rows that continue one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub first: usize,
@@ -28,7 +28,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Every row is as wide as the others.
+    /// Returns the same width for all rows.
     pub const fn all(columns: usize) -> Self {
         Self { first: columns, rest: columns }
     }
@@ -38,15 +38,14 @@ impl Columns {
     }
 }
 
-/// Appends the rows of `text` from the byte `from` on, where a row begins, to `rows`. A last row always
-/// exists; it may be empty.
+/// Appends to `rows` the rows of `text` from byte `from` on, which must be the start of a row. The last row may be empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut start = from;
     for line in text.get(from..).unwrap_or_default().split('\n') {
         let end = start + line.len();
         let whole = Row { start, end, first };
-        // No character takes more columns than bytes: most lines need not be looked at.
+        // No character has more columns than bytes, so a short line needs no measuring.
         if line.len() <= columns.of(first) {
             rows.push(whole);
         } else {
@@ -73,8 +72,8 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// True if a line of words can be broken after a character that is no space: scripts without spaces can, but not before
-/// what closes a sentence or a bracket.
+/// True if a line may break after a character other than a space. Scripts without spaces allow it, except before closing
+/// punctuation.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2
@@ -102,7 +101,7 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
         })
 }
 
-/// The unfinished row.
+/// Row that is being filled.
 struct Open {
     start: usize,
     used: usize,

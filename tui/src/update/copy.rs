@@ -1,4 +1,4 @@
-//! `y` in NORMAL: text for the clipboard, as it stands on the screen. A clipboard is pasted anywhere, so that no hidden character goes there.
+//! `y` in Normal mode: copies text to the clipboard as it is on the screen, with hidden characters made visible.
 
 use crate::markdown::last_code;
 use crate::message::{Action, Copied};

@@ -117,7 +117,7 @@ impl Theme {
 
     /// Returns the style of a part of a row that has the style `row`.
     pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
-        // What does not count looks alike.
+        // Interrupted text has a single style.
         if look == Look::Void {
             return row;
         }
@@ -145,8 +145,8 @@ impl Theme {
         style.add_modifier(emphasis)
     }
 
-    /// Colours that a program chose, as far as they can be read: none is text on itself, and white or black alone is the
-    /// terminal's own.
+    /// Returns the style of colours that a program chose. Keeps `row` if the text would be unreadable, and for plain black or
+    /// white text, which may equal the terminal's background.
     fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
         let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
         let own = [Color::Black, Color::White, Color::Gray].map(Some);
