@@ -1,7 +1,7 @@
 //! Syntax highlighting: comments, strings, keywords and other kinds of text in code.
 //!
-//! A grammar is made of regular expressions, which take tens of milliseconds to be compiled when they are first needed. So code
-//! shows plain first; then [`CodeToRead`] goes out, some lines at a time, and is read outside of the loop that draws.
+//! Grammars consist of regular expressions that take tens of milliseconds to compile on first use. Therefore code is shown plain
+//! first. [`CodeToRead`] contains some lines of it, which are highlighted outside the drawing loop.
 
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};

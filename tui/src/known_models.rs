@@ -1,5 +1,5 @@
-//! The models that `:model` takes at its word: what the settings and the catalogue name. A slip of the keys is no model, and would
-//! cost a request to find out.
+//! Models that `:model` accepts without a check: those of the settings and the catalogue. A mistyped name would only fail at the
+//! next request.
 
 use similar::TextDiff;
 

@@ -1,4 +1,4 @@
-//! The text of a request for the execution of a plan: the plan behind a rule, then the supervisor's own account of it.
+//! Text of a request to execute a plan: the plan itself behind a vertical line, then facts from the supervisor.
 
 use ipc::path::WirePath;
 use ipc::rights::Network;

@@ -1,4 +1,4 @@
-//! The rows of the table.
+//! Rows of the command table.
 
 use super::KeyMode::{
     Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Page, Plan, Rewind, Scope,

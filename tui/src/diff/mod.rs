@@ -79,7 +79,7 @@ impl Diff {
         diff
     }
 
-    /// Several changes of one file, whose places are not known.
+    /// Joins several changes of one file whose positions are unknown.
     pub(crate) fn joined(diffs: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for diff in diffs {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with its modifiers: `y`, `G`, `ctrl-c`, `alt-enter`, `pageup`, `f1`.
+/// Key with its modifiers: `y`, `G`, `ctrl-c`, `alt-enter`, `pageup`, `f1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd)]
 pub struct Key {
     code: KeyCode,

@@ -8,7 +8,7 @@ pub use key::{Key, NoKey};
 
 use crate::commands::{self, Command, KeyMode, TABLE};
 
-/// Commands of the keys, by mode.
+/// Keys of each mode and their commands.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: BTreeMap<KeyMode, Vec<(Key, Command)>>,
@@ -55,7 +55,7 @@ pub enum KeymapError {
     /// The key types a character in this mode.
     #[error("in the mode {mode} the key {key} writes text")]
     WritesText {
-        /// The mode with a text field.
+        /// Mode with a text field.
         mode: &'static str,
         key: String,
     },

@@ -39,7 +39,7 @@ pub(crate) fn render(piece: &Piece, look: Look) -> Block {
         definitions.add(piece.text.get(between.clone()).unwrap_or_default());
         parts.unread(&piece.text, between);
         read = range.end;
-        // Alone, so that no definition of an address that stands behind it makes a link of its words.
+        // Parsed separately, so that later link definitions do not apply.
         let text = piece.text.get(range).unwrap_or_default();
         let find = |link: BrokenLink<'_>| definitions.find(&link);
         Parser::new_with_broken_link_callback(text, OPTIONS, Some(find)).for_each(|event| parts.take(event));

@@ -1,8 +1,8 @@
 //! Streamed Markdown, split into finished pieces.
 //!
-//! A block of the top level, or an item of a list there, is over when the next one begins: no later line can change it. So
-//! text is cut there for good, and each piece is read alone, with the [`Definitions`] of links that stand before it. Since the cuts
-//! depend on the text alone, it makes no difference how the text came.
+//! A top-level block, or an item of a top-level list, is finished when the next one starts: no later line can change it. The text
+//! is cut there, and each piece is parsed alone with the link [`Definitions`] before it. The cuts depend on the text alone, not
+//! on the pieces in which it arrived.
 
 use std::ops::Range;
 

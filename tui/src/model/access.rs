@@ -14,7 +14,7 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Rights in plain words: `read-only · network off · secrets hidden`. The private temp directory and caches are not worth a word.
+/// Returns rights in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
     let counts = |root: &&NamedRoot| !matches!(root, NamedRoot::Temp | NamedRoot::Caches);
     let write = rights.write.iter().filter(counts).cloned().collect();

@@ -1,4 +1,4 @@
-//! The answer to a command: a line above the prompt for some seconds, or a page. The conversation has none of it.
+//! Answer to a command: a line above the prompt for some seconds, or a page. It is not part of the conversation.
 
 use std::time::Duration;
 

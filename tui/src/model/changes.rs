@@ -31,7 +31,7 @@ pub(crate) struct Changes {
     left_out: BTreeSet<AgentCall>,
     /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
-    /// The files that are not as they were.
+    /// Changed files with their combined changes.
     nets: BTreeMap<WirePath, ListedFile>,
     /// Number of changed files beyond the limit of the list.
     more: u64,

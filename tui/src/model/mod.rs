@@ -275,7 +275,7 @@ impl Model {
         self.revision
     }
 
-    /// No logo: what is allowed here, and the keys that work now.
+    /// Shows the agent's rights and the main keys at the start of the session.
     fn greet(&mut self) {
         let place = SafeText::labelled("", self.start.project.as_bytes());
         let session = &self.agents.shown().session;

@@ -19,7 +19,8 @@ impl Palette {
 }
 
 impl Model {
-    /// The commands that begin with the typed word, then those that contain it; of a command with an argument its own row.
+    /// Returns the commands that start with the typed word, then those that contain it. With an argument, only the command
+    /// itself.
     pub(crate) fn palette_rows(&self) -> Vec<&'static CommandRow> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let names = TABLE.iter().filter_map(|row| Some((name(row)?, row)));

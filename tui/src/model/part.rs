@@ -168,7 +168,7 @@ impl Part {
         }
     }
 
-    /// Continues as the other part's text, if that begins with all of this one's: finished rows stay.
+    /// Continues with the text of `other`; keeps finished rows if `other` starts with this text.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
             && code.becomes(new)
@@ -178,7 +178,7 @@ impl Part {
         *self = other;
     }
 
-    /// True if it shows code whose lines have not been read.
+    /// True if the part has code that is not highlighted.
     pub(crate) fn is_plain(&self) -> bool {
         match &self.body {
             Body::Code(code) => code.is_plain(),
@@ -187,7 +187,7 @@ impl Part {
         }
     }
 
-    /// The next lines of its code, to be read under a number.
+    /// Returns the next lines of code to highlight, in a request with the given number.
     pub(crate) fn begin_reading(&mut self, number: u64) -> Option<Unread> {
         match &mut self.body {
             Body::Code(code) if code.is_plain() => Some(code.begin_reading(number)),
@@ -196,7 +196,7 @@ impl Part {
         }
     }
 
-    /// Takes in lines that have been read; returns true if it looks different.
+    /// Applies highlighted lines; returns true if the display changed.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         match &mut self.body {
             Body::Code(code) => code.has_read(read),
@@ -211,7 +211,7 @@ impl Part {
         }
     }
 
-    /// Bounds what is kept of a text that is shown by its end.
+    /// Limits the size of a text by removing its beginning.
     pub(crate) fn keep_last(&mut self, most: usize) {
         if let Body::Output(output) = &mut self.body
             && output.styled().text().len() > most
@@ -231,7 +231,7 @@ impl Part {
         *self.laid.get_mut() = LaidPart::default();
     }
 
-    /// Looks at the text of which [`rows`](Self::rows) are parts.
+    /// Calls a function with the text that contains the [`rows`](Self::rows).
     pub(crate) fn with_text<T>(&self, width: u16, look: impl FnOnce(&Styled) -> T) -> T {
         self.lay(width);
         match &self.body {
@@ -245,13 +245,13 @@ impl Part {
     pub(crate) fn rows(&self, width: u16) -> Ref<'_, [Row]> {
         self.lay(width);
         Ref::map(self.laid.borrow(), |laid| {
-            // The empty row after the last line end is where text goes on, and not a row to draw.
+            // The empty row after the last line end is not drawn.
             let open = laid.rows.last().is_some_and(|row| row.first && row.start == row.end);
             laid.rows.get(..laid.rows.len() - usize::from(open)).unwrap_or_default()
         })
     }
 
-    /// Returns the rows that show at a width.
+    /// Returns the range of visible rows at a width.
     pub(crate) fn showing(&self, width: u16, unfolded: Unfolded) -> Showing {
         let all = self.rows(width).len();
         let (keep, last) = match self.fold {
@@ -262,7 +262,7 @@ impl Part {
             Fold::Head(keep) => (keep, false),
             Fold::Tail(keep) => (keep, true),
         };
-        // A line that stands for one row saves nothing.
+        // A line instead of a single hidden row would save nothing.
         if all <= keep || (keep > 0 && all == keep + 1) {
             return Showing { from: 0, count: all, folded: 0, marker_first: false };
         }
@@ -305,7 +305,7 @@ impl Part {
         }
     }
 
-    /// The columns that the marks before a row leave to the text; lines of prose are no longer than can be read well.
+    /// Returns the columns for text after the marks of a row; prose has a maximum width.
     fn left(&self, width: u16, is_first: bool) -> usize {
         let gutter = match &self.marks {
             // Every mark is one column wide.

@@ -18,7 +18,8 @@ impl Model {
         self.recall = Some(Recall { draft: std::mem::take(&mut self.prompt), chosen: 0 });
     }
 
-    /// The messages with the typed text, the newest first, each once. Capital letters count where the text has some.
+    /// Returns the different messages that contain the typed text, newest first. Case matters only if the text has capital
+    /// letters.
     pub(crate) fn recalled(&self) -> Vec<&str> {
         let typed = self.prompt.text();
         let exact = typed.chars().any(char::is_uppercase);

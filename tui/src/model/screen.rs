@@ -64,18 +64,18 @@ impl Areas {
         Self { transcript: rest, tree, queue, rule, answer, prompt, palette, status, card }
     }
 
-    /// Returns the areas for the model's own screen.
+    /// Returns the areas for the current size of the screen.
     pub(crate) fn now(model: &Model) -> Self {
         Self::of(model, Rect::new(0, 0, model.size.0, model.size.1))
     }
 }
 
-/// The rows that the text of a plan has in its view: the keys have the last one.
+/// Returns the number of rows for the text of a plan in its view.
 pub(crate) const fn plan_rows(height: u16) -> u16 {
     height.saturating_sub(1)
 }
 
-/// The rows that events have in the view of the log, between its heading and its keys.
+/// Returns the number of rows for events in the view of the log.
 pub(crate) const fn log_rows(height: u16) -> u16 {
     height.saturating_sub(2)
 }

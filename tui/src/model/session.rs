@@ -55,7 +55,7 @@ impl Session {
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())
     }
 
-    /// Other rights are in force: a worker that was verified has them. A sentence of an older schema says nothing of now.
+    /// Sets the rights that a started worker reported. Ignores events in an older format.
     pub(crate) fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
         let Some(rights) = rights.value() else { return };
         self.net = rights.net.covered_by();

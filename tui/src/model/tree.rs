@@ -186,7 +186,7 @@ fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> 
     }
 }
 
-/// `↑12.3k ↓1.2k $0.08`
+/// Returns a text such as `↑12.3k ↓1.2k $0.08`.
 fn brief(account: &Account) -> String {
     let mark = account.usage.mark();
     let cost = account.money().map(|money| format!(" {money}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Plans: their text, their versions, and how far their steps have come.
+//! Plans: text, versions and progress.
 
 mod draft;
 mod progress;

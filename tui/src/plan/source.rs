@@ -1,12 +1,12 @@
-//! The text of a plan, every byte of it, with looks by its Markdown.
+//! Display of a plan's Markdown with every byte visible.
 //!
-//! An approval is bound to the bytes, and the agent that executes the plan reads them all: comments, link targets and sections
-//! that mean nothing are shown as they are written. A line gets its look alone: nothing is left out, moved or renumbered.
+//! An approval is bound to the bytes of the plan, and the executing agent reads all of them. Therefore comments, link targets and
+//! meaningless sections are shown as written; each line only gets a style.
 
 use crate::model::{Look, Part};
 use crate::text::SafeText;
 
-/// The text behind a rule, with its lines in their order.
+/// Returns the plan's text with a vertical line in front; each line has a style by its Markdown.
 pub(crate) fn styled(markdown: &str) -> Vec<Part> {
     let mut parts: Vec<(Look, String)> = Vec::new();
     let mut fence = None;
@@ -20,7 +20,7 @@ pub(crate) fn styled(markdown: &str) -> Vec<Part> {
     parts.into_iter().map(|(look, text)| Part::new(SafeText::exact(&text), look)).collect()
 }
 
-/// A fence that is open: its character, and how many of them there are.
+/// Open code fence: its character and length.
 type Fence = (char, usize);
 
 fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
@@ -28,7 +28,7 @@ fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
     let (mark, length) = run(text);
     let is_fence = matches!(mark, '`' | '~') && length >= 3;
     if let Some(open) = *fence {
-        // A fence is closed by as many of its characters with nothing after them (CommonMark, section 4.5).
+        // A fence is closed by at least as many of its characters with nothing after them (CommonMark, section 4.5).
         if is_fence && mark == open.0 && length >= open.1 && text.chars().all(|c| c == mark) {
             *fence = None;
         }
@@ -48,7 +48,7 @@ fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
     }
 }
 
-/// The first character, and how many of it come one after the other.
+/// Returns the first character and the number of its repetitions.
 fn run(text: &str) -> (char, usize) {
     let first = text.chars().next().unwrap_or(' ');
     (first, text.chars().take_while(|c| *c == first).count())

@@ -1,7 +1,7 @@
 //! Sequences of characters that form one emoji: people, flags, skin tones, keycaps.
 //!
-//! Their joiners and selectors show nothing by themselves, and show as part of a sequence that Unicode knows. Terminals
-//! differ in how wide they draw such a sequence: whoever writes frames has to expect it (see [`is_disputed`]).
+//! Joiners and selectors are invisible alone, and visible as part of a sequence that Unicode knows. Terminals draw such a
+//! sequence with different widths (see [`is_disputed`]).
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -14,7 +14,7 @@ const KEYCAP: char = '\u{20e3}';
 /// Maximum number of emoji in one sequence: a family of four.
 const JOINED: usize = 4;
 
-/// The flags that are written in tags: England, Scotland, Wales. Other tags could carry a message that nobody sees.
+/// Flags that consist of tags: England, Scotland, Wales. Other tags could contain a hidden message.
 const TAGGED: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
@@ -38,7 +38,7 @@ pub fn is_disputed(cluster: &str) -> bool {
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
-/// The place of the last cluster of a text that is not whole yet, where what follows may go on with it: `👨` before a joiner.
+/// Returns the start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of the text.
 pub fn open_cluster(text: &str) -> usize {
     let last = text.grapheme_indices(true).next_back();
     last.filter(|(_, cluster)| !cluster.is_ascii()).map_or(text.len(), |(at, _)| at)
@@ -68,7 +68,7 @@ fn is_element(element: &str) -> bool {
     base && next.is_none_or(|c| c == EMOJI || is_modifier(c)) && characters.next().is_none()
 }
 
-/// The blocks of Unicode in which pictographs are, closely: what joins in a cluster has been judged by its tables already.
+/// True for characters in Unicode's blocks of pictographs.
 const fn is_pictograph(c: char) -> bool {
     matches!(c,
         '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'

@@ -39,8 +39,8 @@ pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// A text in which every character shows, for a terminal that is written to as it is: line ends and tabs stay, and what joins an
-/// emoji that Unicode knows, or says how the character before it is to look.
+/// Returns a text for direct output to a terminal, with invisible characters escaped. Line ends, tabs, known emoji sequences and
+/// selectors stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(stays) {
@@ -63,7 +63,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// A text in which every character shows, for a clipboard: line ends and tabs stay, and so does what joins emoji.
+/// Returns a text for the clipboard, with invisible characters escaped. Line ends, tabs, selectors and emoji joiners stay.
 pub(crate) fn shown(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t' | '\u{200d}') || is_presentation(c) || !is_hidden(c);
     let mut shown = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! Text from anywhere, made safe to draw: the one way into a cell.
+//! Sanitised text: the only text that is drawn.
 
 mod clusters;
 mod emoji;

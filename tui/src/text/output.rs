@@ -82,7 +82,7 @@ impl Output {
         self.show(rest);
     }
 
-    /// Ends the output: an incomplete sequence is shown.
+    /// Ends the output; an incomplete sequence is shown as text.
     pub fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
         if held.starts_with('\x1b') {

@@ -22,7 +22,7 @@ impl Pair {
     }
 }
 
-/// The colours of kinds of text in code. Each can be read on the backgrounds of code, and of added and removed lines.
+/// Colours of the kinds of text in code. Each is readable on the backgrounds of code, and of added and removed lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inks {
     pub comment: Color,

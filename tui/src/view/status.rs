@@ -1,4 +1,4 @@
-//! The status bar: mode · activity · approval mode · network · tokens, and more where there is room.
+//! Status bar: mode · activity · approval mode · network · tokens, and more if there is room.
 //!
 //! ```text
 //!  INSERT  EXECUTE · ask · net off · turn ↑12.3k ↓1.2k · all ↑40.1k ↓2.2k · sandboxed
@@ -15,8 +15,7 @@ use super::theme::Theme;
 use crate::model::{Mode, Model, Pending, access};
 use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. In a narrow one words become shorter; of the mode, the activity, the approval mode, the network and the
-/// tokens none disappears.
+/// Draws the bar. A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always shown.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
@@ -96,7 +95,7 @@ fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
     [name.to_owned(), activity, mode, net, format!("turn {turn}"), format!("all {all}")]
 }
 
-/// ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`
+/// Returns a short row: ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`.
 fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match session.pending {

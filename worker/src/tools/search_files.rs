@@ -82,7 +82,7 @@ impl Glob {
 
 struct Search<'a> {
     root: PathBuf,
-    /// Root as the call named it: the prefix of the paths in the result.
+    /// Root directory as the call named it; prefix of the paths in the result.
     shown: PathBuf,
     matcher: RegexMatcher,
     glob: Option<Glob>,
