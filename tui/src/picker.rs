@@ -40,9 +40,7 @@ pub struct Picker {
     pub(crate) typed: String,
     /// True if all rows are listed.
     pub(crate) shows_all: bool,
-    /// Indices of the listed rows.
     found: Vec<usize>,
-    /// Index of the selected row among the listed ones.
     chosen: usize,
     pub(crate) capabilities: Capabilities,
 }

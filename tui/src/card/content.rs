@@ -101,7 +101,6 @@ fn outside() -> Vec<Part> {
     vec![fact("allows", "this call, this once; its server is not held by the sandbox")]
 }
 
-/// Returns a labelled line.
 pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }

@@ -12,7 +12,6 @@ use crate::model::Part;
 /// Maximum length of a path in a hint.
 const LONGEST: usize = 24;
 
-/// Returns the title; it claims no more than is known.
 pub(super) const fn title(denial: &Denial) -> &'static str {
     match (denial.grade, denial.layer) {
         (Grade::Likely, _) => "Likely blocked by the sandbox",

@@ -8,7 +8,6 @@ use crate::moment::UiTime;
 /// appears keeps typing for a moment.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Protection against keys pressed by accident.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guard {
     drawn: Option<UiTime>,
@@ -34,7 +33,6 @@ impl Guard {
         self.last_key = self.last_key.max(at);
     }
 
-    /// True if a key would count now.
     pub(crate) fn is_open(&self, now: UiTime) -> bool {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)
     }

@@ -133,7 +133,6 @@ impl Card {
         }
     }
 
-    /// Returns the key table of the request.
     pub(crate) const fn key_mode(&self) -> KeyMode {
         if self.is_after_denial() { KeyMode::Denied } else { KeyMode::Approval }
     }
@@ -158,7 +157,6 @@ impl Card {
         self.body = CardPage::new(block, revision);
     }
 
-    /// Returns the number of the request's page.
     pub(crate) const fn number(&self) -> u64 {
         self.body.revision()
     }
@@ -210,7 +208,6 @@ impl Card {
         }
     }
 
-    /// Returns the remaining time for an answer.
     pub(crate) const fn remaining(&self, now: UiTime) -> Duration {
         self.deadline.since(now)
     }
@@ -272,7 +269,6 @@ impl Card {
         is_drawn
     }
 
-    /// Returns the last ignored key.
     pub(crate) const fn dropped(&self) -> Option<Key> {
         self.dropped
     }

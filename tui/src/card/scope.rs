@@ -84,7 +84,6 @@ impl Menu {
         })
     }
 
-    /// Selects another scope.
     pub(crate) fn choose(&mut self, by: isize) {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
@@ -138,7 +137,6 @@ impl Menu {
 }
 
 impl Choice {
-    /// Returns the label of a scope.
     const fn words(&self) -> &'static str {
         match self {
             Self::ExactCommand => "exactly this command",

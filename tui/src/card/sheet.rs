@@ -44,7 +44,6 @@ impl CardPage {
         self.block.height(width, crate::model::Unfolded::default())
     }
 
-    /// Scrolls by a number of rows; negative is up.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let last = self.rows(width).saturating_sub(usize::from(height));
         self.scroll = self.top(width, height).saturating_add_signed(rows).min(last);

@@ -144,7 +144,6 @@ impl Steps {
     }
 }
 
-/// Returns the label and text of a field.
 fn words(step: Option<&PlanStep>, field: Field, plan: &str) -> (&'static str, String) {
     let Some(step) = step else { return ("", plan.to_owned()) };
     match field {

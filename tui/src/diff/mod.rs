@@ -79,7 +79,6 @@ impl Diff {
         diff
     }
 
-    /// Joins several changes of one file whose positions are unknown.
     pub(crate) fn joined(diffs: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for diff in diffs {

@@ -22,7 +22,6 @@ struct Link {
 }
 
 impl Inline {
-    /// Starts a text with an emphasis.
     pub(super) fn begin(emphasis: Modifier) -> Self {
         Self { tones: vec![emphasis], ..Self::default() }
     }
@@ -31,7 +30,6 @@ impl Inline {
         self.text.text().is_empty()
     }
 
-    /// Returns the finished text.
     pub(super) fn finish(mut self) -> Styled {
         self.text.finish();
         self.text

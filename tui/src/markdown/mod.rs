@@ -40,7 +40,6 @@ fn line(block: &Block, row: BlockRow, columns: u16) -> String {
     line.trim_end().to_owned()
 }
 
-/// Returns the last code block of a reply.
 pub(crate) fn last_code(reply: &str) -> Option<String> {
     let (mut last, mut open) = (None, None::<String>);
     for event in Parser::new_ext(reply, OPTIONS) {

@@ -55,7 +55,6 @@ pub(crate) struct Agents {
     first: AgentView,
     others: BTreeMap<AgentId, AgentView>,
     shown: AgentId,
-    /// Agent that is selected in the list of agents.
     selected: AgentId,
     /// Initial session state of another agent.
     start: Session,
@@ -110,12 +109,10 @@ impl Agents {
         &self.selected
     }
 
-    /// Selects an agent in the list of agents.
     pub(crate) fn point_at(&mut self, agent: AgentId) {
         self.selected = agent;
     }
 
-    /// True if any agent has a running turn.
     pub(crate) fn any_is_running(&self) -> bool {
         self.each().any(|(_, view)| view.turn.is_running())
     }
@@ -145,7 +142,6 @@ impl Agents {
         }
     }
 
-    /// Sets the usage and cost of an agent in the whole session.
     pub(crate) fn set_spent(&mut self, agent: AgentId, account: Account) {
         self.spent.insert(agent, account);
     }

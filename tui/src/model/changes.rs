@@ -27,7 +27,6 @@ const SOURCES: usize = 3;
 pub(crate) struct Changes {
     steps: Vec<ChangeStep>,
     bytes: usize,
-    /// Calls whose changes are unknown.
     left_out: BTreeSet<AgentCall>,
     /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
@@ -36,7 +35,6 @@ pub(crate) struct Changes {
     /// Number of changed files beyond the limit of the list.
     more: u64,
     ignored: Ignored,
-    /// Number of the next change.
     next: usize,
     /// Changes that the last rewind reverted.
     taken_back: Vec<ChangeStep>,
@@ -151,7 +149,6 @@ impl Changes {
         }
     }
 
-    /// Returns the number of the next change.
     pub(crate) const fn next(&self) -> usize {
         self.next
     }
@@ -194,7 +191,6 @@ impl Changes {
         self.count(paths);
     }
 
-    /// Records a call whose changes are unknown.
     pub(crate) fn left_out(&mut self, call: AgentCall) {
         self.left_out.insert(call);
     }
@@ -257,7 +253,6 @@ impl Changes {
         titled(in_project(&step.path, project), &self.source(step), net)
     }
 
-    /// Returns the cause of a change in words.
     fn source(&self, step: &ChangeStep) -> String {
         match &step.told {
             ChangeTold::ByCall(call, _) => self.call(call),
@@ -310,7 +305,6 @@ fn length(file: &FileDiff) -> usize {
     file.old_text.as_ref().map_or(0, String::len) + file.new_text.len()
 }
 
-/// Returns the changes of a call as one diff.
 pub(crate) fn of_call(files: &[FileDiff]) -> Diff {
     let language = files.first().map(|file| language_of(file.path.as_bytes())).unwrap_or_default();
     let diffs = files.iter().map(|file| of(file.old_text.as_deref(), file));

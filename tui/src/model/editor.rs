@@ -28,7 +28,6 @@ pub(crate) struct Editor {
 #[error("that is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
 
-/// Movement of the caret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Motion {
     Left,

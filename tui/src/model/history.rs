@@ -15,7 +15,6 @@ impl History {
         Self { sent, at: None }
     }
 
-    /// Returns the messages, newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &str> {
         self.sent.iter().rev().map(String::as_str)
     }
@@ -27,7 +26,6 @@ impl History {
         }
     }
 
-    /// Shows the previous message.
     pub(crate) fn back(&mut self, prompt: &mut Editor) {
         let before = self.at.as_ref().map_or(self.sent.len(), |(at, _)| *at);
         let Some(at) = before.checked_sub(1) else { return };

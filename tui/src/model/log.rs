@@ -34,7 +34,6 @@ pub(crate) struct Log {
     filter: String,
     /// Kind to which the list is limited; `None` for all kinds.
     kind: Option<String>,
-    /// Indices of the listed events.
     found: Vec<usize>,
     chosen: usize,
     /// Page with one event in full, shown instead of the list.

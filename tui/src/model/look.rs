@@ -21,25 +21,19 @@ pub(crate) enum Look {
     Diff,
     Denial,
     Fact,
-    /// Command as it will run.
     Command,
     Claim,
     Heading,
     Notice,
     Error,
     Turn,
-    /// Heading in a plan.
     PlanHeading,
-    /// Paragraph in a plan.
     PlanText,
-    /// List item in a plan.
     PlanItem,
-    /// Code in a plan.
     PlanCode,
 }
 
 impl Look {
-    /// Returns the look of a plan's step.
     pub(crate) const fn of_step(status: StepStatus) -> Self {
         match status {
             StepStatus::Pending => Self::Tool,

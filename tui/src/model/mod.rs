@@ -90,10 +90,8 @@ pub struct Model {
     pub(crate) branch: Option<String>,
     /// Search through the history, while it replaces the prompt.
     pub(crate) recall: Option<Recall>,
-    /// Purpose of the line that is typed in Command mode.
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
-    /// Text of the last search.
     pub(crate) sought: String,
     /// Message about the last key, shown until the next key.
     pub(crate) remark: Option<String>,
@@ -109,7 +107,6 @@ pub struct Model {
     pub(crate) wrote_at: Option<UiTime>,
     /// True if a command was typed while an approval request was open: the command's view covers the request.
     pub(crate) aside: bool,
-    /// Pictures that are sent with the next message.
     pub(crate) attached: Vec<Image>,
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
@@ -151,7 +148,6 @@ pub(crate) enum Mode {
     Page,
 }
 
-/// Purpose of a typed line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LineFor {
     #[default]
@@ -254,22 +250,18 @@ impl Model {
         self.cards.front_mut().filter(|_| !is_aside)
     }
 
-    /// True while the view of the log replaces the transcript.
     pub(crate) fn shows_log(&self) -> bool {
         self.mode == Mode::Log || self.mode == Mode::Command && self.line_for == LineFor::Filter
     }
 
-    /// True if the shown agent is planning.
     pub(crate) fn plans_now(&self) -> bool {
         self.agents.shown().session.activity == Activity::Plan
     }
 
-    /// Adds a sentence to the shown transcript.
     pub(crate) fn say(&mut self, look: Look, text: &str) {
         self.agents.shown_mut().say(look, text);
     }
 
-    /// Returns a new page number.
     pub(crate) fn next_revision(&mut self) -> u64 {
         self.revision += 1;
         self.revision

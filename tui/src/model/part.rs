@@ -16,7 +16,6 @@ const MEASURE: usize = 100;
 /// Number of rows of a part that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// Shows all rows.
     Never,
     /// Shows one line with a count, unless thinking is unfolded.
     Thinking,

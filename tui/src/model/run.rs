@@ -50,12 +50,10 @@ impl Run {
         self.last = at;
     }
 
-    /// Delays a command until the end of the run.
     pub(crate) const fn hold(&mut self, command: Command) {
         self.waits = Some(command);
     }
 
-    /// Returns the delayed command.
     pub(crate) const fn waits(&self) -> Option<Command> {
         self.waits
     }

@@ -64,7 +64,6 @@ impl Areas {
         Self { transcript: rest, tree, queue, rule, answer, prompt, palette, status, card }
     }
 
-    /// Returns the areas for the current size of the screen.
     pub(crate) fn now(model: &Model) -> Self {
         Self::of(model, Rect::new(0, 0, model.size.0, model.size.1))
     }

@@ -62,7 +62,6 @@ impl Transcript {
         ReadingPlace { position: self.position, found: self.found, unfolded: self.unfolded }
     }
 
-    /// Restores a saved position.
     pub(crate) const fn go_back(&mut self, place: ReadingPlace) {
         (self.position, self.found, self.unfolded) = (place.position, place.found, place.unfolded);
     }
@@ -71,7 +70,6 @@ impl Transcript {
         self.blocks.len()
     }
 
-    /// Returns the index of the last block.
     pub(crate) fn last(&self) -> Option<usize> {
         self.blocks.len().checked_sub(1)
     }
@@ -147,7 +145,6 @@ impl Transcript {
         &self.blocks
     }
 
-    /// Returns the row of the search match at this width.
     pub(super) fn found_line(&self, width: u16) -> Option<TranscriptLine> {
         let (block, place) = self.found?;
         let row = self.blocks.get(block)?.row_of(place, width, self.unfolded);
@@ -162,7 +159,6 @@ impl Transcript {
         self.stand_at(top, width, usize::from(height));
     }
 
-    /// Removes the mark of the search match.
     pub(crate) fn forget_found(&mut self) {
         self.found = None;
     }

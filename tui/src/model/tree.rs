@@ -73,12 +73,10 @@ impl AgentView {
         self.say(Look::Turn, &result.to_string());
     }
 
-    /// True for a sub-agent of an earlier turn.
     fn is_past(&self) -> bool {
         self.ended.is_some_and(|ended| ended.past)
     }
 
-    /// Returns the agent's state and its duration in words.
     fn state(&self, asks: bool, now: UiTime) -> String {
         match (self.ended, self.turn.began) {
             (Some(Ended { status, lasted, .. }), _) => format!("{status} {} s", lasted.as_secs()),

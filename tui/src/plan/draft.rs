@@ -53,14 +53,12 @@ impl Draft {
         self.changes
     }
 
-    /// Returns the fields of a step in order.
     pub(crate) fn fields(&self, step: usize) -> Vec<Field> {
         let conditions = self.step(step).map_or(0, |step| step.acceptance.len());
         let more = (step > 0).then_some([Field::Description, Field::Files]).into_iter().flatten();
         std::iter::once(Field::Title).chain(more).chain((0..conditions).map(Field::Condition)).collect()
     }
 
-    /// Selects the next or previous field.
     pub(crate) fn go(&mut self, down: bool) {
         let fields = self.fields(self.at.step);
         let place = fields.iter().position(|field| *field == self.at.field).unwrap_or(0);
@@ -80,7 +78,6 @@ impl Draft {
         self.go_to(self.at.step.saturating_add_signed(by).min(self.plan.steps.len()));
     }
 
-    /// Handles a digit of a step number. Earlier digits count if such a step exists.
     pub(crate) fn go_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let steps = self.plan.steps.len();
@@ -174,7 +171,6 @@ impl Draft {
         };
     }
 
-    /// Undoes the last change; returns true if there was one.
     pub(crate) fn undo(&mut self) -> bool {
         let Some((plan, at)) = self.before.pop() else { return false };
         (self.plan, self.at) = (plan, at);

@@ -105,7 +105,6 @@ impl Plans {
         });
     }
 
-    /// Records the start of a plan's execution.
     pub(crate) fn spawned(&mut self, spawned: &SubAgentSpawned) {
         let Some(digest) = &spawned.plan else { return };
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
@@ -114,14 +113,12 @@ impl Plans {
         }
     }
 
-    /// Records the progress of a step.
     pub(crate) fn step(&mut self, now: UiTime, executor: &AgentId, change: &PlanStepStatus) {
         if let Some(plan) = self.of(executor) {
             plan.steps.entry(change.step).or_default().changed(now, change);
         }
     }
 
-    /// Records the end of a plan's execution.
     pub(crate) fn ended(&mut self, now: UiTime, result: &SubAgentResult) {
         let Some(plan) = self.of(&result.agent) else { return };
         plan.state = StepState::Over;
@@ -197,7 +194,6 @@ impl Progress {
         place(StepStatus::InProgress).or_else(|| place(StepStatus::Pending)).unwrap_or(0)
     }
 
-    /// Returns the plan's versions, oldest first.
     pub(crate) fn versions(&self) -> &[Rc<Version>] {
         &self.versions
     }

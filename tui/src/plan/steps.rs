@@ -12,16 +12,13 @@ use crate::moment::UiTime;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     title: String,
-    /// Number of acceptance commands.
     commands: usize,
     pub status: StepStatus,
-    /// Start of the running step.
     began: Option<UiTime>,
     /// Duration of the finished step.
     lasted: Option<Duration>,
     /// Number of acceptance commands that passed; `None` if they were not run.
     passed: Option<usize>,
-    /// Last note about the step.
     pub note: Option<String>,
     files: Vec<WirePath>,
 }
@@ -33,7 +30,6 @@ pub(crate) struct StepLine {
 }
 
 impl Step {
-    /// Returns a step that has not started.
     pub(crate) fn new(title: &str, commands: usize) -> Self {
         Self { title: title.to_owned(), commands, ..Self::default() }
     }
@@ -55,7 +51,6 @@ impl Step {
         self.ran(&change.acceptance);
     }
 
-    /// Sets the final status of a step after the plan's execution has ended.
     pub(crate) fn accounted(&mut self, now: UiTime, account: &StepAccount) {
         self.lasted = self.began.take().map(|began| now.since(began)).or(self.lasted);
         self.status = account.status;

@@ -60,7 +60,6 @@ impl Compared {
         compared
     }
 
-    /// Selects another newer version, or another older one.
     pub(crate) fn choose(&mut self, is_newer: bool, by: isize, revision: u64) {
         let last = self.versions.len().saturating_sub(1);
         let chosen = if is_newer { &mut self.new } else { &mut self.old };

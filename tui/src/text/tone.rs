@@ -17,7 +17,6 @@ pub enum Ink {
     /// Marks of Bailiwick: line numbers, borders of tables.
     Mark,
     Comment,
-    /// String in code.
     Literal,
     /// Number or other constant in code.
     Constant,

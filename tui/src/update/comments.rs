@@ -38,7 +38,6 @@ pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     card.remark(&words, &model.start.project, revision);
 }
 
-/// Handles a key while a step is selected.
 pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let page = isize::try_from(rows(model).1.saturating_sub(1).max(1)).unwrap_or(1);
     let command = model.start.keymap.command(KeyMode::Comments, key);
@@ -72,7 +71,6 @@ pub(super) fn end_writing(model: &mut Model) {
     lay(model);
 }
 
-/// Sends all comments as one denial; returns false without comments.
 fn send(model: &mut Model, actions: &mut Vec<Action>) -> bool {
     let Some(message) = comments(model).and_then(|comments| comments.message()) else { return false };
     answer(model, ReviewDecision::Denied { message: Some(message) }, actions);

@@ -16,7 +16,6 @@ pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Copies the last code block of the last answer.
 pub(super) fn code(model: &mut Model, actions: &mut Vec<Action>) {
     match last_code(&model.agents.shown().answer) {
         Some(code) => copy(Copied::Code, &code, actions),

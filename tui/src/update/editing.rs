@@ -3,7 +3,6 @@
 use crate::commands::Command;
 use crate::model::{Editor, Motion};
 
-/// Edits the text; returns true if the command is an edit.
 pub(super) fn edit(editor: &mut Editor, command: Command) -> bool {
     use Motion::{Left, LineEnd, LineStart, Right, WordLeft, WordRight};
     match command {

@@ -19,7 +19,6 @@ use crate::moment::UiTime;
 /// Maximum time between two Ctrl+C that end the session.
 const TWICE: Duration = Duration::from_secs(3);
 
-/// Handles a key; returns true if anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     one(model, at, (event, true), actions)
 }
@@ -412,7 +411,6 @@ fn quit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Revokes an approval for the session.
 pub(super) fn revoke(model: &Model, id: u64, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::RevokeGrant { id: ipc::id::GrantId(id) }));
 }

@@ -7,14 +7,12 @@ use crate::message::Action;
 use crate::model::{Areas, Block, LineFor, Log, LogRows, Look, Mode, Model, Part, log_rows, plan_rows};
 use crate::text::SafeText;
 
-/// Opens the view and requests the log.
 pub(super) fn open(model: &mut Model, actions: &mut Vec<Action>) {
     model.log = Log::awaited();
     model.mode = Mode::Log;
     actions.push(Action::ReadLog);
 }
 
-/// Shows the events of the log, or an error.
 pub(super) fn read(model: &mut Model, read: Result<LogRows, String>) -> bool {
     match read {
         _ if !model.shows_log() => return false,
@@ -24,7 +22,6 @@ pub(super) fn read(model: &mut Model, read: Result<LogRows, String>) -> bool {
     true
 }
 
-/// Shows an event in JSON, or an error.
 pub(super) fn read_event(model: &mut Model, read: Result<String, String>) -> bool {
     match read {
         _ if !model.shows_log() => return false,
@@ -43,7 +40,6 @@ fn fail(model: &mut Model, why: &str) {
     model.answer(Look::Error, why);
 }
 
-/// Closes the view.
 fn close(model: &mut Model) {
     model.log = Log::default();
     model.line_for = LineFor::Command;
@@ -76,7 +72,6 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Applies the typed filter.
 pub(super) fn submit(model: &mut Model) {
     let words = model.line.take();
     model.log.filter(&words);

@@ -3,7 +3,6 @@
 use crate::commands::Command;
 use crate::model::Model;
 
-/// Executes a key of the search; returns false for other keys.
 pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     if !model.is_recalling() {
         return false;

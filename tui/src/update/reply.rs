@@ -53,7 +53,6 @@ fn read(view: &mut AgentView, now: UiTime) {
     }
 }
 
-/// Ends the text; later text starts a new block.
 pub(super) fn end(view: &mut AgentView, now: UiTime) {
     if view.reply.waits {
         read(view, now);
@@ -62,7 +61,6 @@ pub(super) fn end(view: &mut AgentView, now: UiTime) {
     view.reply.text = None;
 }
 
-/// Adds a block to the reply and returns its index.
 pub(super) fn begin(view: &mut AgentView, block: Block) -> usize {
     let at = view.transcript.push(block);
     view.reply.blocks.push(at);

@@ -117,7 +117,6 @@ fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     lay(model);
 }
 
-/// Shows the consequences of a rewind.
 pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     if model.mode != Mode::Rewind {
         return;
@@ -128,7 +127,6 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     lay(model);
 }
 
-/// Leaves the view after a rejected rewind.
 pub(super) fn refused(model: &mut Model) {
     if model.mode == Mode::Rewind {
         model.mode = model.came_from;

@@ -104,7 +104,6 @@ pub(super) fn lay(model: &mut Model) {
     }
 }
 
-/// Shows a comparison of the last two versions of the requested plan.
 pub(super) fn compare(model: &mut Model) {
     let revision = model.next_revision();
     let Some(card) = model.cards.front().filter(|card| card.versions > 1) else { return };

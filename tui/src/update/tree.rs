@@ -14,7 +14,6 @@ pub(super) fn open(model: &mut Model) {
     model.agents.point_at(shown);
 }
 
-/// Shows the transcript of the named agent.
 pub(super) fn show(model: &mut Model, agent: &AgentId) {
     if !model.select(agent) {
         model.answer(Look::Error, &format!("no agent {agent} (see :agents)"));

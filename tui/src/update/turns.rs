@@ -41,7 +41,6 @@ fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing)
     }
 }
 
-/// Asks the engine to stop the running turn.
 pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.shown_mut().turn;
     if turn.is_running() && !turn.interrupted {

@@ -100,7 +100,6 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
     true
 }
 
-/// Shows all changes of the session.
 fn diff(model: &mut Model, by_step: bool) {
     let in_turn = model.agents.any_is_running();
     let blocks = model.changes.shown(by_step, &model.start.project, in_turn);
@@ -123,7 +122,6 @@ fn set_model(name: &str, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), kind));
 }
 
-/// Lists the models of the settings and of the catalogue.
 fn list_models(model: &mut Model) {
     let now = &model.agents.shown().session.model;
     let heading = format!("{now} answers; :model NAME has another one answer");
@@ -138,7 +136,6 @@ fn list_models(model: &mut Model) {
     model.open_page(Block::of(parts));
 }
 
-/// Removes the attached pictures from the next message.
 fn detach(model: &mut Model) {
     if model.attached.is_empty() {
         model.answer(Look::Notice, "no picture is attached; :image PATH attaches one");

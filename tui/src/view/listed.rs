@@ -37,7 +37,6 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the rows of the short help.
 fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, (key, about)) in (0..pane.height()).zip(model.key_rows()) {
         let end = pane.put(2, y, SafeText::line(&key).all(), theme.strong());
@@ -61,7 +60,6 @@ fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the matching messages, the newest next to the prompt.
 fn recalled(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     const ROW: usize = 500;
     let (found, chosen) = (model.recalled(), model.recall_choice());

@@ -27,7 +27,6 @@ impl<'a> Pane<'a> {
         self.area.height
     }
 
-    /// Clears the area in a style.
     pub(super) fn clear(&mut self, style: Style) {
         for y in self.area.top()..self.area.bottom() {
             for x in self.area.left()..self.area.right() {
@@ -69,7 +68,6 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Emphasises a row.
     pub(super) fn stress(&mut self, y: u16) {
         for x in self.area.left()..self.area.right() {
             if let Some(cell) = self.buffer.cell_mut((x, self.area.y + y)).filter(|_| y < self.area.height) {

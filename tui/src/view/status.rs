@@ -111,7 +111,6 @@ fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     [name.to_owned(), activity.to_owned(), mode, net, turn, all]
 }
 
-/// Returns the name of a mode and its abbreviation.
 const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
     match mode {
         _ if asked => [" APPROVAL ", " APPROVAL"],
