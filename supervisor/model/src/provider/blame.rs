@@ -97,10 +97,27 @@ fn count(json: &[u8]) -> usize {
 fn index(message: &str) -> Option<usize> {
     MEMBERS.iter().find_map(|member| {
         message.match_indices(member).find_map(|(at, _)| {
-            let rest = &message[at + member.len()..];
-            SEPARATORS.iter().find_map(|separator| number(rest.strip_prefix(separator)?))
+            let (before, rest) = (&message[..at], &message[at + member.len()..]);
+            SEPARATORS.iter().find_map(|separator| {
+                let found = number(rest.strip_prefix(separator)?)?;
+                (*separator != "/" || may_begin_pointer(before)).then_some(found)
+            })
         })
     })
+}
+
+/// True if the word that begins in `before` may be a JSON Pointer: `/messages/0`, `#/messages/0`, `body/messages/0`. The address
+/// of a server's page or endpoint, such as `/v1/messages/3`, names nothing of a request.
+fn may_begin_pointer(before: &str) -> bool {
+    let is_end = |c: char| c.is_whitespace() || "\"'`(<=,".contains(c);
+    let word = before.rsplit(is_end).next().unwrap_or_default();
+    let is_version = |name: &str| {
+        name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match word.split_once('/') {
+        None => word.is_empty(),
+        Some((first, rest)) => rest.is_empty() && !first.contains(['.', ':']) && !is_version(first),
+    }
 }
 
 /// The number at the start of a text.
@@ -166,6 +183,12 @@ mod tests {
             ),
             ("body -> messages -> 4 -> content: str type expected", message(4)),
             (r#"{"loc":["body","messages",4,"content"],"msg":"Field required"}"#, message(4)),
+            ("body/messages/1/content must be string", message(1)),
+            ("must match schema (at '/messages/4/role')", message(4)),
+            ("unknown model; see https://docs.example/v1/messages/4", None),
+            ("POST /v1/messages/1 is not allowed", None),
+            ("no such page: v1/messages/1", None),
+            ("see api.example.com/messages/4", None),
             ("#/messages/0/content: expected maxLength: 2048, actual: 2459", message(0)),
             ("$.messages[1].content: is not of type 'string'", message(1)),
             ("The content field in the Message object at messages.4 is empty.", message(4)),
