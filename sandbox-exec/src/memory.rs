@@ -20,6 +20,10 @@ pub fn release_startup_pages() -> io::Result<()> {
 }
 
 /// Callback for the program first, and then for its libraries, which are shared with others and left alone.
+///
+/// # Safety
+///
+/// Both pointers are valid, and `result` leads to an `io::Result<()>` that nobody else uses meanwhile.
 unsafe extern "C" fn release(
     program: *mut libc::dl_phdr_info,
     _size: libc::size_t,

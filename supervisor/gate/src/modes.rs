@@ -120,7 +120,7 @@ impl PermitRow {
     /// Returns the rows of a mode: the first agent, a sub-agent, a planner.
     pub fn of_mode(mode: ApprovalMode) -> [Self; 3] {
         let agents =
-            [("first", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
+            [("first agent", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
         agents.map(|(agent, position)| {
             let Permits { project, beyond, approvals, network } = permits(position, mode);
             Self {
@@ -220,7 +220,7 @@ mod tests {
     fn rows() -> String {
         let mut rows: Vec<_> = ApprovalMode::ALL.into_iter().flat_map(PermitRow::of_mode).collect();
         rows.sort_by_key(|row| {
-            ["first", "sub-agent", "planner"].iter().position(|agent| *agent == row.agent)
+            ["first agent", "sub-agent", "planner"].iter().position(|agent| *agent == row.agent)
         });
         let line = |row: PermitRow| {
             let PermitRow { agent, mode, project, beyond, approvals, network_after_change } = row;

@@ -285,9 +285,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    asked    in mode ask it takes an approval: write [world]/project/src (default) · to allow: --mode auto
       execute  yes      everything may be read and executed but what is hidden (default)
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
@@ -295,9 +295,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
       execute  no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
     judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: write · beyond its rights: denied · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: write · beyond its rights: denied · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
     [world]/project/out, which leads to [world]/beside/d.txt
@@ -307,9 +307,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
     judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: write · beyond its rights: denied · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: write · beyond its rights: denied · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
     [world]/project/.git/config (.git/config in the project)
@@ -318,9 +318,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
     judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: write · beyond its rights: denied · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: write · beyond its rights: denied · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     ");
 }
 
@@ -336,41 +336,41 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  no       the network is on, but does not lead to this machine itself; but servers that the same sandbox started are reached (default) · to allow: --reach host
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
       connect  yes      it is an address at which clouds hand out credentials, which is within reach (--reach)
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
     10.254.253.252:443: an address of a private network
       connect  no       the network is on, but does not lead to an address of a private network (default) · to allow: --reach lan
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up, and what counts is the address that it leads to: name that one to have it judged (--net)
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
     cd src && no-such-program --all
@@ -385,9 +385,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: network true
         runs   asked    in mode ask it takes an approval, and runs once with: net on (default)
     judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first     project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner   project: read · beyond its rights: denied · approvals: hold
+      first agent project: read · beyond its rights: a person is asked · approvals: hold
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
+      planner     project: read · beyond its rights: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)
@@ -401,9 +401,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: network true
         runs   no       the missing right is: network (--mode) · refused by: policy · to allow: --net on
     judged for a session here: full tier · mode deny · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
-      first     project: read · beyond its rights: denied · approvals: none
-      sub-agent project: as its task was given it · beyond its rights: denied · approvals: none
-      planner   project: read · beyond its rights: denied · approvals: none
+      first agent project: read · beyond its rights: denied · approvals: none
+      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: none
+      planner     project: read · beyond its rights: denied · approvals: none
     "#);
 }
 

@@ -12,7 +12,6 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    /// Closes the list.
     pub(crate) const fn close(&mut self) {
         self.closed = true;
     }

@@ -343,7 +343,6 @@ pub(super) struct BegunLaunch {
 }
 
 impl BegunLaunch {
-    /// Sends an order.
     pub(super) fn order(&mut self, order: &Order) -> Result<(), SpawnError> {
         match self.orders.send(order) {
             // The process has ended. Its report, or the lack of one, gives the reason.

@@ -40,7 +40,6 @@ pub(super) struct RelayLogEntry {
     pub(super) ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage: Option<TokenUsage>,
-    /// The reserved money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reserved_usd: Option<Usd>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -50,7 +50,6 @@ pub(super) enum FoundProgram {
     File {
         path: WirePath,
     },
-    /// A hidden program.
     Hidden {
         path: WirePath,
     },

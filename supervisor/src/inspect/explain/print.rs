@@ -23,7 +23,7 @@ impl Display for Explanation {
             let PermitRow { agent, project, beyond, approvals, .. } = row;
             writeln!(
                 f,
-                "  {agent:<9} project: {project} · beyond its rights: {beyond} · approvals: {approvals}"
+                "  {agent:<11} project: {project} · beyond its rights: {beyond} · approvals: {approvals}"
             )
         })
     }

@@ -51,7 +51,6 @@ pub(super) struct Copier {
 enum Pass {
     /// Adds up the sizes.
     Measure,
-    /// Copies the files.
     Copy,
 }
 
