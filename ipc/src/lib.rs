@@ -11,6 +11,7 @@
 //! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
+//! * [`gateway`]: what is said around the process that connects to hosts by name.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
 //! * [`recorded`]: values for which older logs have a sentence.
 //! * [`denial`]: a denial that explains itself; [`missing_right`]: the right that it lacked; [`named`]: places that a command's output names.
@@ -25,6 +26,7 @@ pub mod denial;
 pub mod devices;
 pub mod effect;
 pub mod frame;
+pub mod gateway;
 pub mod id;
 mod ignored;
 pub mod image;

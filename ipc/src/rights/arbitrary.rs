@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::execution::{Execution, Limits};
 use super::grant::Grant;
+use super::hosts::{HostName, HostRule, Hosts};
 use super::lattice::Rights;
 use super::network::{Network, Reach};
 use crate::path::WirePath;
@@ -36,4 +37,17 @@ pub(super) fn reach() -> impl Strategy<Value = Reach> {
 pub(super) fn grant() -> impl Strategy<Value = Grant> {
     let net = prop_oneof![Just(Network::Off), Just(Network::On)];
     (paths(), net, reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
+}
+
+pub(super) fn host_name() -> impl Strategy<Value = HostName> {
+    proptest::collection::vec(prop_oneof!["a", "b"], 1..4)
+        .prop_map(|labels| labels.join(".").parse().unwrap())
+}
+
+pub(super) fn hosts() -> impl Strategy<Value = Hosts> {
+    let rule = (any::<bool>(), host_name(), 80..82u16).prop_map(|(below, name, port)| {
+        let text = format!("{}{name}:{port}", if below { "*." } else { "" });
+        text.parse::<HostRule>().unwrap()
+    });
+    proptest::collection::vec(rule, 1..4).prop_map(|rules| Hosts::new(rules).unwrap())
 }
