@@ -92,7 +92,7 @@ enum Act<'a> {
 
 impl<'a> Attempts<'a> {
     /// Returns the acts that seccomp, or the broker behind it, denies, whatever the rules.
-    pub fn of_calls(net: Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
+    pub fn of_calls(net: &Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut acts = vec![];
         if let (Surroundings::Floor { datagrams, .. }, true) = (surroundings, platform.seccomp()) {
             if tier == Tier::FloorUnmediated {
@@ -103,10 +103,10 @@ impl<'a> Attempts<'a> {
             }
             match net {
                 Network::On => {}
-                Network::Off if tier == Tier::FloorUnmediated => {
+                Network::Off | Network::Hosts(_) if tier == Tier::FloorUnmediated => {
                     acts.push(("open a network socket", Act::Socket(libc::AF_INET, libc::SOCK_DGRAM)));
                 }
-                Network::Off => acts.push(("reach the network", Act::Connect(datagrams))),
+                Network::Off | Network::Hosts(_) => acts.push(("reach the network", Act::Connect(datagrams))),
             }
         }
         if platform.abi < SCOPES && platform.mediates(tier) {

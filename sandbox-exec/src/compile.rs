@@ -145,7 +145,7 @@ pub fn compile(
     }
     compiler.devices(tier);
     compiler.check_count()?;
-    let mut plan = compiler.finish(rights.net, tier);
+    let mut plan = compiler.finish(rights.net.clone(), tier);
     if let Some(own) = own.filter(|own| rights.write.iter().any(|root| own.is_within(root))) {
         plan.own(own.as_path());
     }

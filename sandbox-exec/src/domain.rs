@@ -76,13 +76,13 @@ pub enum DomainError {
 impl Domain {
     /// Builds the domain of a plan: files, network and scopes, as far as the ABI allows.
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
-        let mut domain = Self::empty(plan.net, plan.tier, platform)?;
+        let mut domain = Self::empty(&plan.net, plan.tier, platform)?;
         domain.add(&plan.rules)?;
         Ok(domain)
     }
 
     /// Creates a domain that allows nothing yet.
-    pub(crate) fn empty(net: Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
+    pub(crate) fn empty(net: &Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
             return Ok(Self { ruleset: None, abi, rules: 0 });
@@ -180,7 +180,7 @@ fn abi(platform: Platform) -> ABI {
 
 /// Creates a ruleset. In the full tier a network that is off is a private one, where all ports are the
 /// program's own.
-fn create(abi: ABI, net: Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
+fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
@@ -330,7 +330,7 @@ mod tests {
         std::os::unix::fs::symlink("real", root.join("link")).unwrap();
         let rules = |name: &str, named| {
             let rule = PathRule { path: root.join(name), access: Access::TREE, named, file: false };
-            let mut domain = Domain::empty(Network::Off, Tier::Full, platform).unwrap();
+            let mut domain = Domain::empty(&Network::Off, Tier::Full, platform).unwrap();
             domain.add_canonical(&[rule]).map(|_| domain.rules())
         };
         assert_eq!(rules("real/inner", false).unwrap(), 1);

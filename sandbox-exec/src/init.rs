@@ -74,13 +74,13 @@ impl Init<'_> {
         // While this process is in the host's network namespace: its unix sockets are reached by their paths.
         let listeners = Listeners::here();
         // The slowest of the namespaces, made while the stub does its part. Needs no ids.
-        let separate = machine::separate(self.ruleset.net);
+        let separate = machine::separate(&self.ruleset.net);
         // The stub lived when it wrote this, and from now on its death is ours.
         File::from(mapped)
             .read_exact(&mut [0])
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
         separate.map_err(|refusal| refusal.failure())?;
-        let own = machine::prepare(self.ruleset.net).map_err(|refusal| refusal.failure())?;
+        let own = machine::prepare(&self.ruleset.net).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes, but this one closes on exec.

@@ -120,7 +120,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     match options::parse(arguments).map_err(|error| Stage::Usage.failed(error))? {
         Invocation::Run(options) => execute(options),
         Invocation::SelfTest { targets, net } => {
-            let tried = self_test::run(&targets, net, &mut stdout());
+            let tried = self_test::run(&targets, &net, &mut stdout());
             tried.map_err(|error| Stage::Report.failed(error))?;
             Ok(0)
         }

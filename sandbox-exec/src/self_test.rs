@@ -41,7 +41,7 @@ pub struct Targets {
 }
 
 /// Tries every act and writes one JSON object a line.
-pub fn run(targets: &Targets, net: Network, out: &mut impl Write) -> io::Result<()> {
+pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result<()> {
     for (act, outcome) in acts(targets, net) {
         let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         let denied = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSYS | libc::EROFS)
@@ -65,7 +65,7 @@ const ABSENT: &[(&str, c_int)] = &[
     ("reach an abstract unix socket", libc::ECONNREFUSED),
 ];
 
-fn acts(targets: &Targets, net: Network) -> Vec<(&'static str, io::Result<()>)> {
+fn acts(targets: &Targets, net: &Network) -> Vec<(&'static str, io::Result<()>)> {
     let parent = getppid().as_raw();
     let mut acts = vec![
         ("write the home", write_home()),

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use ipc::confinement::Tier;
-use ipc::rights::Network;
 use landlock::{ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
 use nix::libc;
 use nix::unistd::getuid;
@@ -32,13 +31,13 @@ type Stack = Vec<Program>;
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
-        for net in [Network::Off, Network::On] {
+        for machines_network in [false, true] {
             for (root, truncate) in [(false, false), (false, true), (true, false), (true, true)] {
-                let policy = Policy { net, root, truncate, tier, neighbours: false };
+                let policy = Policy { machines_network, root, truncate, tier, neighbours: false };
                 let standing = Program::standing(policy);
                 all.push((format!("{policy:?}"), vec![standing]));
                 all.push((format!("{policy:?}, reads"), vec![standing, Program::read_only(policy)]));
-                if net == Network::On {
+                if machines_network {
                     all.push((format!("{policy:?}, offline"), vec![standing, Program::offline(policy)]));
                 }
             }

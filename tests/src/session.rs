@@ -154,7 +154,7 @@ fn private(directory: PathBuf) -> PathBuf {
 
 fn standing(world: &World, temp: &Path, beginning: &Beginning) -> StandingRights {
     let reach = Reach { host: true, ..Reach::default() };
-    let policy = Policy { net: beginning.net, reach, ..policy(world, temp, beginning.mode) };
+    let policy = Policy { net: beginning.net.clone(), reach, ..policy(world, temp, beginning.mode) };
     let modes = Some(policy.modes());
     let standing = StandingRights::new(policy.standing(), policy.project, Some(policy.temp), policy.mode);
     StandingRights { modes, ..standing }
@@ -234,7 +234,7 @@ impl Common<'_> {
         let environments = Environments::new(marked_environment(world));
         let confinement = Confinement {
             temp: standing.temp.clone(),
-            environment: environments.beside(&temp.path().into(), standing.rights.net),
+            environment: environments.beside(&temp.path().into(), &standing.rights.net),
             tier: beginning.tier,
             ..Confinement::new(standing.rights.clone(), standing.project.clone())
         };

@@ -3,6 +3,7 @@
 //! * [`event`] and [`cost`]: the session's events, and what they cost. [`plan`]: a plan as data.
 //! * [`approval`]: what a person is asked, and the answers that there are.
 //! * [`error_code`]: the stable codes of the errors that people meet.
+//! * [`network_words`]: the network as people write it.
 //! * [`frontend`]: what a front end is shown, and what it asks for. [`rpc`]: the same as JSON-RPC, between processes.
 
 #![forbid(unsafe_code)]
@@ -13,5 +14,6 @@ pub mod cost;
 pub mod error_code;
 pub mod event;
 pub mod frontend;
+pub mod network_words;
 pub mod plan;
 pub mod rpc;

@@ -19,11 +19,10 @@ pub(super) fn paths() -> impl Strategy<Value = Vec<WirePath>> {
 }
 
 pub(super) fn rights() -> impl Strategy<Value = Rights> {
-    let net = prop_oneof![Just(Network::Off), Just(Network::On)];
     let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
     let limits =
         (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
-    (paths(), paths(), paths(), paths(), net, reach(), exec, limits).prop_map(
+    (paths(), paths(), paths(), paths(), network(), reach(), exec, limits).prop_map(
         |(read, hidden, write, protected, net, reach, exec, limits)| {
             Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
         },
@@ -35,8 +34,7 @@ pub(super) fn reach() -> impl Strategy<Value = Reach> {
 }
 
 pub(super) fn grant() -> impl Strategy<Value = Grant> {
-    let net = prop_oneof![Just(Network::Off), Just(Network::On)];
-    (paths(), net, reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
+    (paths(), network(), reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
 }
 
 pub(super) fn host_name() -> impl Strategy<Value = HostName> {
@@ -50,4 +48,8 @@ pub(super) fn hosts() -> impl Strategy<Value = Hosts> {
         text.parse::<HostRule>().unwrap()
     });
     proptest::collection::vec(rule, 1..4).prop_map(|rules| Hosts::new(rules).unwrap())
+}
+
+pub(super) fn network() -> impl Strategy<Value = Network> {
+    prop_oneof![Just(Network::Off), Just(Network::On), hosts().prop_map(Network::Hosts)]
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hosts::Hosts;
 use super::lattice::Rights;
 use super::network::{Network, Reach};
 use crate::path::WirePath;
@@ -18,6 +19,14 @@ pub enum RightsChange {
         #[serde(default)]
         reach: Option<Reach>,
     },
+    /// Hosts that may be reached beside what is reached already.
+    AddHosts {
+        /// The hosts.
+        hosts: Hosts,
+        /// Reach of the network; the one that it has, or if it is off the one that the session's start allowed, where absent.
+        #[serde(default)]
+        reach: Option<Reach>,
+    },
     /// Another tree that may be changed.
     AddWrite {
         /// Its root.
@@ -30,6 +39,19 @@ pub enum RightsChange {
     },
 }
 
+impl RightsChange {
+    /// The network beyond which nothing that was approved stays, if the change sets one.
+    pub const fn network_bound(&self) -> Option<&Network> {
+        match self {
+            Self::Network { net: net @ (Network::Off | Network::Hosts(_)), .. } => Some(net),
+            Self::Network { net: Network::On, .. }
+            | Self::AddHosts { .. }
+            | Self::AddWrite { .. }
+            | Self::RemoveWrite { .. } => None,
+        }
+    }
+}
+
 impl Rights {
     /// The rights with this change, and no other.
     #[must_use]
@@ -37,7 +59,11 @@ impl Rights {
         let mut changed = self.clone();
         match change {
             RightsChange::Network { net, reach } => {
-                (changed.net, changed.reach) = (*net, reach.unwrap_or_default());
+                (changed.net, changed.reach) = (net.clone(), reach.unwrap_or_default());
+            }
+            RightsChange::AddHosts { hosts, reach } => {
+                changed.net = changed.net.join(&Network::Hosts(hosts.clone()));
+                changed.reach = reach.unwrap_or(changed.reach);
             }
             RightsChange::AddWrite { path } => changed.write.push(path.clone()),
             RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),
@@ -50,20 +76,22 @@ impl Rights {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::arbitrary::{path, reach, rights};
+    use super::super::arbitrary::{hosts, network, path, reach, rights};
     use super::super::roots::is_under;
     use super::*;
 
     proptest! {
         #[test]
-        fn a_change_changes_nothing_else(standing in rights(), path in path(), net in any::<bool>(), reach in reach()) {
-            let net = if net { Network::On } else { Network::Off };
-            let changed = standing.with_change(&RightsChange::Network { net, reach: Some(reach) });
-            let expected = Rights { net, reach: changed.reach, ..standing.clone() };
+        fn a_change_changes_nothing_else(standing in rights(), path in path(), net in network(), hosts in hosts(), reach in reach()) {
+            let changed = standing.with_change(&RightsChange::Network { net: net.clone(), reach: Some(reach) });
+            let expected = Rights { net: net.clone(), reach: changed.reach, ..standing.clone() };
             prop_assert_eq!(&changed, &expected);
             prop_assert_eq!(changed.reach, if net.reaches_out() { reach } else { Reach::default() });
             let added = standing.with_change(&RightsChange::AddWrite { path: path.clone() });
             prop_assert!(added.covers(&standing) && is_under(&path, &added.write));
+            let more = standing.with_change(&RightsChange::AddHosts { hosts: hosts.clone(), reach: None });
+            prop_assert!(more.covers(&standing) && more.net.covers(&Network::Hosts(hosts)));
+            prop_assert_eq!((more.net.clone(), more.reach), (more.net.join(&standing.net), standing.reach));
             let removed = standing.with_change(&RightsChange::RemoveWrite { path: path.clone() });
             prop_assert!(standing.covers(&removed) && !removed.write.contains(&path));
         }

@@ -28,7 +28,7 @@ impl Grant {
     pub fn meet(&self, asked: &Self) -> Self {
         Self {
             write: intersection(&self.write, &asked.write),
-            net: self.net.min(asked.net),
+            net: self.net.meet(&asked.net),
             reach: self.reach.meet(asked.reach),
         }
     }
@@ -39,7 +39,7 @@ impl Grant {
         let mut write = [self.write.as_slice(), &other.write].concat();
         write.sort_unstable();
         write.dedup();
-        Self { write, net: self.net.max(other.net), reach: self.reach.join(other.reach) }
+        Self { write, net: self.net.join(&other.net), reach: self.reach.join(other.reach) }
     }
 
     /// True if it grants nothing.
@@ -59,8 +59,8 @@ impl fmt::Display for Grant {
             self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
         }
         if self.net.reaches_out() {
-            f.write_str(if self.write.is_empty() { "net on" } else { " · net on" })?;
-            self.reach.fmt(f)?;
+            f.write_str(if self.write.is_empty() { "" } else { " · " })?;
+            write!(f, "net {}{}", self.net, self.reach)?;
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Rights {
         let mut granted = self.clone();
         granted.write.extend(grant.write.iter().cloned());
         if grant.net.reaches_out() {
-            granted.net = Network::On;
+            granted.net = granted.net.join(&grant.net);
             granted.reach = granted.reach.join(grant.reach);
         }
         granted.normalised()
@@ -97,7 +97,7 @@ mod tests {
             let added = is_under(&path, &grant.write) && !closed;
             prop_assert_eq!(granted.allows_write(&path), standing.allows_write(&path) || added);
             prop_assert_eq!(granted.allows_read(&path), standing.allows_read(&path));
-            prop_assert_eq!(granted.net, standing.net.max(grant.net));
+            prop_assert_eq!(granted.net.clone(), standing.net.join(&grant.net));
             let on = grant.net.reaches_out();
             prop_assert_eq!(granted.reach, if on { standing.reach.join(grant.reach) } else { standing.reach });
             prop_assert_eq!((granted.exec, granted.limits), (standing.exec, standing.limits));

@@ -32,8 +32,11 @@ pub enum HostError {
     #[error("a host name has at most {MAX_NAME} bytes, and {MAX_LABEL} between two dots")]
     TooLong,
     /// A character that no host name has.
-    #[error("{0:?} cannot be part of a host name; names of other scripts are written as `xn--…`")]
+    #[error("{0:?} cannot be part of a host name")]
     Character(char),
+    /// A letter of another script.
+    #[error("{0:?} is no ASCII letter; a name in another script is written as `xn--…`")]
+    Script(char),
     /// An address in some notation.
     #[error("an address is no host name; `--reach` is for addresses of this machine and its neighbours")]
     Literal,
@@ -77,7 +80,11 @@ impl FromStr for HostName {
             }
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if let Some(other) = label.chars().find(|&c| !is_plain(c)) {
-                return Err(if other == ':' { HostError::Literal } else { HostError::Character(other) });
+                return Err(match other {
+                    ':' => HostError::Literal,
+                    other if other.is_ascii() => HostError::Character(other),
+                    other => HostError::Script(other),
+                });
             }
             if label.starts_with('-') || label.ends_with('-') {
                 return Err(HostError::Character('-'));
@@ -172,6 +179,9 @@ impl FromStr for HostRule {
 
     fn from_str(text: &str) -> Result<Self, HostError> {
         let (below, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
+        if rest.contains('/') {
+            return Err(HostError::Character('/'));
+        }
         let (name, port) = match rest.split_once(':') {
             // More than one colon: an address of IPv6.
             Some((_, port)) if port.contains(':') => return Err(HostError::Literal),
@@ -311,8 +321,8 @@ mod tests {
             ("a..", HostError::Empty),
             (&"a".repeat(64), HostError::TooLong),
             (&long, HostError::TooLong),
-            ("b\u{fc}cher.example", HostError::Character('\u{fc}')),
-            ("p\u{443}pi.org", HostError::Character('\u{443}')),
+            ("b\u{fc}cher.example", HostError::Script('\u{fc}')),
+            ("p\u{443}pi.org", HostError::Script('\u{443}')),
             ("a\0b", HostError::Character('\0')),
             ("a b", HostError::Character(' ')),
             ("*.a", HostError::Character('*')),

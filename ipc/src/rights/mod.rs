@@ -20,6 +20,6 @@ pub use execution::{Execution, Limits};
 pub use grant::Grant;
 pub use hosts::{HostError, HostName, HostRule, Hosts, MAX_RULES};
 pub use lattice::Rights;
-pub use network::{HostsUnsupported, Network, NetworkState, Reach};
+pub use network::{Network, Reach};
 pub use summary::{NamedPlaces, NamedRoot, RightsSummary};
 pub use word::Word;

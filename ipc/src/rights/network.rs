@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::word::Word;
+use super::hosts::Hosts;
 
-/// The network right. On the wire it is a [`NetworkState`], of which some hosts alone are refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "NetworkState", into = "NetworkState")]
+/// The network right: `Off` ≤ `Hosts` ≤ `On`, and lists of hosts as [`Hosts::covers`] orders them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Network {
     /// No socket reaches anything outside the sandbox.
@@ -16,107 +16,86 @@ pub enum Network {
     Off,
     /// Outbound TCP and UDP.
     On,
+    /// Outbound TCP to these hosts, by name. An entry is `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`; the port is 443 unless it is given.
+    Hosts(Hosts),
 }
 
 impl Network {
     /// True if nothing outside the sandbox is reached.
-    pub const fn is_off(self) -> bool {
+    pub const fn is_off(&self) -> bool {
         !self.reaches_out()
     }
 
     /// True if something outside the sandbox is reached.
-    pub const fn reaches_out(self) -> bool {
+    pub const fn reaches_out(&self) -> bool {
         match self {
             Self::Off => false,
-            Self::On => true,
+            Self::Hosts(_) | Self::On => true,
         }
     }
 
     /// True if programs are given the machine's own network, and the kernel tells no addresses apart.
-    pub const fn is_the_machines(self) -> bool {
+    pub const fn is_the_machines(&self) -> bool {
         match self {
-            Self::Off => false,
+            Self::Off | Self::Hosts(_) => false,
             Self::On => true,
         }
     }
 
-    /// The word of the flag and of the settings.
-    pub const fn as_str(self) -> &'static str {
+    /// The hosts, if only some may be reached.
+    pub const fn hosts(&self) -> Option<&Hosts> {
         match self {
-            Self::Off => "off",
-            Self::On => "on",
+            Self::Off | Self::On => None,
+            Self::Hosts(hosts) => Some(hosts),
         }
     }
-}
 
-/// The network as events, logs and front ends have it. Some hosts alone are a state of the protocol that no rights have yet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum NetworkState {
-    /// No socket reaches anything outside the sandbox.
-    #[default]
-    Off,
-    /// Outbound TCP and UDP.
-    On,
-    /// These hosts alone, as `NAME` or `NAME:PORT`.
-    Hosts(Vec<String>),
-}
+    /// True if everything that `other` reaches is reached.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::On, _) | (_, Self::Off) => true,
+            (Self::Hosts(own), Self::Hosts(other)) => own.covers(other),
+            (Self::Off, Self::Hosts(_) | Self::On) | (Self::Hosts(_), Self::On) => false,
+        }
+    }
 
-impl NetworkState {
-    /// True if nothing outside the sandbox is reached.
-    pub const fn is_off(&self) -> bool {
+    /// The greatest network that both cover.
+    #[must_use]
+    pub fn meet(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::On, net) | (net, Self::On) => net.clone(),
+            (Self::Hosts(own), Self::Hosts(other)) => own.meet(other).map_or(Self::Off, Self::Hosts),
+            (Self::Off, _) | (_, Self::Off) => Self::Off,
+        }
+    }
+
+    /// The least network that covers both.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Off, net) | (net, Self::Off) => net.clone(),
+            (Self::Hosts(own), Self::Hosts(other)) => Self::Hosts(own.join(other)),
+            (Self::On, _) | (_, Self::On) => Self::On,
+        }
+    }
+
+    /// The value of `--net` that stands for it.
+    pub fn flag(&self) -> String {
         match self {
-            Self::Off => true,
-            Self::On | Self::Hosts(_) => false,
-        }
-    }
-
-    /// The least right that covers it.
-    pub const fn covered_by(&self) -> Network {
-        match self {
-            Self::Off => Network::Off,
-            Self::On | Self::Hosts(_) => Network::On,
-        }
-    }
-}
-
-impl From<Network> for NetworkState {
-    fn from(net: Network) -> Self {
-        match net {
-            Network::Off => Self::Off,
-            Network::On => Self::On,
-        }
-    }
-}
-
-/// A network that no rights can have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a network for some hosts alone is not supported: expected \"off\" or \"on\"")]
-pub struct HostsUnsupported;
-
-impl TryFrom<NetworkState> for Network {
-    type Error = HostsUnsupported;
-
-    fn try_from(net: NetworkState) -> Result<Self, HostsUnsupported> {
-        match net {
-            NetworkState::Off => Ok(Self::Off),
-            NetworkState::On => Ok(Self::On),
-            NetworkState::Hosts(_) => Err(HostsUnsupported),
+            Self::Off => "off".to_owned(),
+            Self::On => "on".to_owned(),
+            Self::Hosts(hosts) => hosts.to_string().replace(' ', ","),
         }
     }
 }
 
 /// `off`, `on`, or `on for example.org`.
-impl fmt::Display for NetworkState {
+impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("off"),
             Self::On => f.write_str("on"),
-            Self::Hosts(hosts) => {
-                f.write_str("on for")?;
-                hosts.iter().try_for_each(|host| write!(f, " {}", Word(&host.into())))
-            }
+            Self::Hosts(hosts) => write!(f, "on for {hosts}"),
         }
     }
 }
@@ -173,23 +152,44 @@ impl fmt::Display for Reach {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::arbitrary::network;
     use super::*;
 
     #[test]
-    fn no_right_is_for_some_hosts_alone() {
-        for net in [Network::Off, Network::On] {
-            assert_eq!(Network::try_from(NetworkState::from(net)), Ok(net));
-            assert_eq!(
-                serde_json::to_value(net).unwrap(),
-                serde_json::to_value(NetworkState::from(net)).unwrap()
-            );
+    fn a_network_is_written_as_it_is_read() {
+        for (json, text, flag) in [
+            (r#""off""#, "off", "off"),
+            (r#""on""#, "on", "on"),
+            (r#"{"hosts":["a:80","*.b"]}"#, "on for a:80 *.b", "a:80,*.b"),
+        ] {
+            let net: Network = serde_json::from_str(json).unwrap();
+            assert_eq!((net.to_string(), net.flag()), (text.to_owned(), flag.to_owned()));
+            assert_eq!(serde_json::to_string(&net).unwrap(), json);
+            let bytes = crate::codec::encode(&net).unwrap();
+            assert_eq!(crate::codec::decode::<Network>(&bytes).unwrap(), net);
         }
-        let hosts = r#"{"hosts":["example.org:443"]}"#;
-        let error = serde_json::from_str::<Network>(hosts).unwrap_err().to_string();
-        assert_eq!(error, r#"a network for some hosts alone is not supported: expected "off" or "on""#);
-        let state: NetworkState = serde_json::from_str(hosts).unwrap();
-        assert_eq!(state.to_string(), "on for example.org:443");
-        let bytes = crate::codec::encode(&state).unwrap();
-        assert!(crate::codec::decode::<Network>(&bytes).is_err(), "a worker says it as little");
+        for (json, error) in [
+            (r#"{"hosts":[]}"#, "the list of hosts is empty"),
+            (r#"{"hosts":["1.2.3.4"]}"#, "an address is no host name"),
+        ] {
+            let found = serde_json::from_str::<Network>(json).unwrap_err().to_string();
+            assert!(found.starts_with(error), "{found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn networks_are_a_lattice(a in network(), b in network(), c in network()) {
+            let (met, joined) = (a.meet(&b), a.join(&b));
+            prop_assert_eq!((&met, &joined), (&b.meet(&a), &b.join(&a)));
+            prop_assert!(a.covers(&met) && b.covers(&met) && joined.covers(&a) && joined.covers(&b));
+            prop_assert_eq!(a.covers(&b), met == b);
+            prop_assert_eq!(a.meet(&b).meet(&c), a.meet(&b.meet(&c)));
+            prop_assert_eq!(a.covers(&c) && b.covers(&c), met.covers(&c));
+            prop_assert_eq!(c.covers(&a) && c.covers(&b), c.covers(&joined));
+            prop_assert!(Network::On.covers(&a) && a.covers(&Network::Off));
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execution::Execution;
 use super::lattice::Rights;
-use super::network::{NetworkState, Reach};
+use super::network::{Network, Reach};
 use super::word::Word;
 use crate::path::WirePath;
 
@@ -24,7 +24,7 @@ pub struct RightsSummary {
     #[serde(default = "everything", skip_serializing_if = "is_everything")]
     pub read: Vec<NamedRoot>,
     /// The network.
-    pub net: NetworkState,
+    pub net: Network,
     /// The places in this machine and its neighbourhood that the network leads to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reach: Reach,
@@ -116,7 +116,7 @@ impl Rights {
         RightsSummary {
             write: places.names(&self.write),
             read: NamedPlaces { caches: None, ..places }.names(&self.read),
-            net: self.net.into(),
+            net: self.net.clone(),
             reach: self.reach,
             exec: self.exec,
             hidden: count(&self.hidden),
@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    use super::super::network::Network;
+    use super::super::hosts::Hosts;
     use super::*;
     use crate::confinement::{Tier, rights_in_tier};
 
@@ -256,20 +256,18 @@ mod tests {
             r#"{"write":["project","temp",{"path":{"base64":"L/8="}}],"net":"off","hidden":2,"protected":0}"#;
         assert_eq!(serde_json::to_string(&summary).unwrap(), json);
         assert_eq!(serde_json::from_str::<RightsSummary>(json).unwrap(), summary);
-        let narrow = RightsSummary { net: NetworkState::On, ..RightsSummary::default() };
+        let narrow = RightsSummary { net: Network::On, ..RightsSummary::default() };
         let json = r#"{"read":[],"net":"on","hidden":0,"protected":0}"#;
         assert_eq!(serde_json::to_string(&narrow).unwrap(), json);
         assert_eq!(serde_json::from_str::<RightsSummary>(json).unwrap(), narrow);
     }
 
     #[test]
-    fn a_host_reads_as_no_other_item() {
-        let net = NetworkState::Hosts(vec!["a.example:443".to_owned(), "b · net off".to_owned()]);
+    fn hosts_are_named() {
+        let rules = ["a.example:443", "b:80"].map(|rule| rule.parse().unwrap());
+        let net = Network::Hosts(Hosts::new(rules).unwrap());
         let summary = RightsSummary { net, ..RightsSummary::default() };
-        assert_eq!(
-            summary.to_string(),
-            r#"nothing readable · network on for a.example:443 "b \u{b7} net off""#
-        );
+        assert_eq!(summary.to_string(), "nothing readable · network on for a.example b:80");
     }
 
     /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.

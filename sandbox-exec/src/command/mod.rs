@@ -143,13 +143,13 @@ impl CommandDomain {
             platform,
             read: rights.read.clone(),
             standing: Domain::build(
-                &Plan::within(&rights.read, &write, rights.net, tier, Devices::Own),
+                &Plan::within(&rights.read, &write, rights.net.clone(), tier, Devices::Own),
                 platform,
             )?,
             signals: Domain::of_scopes(platform)?,
             null,
             may_execute: rights.exec == Execution::Allowed,
-            net: rights.net,
+            net: rights.net.clone(),
             tier,
         })
     }
@@ -195,13 +195,13 @@ impl CommandDomain {
     /// Returns the seccomp program of a command with fewer rights than its worker.
     fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
-        match (access, self.net) {
-            (DomainAccess::Standing, _) | (DomainAccess::Offline, Network::Off) => None,
-            (DomainAccess::Offline, Network::On) => Some(CommandFilter::Offline(policy(Network::On))),
-            (DomainAccess::Read { net: Network::On, .. }, Network::On) => {
-                Some(CommandFilter::ReadOnlyOnline(policy(Network::On)))
+        match (access, self.net.reaches_out()) {
+            (DomainAccess::Standing, _) | (DomainAccess::Offline, false) => None,
+            (DomainAccess::Offline, true) => Some(CommandFilter::Offline(policy(&self.net))),
+            (DomainAccess::Read { net, .. }, true) if net.reaches_out() => {
+                Some(CommandFilter::ReadOnlyOnline(policy(&self.net)))
             }
-            (DomainAccess::Read { .. }, _) => Some(CommandFilter::ReadOnly(policy(Network::Off))),
+            (DomainAccess::Read { .. }, _) => Some(CommandFilter::ReadOnly(policy(&Network::Off))),
         }
     }
 
@@ -210,7 +210,7 @@ impl CommandDomain {
         let DomainAccess::Read { temp, net } = access else {
             return Ok(None);
         };
-        let net = self.net.min(*net);
+        let net = self.net.meet(net);
         let plan = Plan::within(&self.read, &[temp.into()], net, self.tier, Devices::Harmless);
         Ok(Some(Domain::build(&plan, self.platform)?))
     }

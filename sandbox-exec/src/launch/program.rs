@@ -62,7 +62,7 @@ impl LaunchedProgram<'_> {
         system::set_no_new_privs().map_err(at(Stage::Privileges))?;
         let Self { confinement, ruleset, surroundings, programs, rules, command, .. } = self;
         let of_calls =
-            || try_all(&Attempts::of_calls(ruleset.net, ruleset.tier, ruleset.platform, surroundings));
+            || try_all(&Attempts::of_calls(&ruleset.net, ruleset.tier, ruleset.platform, surroundings));
         let early = matches!(surroundings, Surroundings::Floor { .. });
         let mut tried = vec![];
         if early {

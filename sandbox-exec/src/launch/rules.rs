@@ -130,7 +130,7 @@ impl<'a> Seen<'a> {
 
 /// Creates an empty Landlock ruleset and a channel, and returns the parent's and the child's share of both.
 pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
-    let domain = Domain::empty(ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
+    let domain = Domain::empty(&ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
     let theirs = domain.try_clone().map_err(at(Stage::Start))?;
     Ok((Awaiting { domain, to: to.into() }, Awaited { domain: theirs, word: word.into() }))
@@ -207,7 +207,7 @@ impl Awaited {
         domain.count(word.added);
         domain.add(&rules).map_err(at(Stage::Rules))?;
         let hidden_witness = word.hidden_witness.map(PathBuf::from);
-        let plan = Plan { rules, net: ruleset.net, tier: ruleset.tier, hidden_witness };
+        let plan = Plan { rules, net: ruleset.net.clone(), tier: ruleset.tier, hidden_witness };
         Ok((domain, plan))
     }
 }

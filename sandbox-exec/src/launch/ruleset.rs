@@ -50,7 +50,7 @@ impl Ruleset {
             let layers = absent.join("; ");
             return Err(Stage::Platform.failed(format!("{layers}; --allow-degraded starts all the same")));
         }
-        let policy = Policy::of(rights.net, platform, tier).within(rights.reach);
+        let policy = Policy::of(&rights.net, platform, tier).within(rights.reach);
         let mut programs = vec![];
         if platform.seccomp() {
             programs.push(Program::standing(policy));
@@ -64,7 +64,7 @@ impl Ruleset {
         }));
         missing.extend(seen.private.denied.iter().cloned());
         let mediation = platform.mediates(tier).then(|| mediation(seen, platform));
-        let (net, no_full_tier) = (rights.net, None);
+        let (net, no_full_tier) = (rights.net.clone(), None);
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
@@ -100,7 +100,7 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let hidden = rights.hidden.iter().filter(|hidden| writable().any(|root| hidden.is_within(root)));
     let host_network = tier != Tier::Full || rights.net.is_the_machines();
     Mediation {
-        net: rights.net,
+        net: rights.net.clone(),
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: hidden.map(|hidden| hidden.clone().into()).collect(),

@@ -58,7 +58,7 @@ pub(super) struct Outside {
 
 impl HostNetwork {
     /// Returns the rules, with the resolvers that the machine has now.
-    pub(super) fn new(net: Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
+    pub(super) fn new(net: &Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
         let outside = net.is_the_machines().then(|| Outside {
             reach,
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),

@@ -240,7 +240,7 @@ impl Mediator {
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            Net::Host(Box::new(HostNetwork::new(mediation.net, mediation.reach, mediation.scoped)?))
+            Net::Host(Box::new(HostNetwork::new(&mediation.net, mediation.reach, mediation.scoped)?))
         } else {
             Net::Private
         };

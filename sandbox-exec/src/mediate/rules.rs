@@ -233,7 +233,7 @@ mod tests {
     use crate::mediate::caller::tests::with_own_calls;
 
     fn rules() -> MediationRules {
-        let network = Net::Host(Box::new(HostNetwork::new(Network::On, Reach::default(), false).unwrap()));
+        let network = Net::Host(Box::new(HostNetwork::new(&Network::On, Reach::default(), false).unwrap()));
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 

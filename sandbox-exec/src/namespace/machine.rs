@@ -55,7 +55,7 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// Makes a new network namespace, unless the program uses the machine's network.
-pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
+pub(crate) fn separate(net: &Network) -> Result<(), Refusal> {
     if net.is_the_machines() {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub(crate) fn separate(net: Network) -> Result<(), Refusal> {
 
 /// Makes the mounts private, creates the new file systems, and switches the loopback device on unless the
 /// program uses the machine's network. Fails at the first step that this machine refuses.
-pub(crate) fn prepare(net: Network) -> Result<FileSystems, Refusal> {
+pub(crate) fn prepare(net: &Network) -> Result<FileSystems, Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
     mount::make_private(root.as_fd()).map_err(refused("make the mounts private"))?;

@@ -21,8 +21,10 @@ use rules::{Case, RuleKind};
 
 /// Conditions that select a seccomp program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Policy {
-    pub net: Network,
+    /// True if programs use the network namespace of the machine.
+    pub machines_network: bool,
     /// True if the confined process runs as uid 0.
     pub root: bool,
     /// True if seccomp has to deny truncation, because Landlock does not.
@@ -35,9 +37,9 @@ pub struct Policy {
 
 impl Policy {
     /// Returns the policy of rights on a platform.
-    pub fn of(net: Network, platform: Platform, tier: Tier) -> Self {
+    pub fn of(net: &Network, platform: Platform, tier: Tier) -> Self {
         Self {
-            net,
+            machines_network: net.is_the_machines(),
             root: platform.root,
             truncate: (1..TRUNCATE).contains(&platform.abi),
             tier,
@@ -53,9 +55,9 @@ impl Policy {
 
     /// Returns the part of the policy that the rules depend on.
     pub fn case(self) -> Case {
-        let Self { net, root, truncate, tier, neighbours } = self;
+        let Self { machines_network: network, root, truncate, tier, neighbours } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
-        Case { full, mediated, network: net.is_the_machines(), root, truncate, neighbours }
+        Case { full, mediated, network, root, truncate, neighbours }
     }
 }
 

@@ -164,9 +164,9 @@ fn every_denied_call_is_denied_and_every_other_number_allowed() {
 #[test]
 fn the_program_of_a_policy_is_the_one_of_its_architecture() {
     let arch = Arch::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH).unwrap();
-    for net in [Network::Off, Network::On] {
+    for machines_network in [false, true] {
         for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
-            let policy = Policy { net, root: true, truncate: false, tier, neighbours: false };
+            let policy = Policy { machines_network, root: true, truncate: false, tier, neighbours: false };
             is_of_its_architecture(policy, arch);
             is_of_its_architecture(policy.within(Reach { link_local: true, ..Reach::default() }), arch);
         }
@@ -382,7 +382,7 @@ fn what_programs_need_stays_allowed() {
         }
     }
     let native = Program::standing(Policy {
-        net: Network::Off,
+        machines_network: false,
         root: true,
         truncate: false,
         tier: Tier::FloorUnmediated,

@@ -34,7 +34,7 @@ fn runs(place: &Place, command: &[&str]) {
         return;
     }
     for net in [Network::Off, Network::On] {
-        place.mediate(net, Reach::default(), || {
+        place.mediate(net.clone(), Reach::default(), || {
             let made = place.makes_sockets();
             assert_eq!(run(), Ok(()), "{command:?}, net {net:?}, sockets made: {made}");
         });

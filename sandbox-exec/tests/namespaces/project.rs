@@ -167,7 +167,7 @@ fn files_and_directories_move_and_are_linked_on_either_network() {
                     (cd $at && python3 -c 'import os; os.rename(\"a/d\", \"b/d\")') && rm -r $at/a $at/b && echo moved
                 done";
             assert_eq!(
-                said(place, |confinement| confinement.rights.net = net, script),
+                said(place, |confinement| confinement.rights.net = net.clone(), script),
                 "moved\nmoved\n",
                 "{net:?}"
             );

@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io::{Read, Write};
 
 use ipc::confinement::Tier;
-use ipc::rights::Network;
 use nix::errno::Errno;
 use nix::libc;
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +33,7 @@ fn arch() -> Arch {
 
 fn policy(case: Case) -> Policy {
     Policy {
-        net: if case.network { Network::On } else { Network::Off },
+        machines_network: case.network,
         root: case.root,
         truncate: case.truncate,
         neighbours: case.neighbours,

@@ -93,7 +93,7 @@ pub(crate) async fn self_test(
 ) -> Result<(RulesetReport, Vec<Attempt>), InsideError> {
     let hidden = targets.hidden.map(|path| ["--self-test-hidden".into(), path.into()]);
     let name = targets.abstract_name.map(|name| ["--self-test-abstract", name].map(OsString::from));
-    let net = confinement.rights.net.reaches_out().then(|| ["--net", "on"].map(OsString::from));
+    let net = confinement.rights.net.is_the_machines().then(|| ["--net", "on"].map(OsString::from));
     let given = [hidden, name, net].into_iter().flatten().flatten();
     let arguments: Vec<_> = ["--self-test".into()].into_iter().chain(given).collect();
     let ChildSaid { ruleset, output } = run(setup, confinement, arguments, Vec::new()).await?;

@@ -72,9 +72,11 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
         let place = if path == project { b"in this project" } else { in_project(path, project) };
         [b"write ", place, beyond(grant.write.contains(path))].concat()
     });
-    let network = match rights.net {
-        Network::On => [places("on", rights.reach).as_bytes(), beyond(grant.net.reaches_out())].concat(),
-        Network::Off => b"off".to_vec(),
+    let network = if rights.net.is_off() {
+        b"off".to_vec()
+    } else {
+        let reach = places(&rights.net.to_string(), rights.reach);
+        [reach.as_bytes(), beyond(grant.net.reaches_out())].concat()
     };
     let mut lines: Vec<_> = write.collect();
     if lines.is_empty() {
@@ -129,7 +131,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
         }
         [b"write ", in_project(path, project)].concat()
     });
-    let network = grant.net.reaches_out().then(|| places("reach the network", grant.reach).into_bytes());
+    let network = reached(grant).map(String::into_bytes);
     let mut lines: Vec<_> =
         write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
     if lines.is_empty() {
@@ -137,6 +139,16 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     }
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
+}
+
+/// Returns the line about the network of an approval that grants it.
+pub(super) fn reached(grant: &Grant) -> Option<String> {
+    let words = match &grant.net {
+        Network::Off => return None,
+        Network::On => "reach the network".to_owned(),
+        Network::Hosts(hosts) => format!("reach {hosts}"),
+    };
+    Some(places(&words, grant.reach))
 }
 
 /// Returns `words` and the additional places that the network reaches.
@@ -184,8 +196,8 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
 
 fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let mut parts = surroundings((&params.command, &params.cwd), &params.environment, params.access, project);
-    let network = params.network.filter(|_| params.grant.net.is_off());
-    parts.extend(network.map(|net| fact("network", net.as_str())));
+    let network = params.network.as_ref().filter(|_| params.grant.net.is_off());
+    parts.extend(network.map(|net| fact("network", &net.to_string())));
     parts
 }
 

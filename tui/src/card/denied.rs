@@ -3,10 +3,11 @@
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
+use ipc::rights::Network;
 use protocol::approval::{DeniedCommandApprovalParams, SessionScope};
 use protocol::event::Recorded;
 
-use super::content::{fact, in_project, named, places};
+use super::content::{fact, in_project, named, reached};
 use crate::model::Part;
 
 /// Maximum length of a path in a hint.
@@ -61,8 +62,7 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
         let within: &[u8] = if is_place(params, path) && path != project { b"in " } else { b"" };
         [b"write ", within, place].concat()
     });
-    let network =
-        params.grant.net.reaches_out().then(|| places("reach the network", params.grant.reach).into_bytes());
+    let network = reached(&params.grant).map(String::into_bytes);
     let lines = write.chain(network).map(|access| [&access[..], b", for one more run"].concat());
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
@@ -86,7 +86,10 @@ pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<Sessio
 /// Returns the label of the approval for the session.
 pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &WirePath) -> String {
     match &params.grant_root {
-        None => "allow the network, this session".to_owned(),
+        None => match &params.grant.net {
+            Network::Hosts(hosts) => format!("allow {hosts}, this session"),
+            Network::Off | Network::On => "allow the network, this session".to_owned(),
+        },
         Some(root) if root == project => "allow writes in this project, this session".to_owned(),
         Some(root) => {
             let name = root.to_string();

@@ -71,8 +71,8 @@ fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
 }
 
 fn network(params: &PlanApprovalParams) -> String {
-    match (params.rights.net, params.network_refused) {
-        (Network::On, _) => places("on", params.rights.reach),
+    match (&params.rights.net, params.network_refused) {
+        (net @ (Network::On | Network::Hosts(_)), _) => places(&net.to_string(), params.rights.reach),
         (Network::Off, false) => "off".to_owned(),
         (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
     }

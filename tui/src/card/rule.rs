@@ -36,10 +36,10 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
     let (rule, from, change) = match request {
         ServerRequest::ApplyPatchApproval(_) => files(rules),
         ServerRequest::ExecCommandApproval(params) => {
-            command(&params.grant, params.access, params.network, rules)
+            command(&params.grant, params.access, params.network.as_ref(), rules)
         }
         ServerRequest::NetworkApproval(params) => {
-            command(&params.grant, params.access, Some(Network::On), rules)
+            command(&params.grant, params.access, Some(&Network::On), rules)
         }
         ServerRequest::DeniedCommandApproval(params) => denied(&params.denial, rules),
         ServerRequest::ExternalToolApproval(_) => (
@@ -71,14 +71,14 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
 type Rule = (String, String, &'static str);
 
 const MODE: &str = ":mode ask|auto|deny, --mode, or mode in the settings";
-const NET: &str = ":net on|off, --net, or rights.net in the settings";
+const NET: &str = ":net on|off|HOSTS, --net, or rights.net in the settings";
 
 fn files(rules: InForce<'_>) -> Rule {
     let rule = format!("mode {} asks for each change of files that it does not allow", rules.mode);
     (rule, rules.mode_from(), MODE)
 }
 
-fn command(grant: &Grant, access: Access, network: Option<Network>, rules: InForce<'_>) -> Rule {
+fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InForce<'_>) -> Rule {
     if !grant.write.is_empty() {
         let rule = format!("mode {} asks for a command that declares to write in the project", rules.mode);
         return (rule, rules.mode_from(), MODE);

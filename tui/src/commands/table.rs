@@ -20,7 +20,7 @@ const fn keyed(
 }
 
 pub const TABLE: &[CommandRow] = &[
-    typed(Command::Net, "net", "net on|off", "allow or block network access"),
+    typed(Command::Net, "net", "net on|off|HOSTS", "set network access, +HOST adds a host"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     typed(Command::Allow, "allow", "allow write PATH|net", "allow this in the session; alone: list it"),
     typed(Command::Disallow, "disallow", "disallow write PATH|net", "take back what was allowed"),

@@ -43,8 +43,7 @@ pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::rights::NetworkState;
-    use ipc::rights::{Execution, Reach};
+    use ipc::rights::{Execution, Hosts, Network, Reach};
 
     use super::*;
 
@@ -63,7 +62,7 @@ mod tests {
                 ..RightsSummary::default()
             })
         };
-        let (off, on) = (NetworkState::Off, NetworkState::On);
+        let (off, on) = (Network::Off, Network::On);
         let (srv, blank) = (Path("/srv".into()), Path("/a b".into()));
         let allowed = Execution::Allowed;
         assert_eq!(
@@ -80,7 +79,7 @@ mod tests {
         );
         assert_eq!(plain(&[srv], off.clone(), 1, allowed), "writes in /srv · network off · secrets hidden");
         assert_eq!(plain(&[], off, 0, allowed), "read-only · network off · nothing hidden");
-        let hosts = NetworkState::Hosts(vec!["a.example".to_owned()]);
+        let hosts = Network::Hosts(Hosts::new(["a.example".parse().unwrap()]).unwrap());
         assert_eq!(
             plain(&[], hosts, 0, allowed),
             "read-only · network on for a.example +host · nothing hidden"

@@ -25,7 +25,7 @@ pub(crate) struct Session {
     pub grants: Vec<SessionGrant>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// Change of the network setting; a new worker replaces the old one.
     Net(Network),
@@ -38,7 +38,7 @@ impl Session {
         Self {
             activity: start.activity,
             mode: start.mode,
-            net: start.net,
+            net: start.net.clone(),
             rights: start.rights.clone(),
             tier: start.tier,
             model: start.model.clone(),
@@ -58,7 +58,7 @@ impl Session {
     /// Sets the rights that a started worker reported. Ignores events in an older format.
     pub(crate) fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
         let Some(rights) = rights.value() else { return };
-        self.net = rights.net.covered_by();
+        self.net = rights.net.clone();
         self.rights.clone_from(rights);
     }
 }

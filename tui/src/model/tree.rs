@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipc::id::AgentId;
 use ipc::path::WirePath;
-use ipc::rights::{NamedRoot, NetworkState, RightsSummary};
+use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 
 use super::{AgentView, Agents, Look, Model, Session, access};
@@ -52,10 +52,10 @@ impl AgentView {
         // The context window of another model is unknown.
         *window = window.filter(|_| *model == spawned.model);
         model.clone_from(&spawned.model);
-        *net = spawned.net;
+        net.clone_from(&spawned.net);
         *rights = RightsSummary {
             write: spawned.write.iter().map(|root| named(root, (project, spawned.caches.as_ref()))).collect(),
-            net: NetworkState::from(spawned.net),
+            net: spawned.net.clone(),
             reach: spawned.reach,
             ..rights.clone()
         };

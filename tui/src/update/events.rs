@@ -231,8 +231,7 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         }
         EventKind::ModeChanged { mode } => {
             view.session.mode = mode;
-            view.session.pending =
-                view.session.pending.filter(|pending| !matches!(pending, Pending::Mode(_)));
+            view.session.pending.take_if(|pending| matches!(pending, Pending::Mode(_)));
         }
         EventKind::ModelChanged(changed) => {
             let Session { model, window, context, .. } = &mut view.session;
@@ -242,7 +241,7 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         }
         EventKind::RightsChanged(changed) => {
             view.session.set_rights(&changed.rights);
-            view.session.pending = view.session.pending.filter(|pending| matches!(pending, Pending::Mode(_)));
+            view.session.pending.take_if(|pending| matches!(pending, Pending::Net(_)));
         }
         EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {

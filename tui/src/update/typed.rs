@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use ipc::id::AgentId;
 use ipc::image::Image;
-use ipc::rights::{NamedRoot, Network, RightsChange, RightsSummary};
+use ipc::rights::{NamedRoot, Rights, RightsChange, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::frontend::{AgentAction, UserActionKind};
+use protocol::network_words;
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
 use crate::KnownModels;
@@ -55,8 +56,9 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
 /// Executes a command; returns true if its argument is valid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
-        (Command::Net, Some("on")) | (Command::Allow, Some("net")) => net(model, Network::On, actions),
-        (Command::Net, Some("off")) | (Command::Disallow, Some("net")) => net(model, Network::Off, actions),
+        (Command::Net, Some(words)) => net(model, words, actions),
+        (Command::Allow, Some("net")) => net(model, "on", actions),
+        (Command::Disallow, Some("net")) => net(model, "off", actions),
         (Command::Allow | Command::Grants, None) => grants(model),
         (Command::Allow | Command::Disallow, Some(what)) => match what.split_once(char::is_whitespace) {
             Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
@@ -153,11 +155,18 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
     true
 }
 
-fn net(model: &mut Model, net: Network, actions: &mut Vec<Action>) {
-    if net.reaches_out() || take_away(model) {
-        model.agents.shown_mut().session.pending = Some(Pending::Net(net));
+/// Changes the network as the words say, or shows what is wrong with them.
+fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
+    let change = match network_words::change(words) {
+        Ok(change) => change,
+        Err(error) => return model.answer(Look::Error, &error.to_string()),
+    };
+    let is_off = matches!(&change, RightsChange::Network { net, .. } if net.is_off());
+    if !is_off || take_away(model) {
+        let session = &mut model.agents.shown_mut().session;
+        let rights = Rights { net: session.net.clone(), ..Rights::default() }.with_change(&change);
+        session.pending = Some(Pending::Net(rights.net));
     }
-    let change = RightsChange::Network { net, reach: None };
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 

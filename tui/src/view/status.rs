@@ -82,13 +82,13 @@ fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
 
 fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
     let session = &model.agents.shown().session;
-    let mode = match session.pending {
+    let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
         _ => session.mode.to_string(),
     };
-    let net = match session.pending {
-        Some(Pending::Net(net)) => format!("net {} → {} …", word(session.net), word(net)),
-        _ => format!("net {}", word(session.net)),
+    let net = match &session.pending {
+        Some(Pending::Net(net)) => format!("net {} → {} …", word(&session.net), word(net)),
+        _ => format!("net {}", word(&session.net)),
     };
     let activity = session.activity.as_str().to_uppercase();
     let [name, _] = names(model.mode, asked);
@@ -98,13 +98,13 @@ fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
 /// Returns a short row: ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`.
 fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     let session = &model.agents.shown().session;
-    let mode = match session.pending {
+    let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{}→{mode}", session.mode),
         _ => session.mode.to_string(),
     };
-    let net = match session.pending {
-        Some(Pending::Net(net)) => format!("{}→{}", word(session.net), word(net)),
-        _ => word(session.net).to_owned(),
+    let net = match &session.pending {
+        Some(Pending::Net(net)) => format!("{}→{}", word(&session.net), word(net)),
+        _ => word(&session.net),
     };
     let activity = if session.activity == Activity::Plan { "PLAN" } else { "EXE" };
     let [_, name] = names(model.mode, asked);
@@ -125,10 +125,14 @@ const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
     }
 }
 
-const fn word(net: Network) -> &'static str {
+fn word(net: &Network) -> String {
     match net {
-        Network::On => "on",
-        Network::Off => "off",
+        Network::On => "on".to_owned(),
+        Network::Off => "off".to_owned(),
+        Network::Hosts(hosts) => match hosts.rules().len() {
+            1 => "1 host".to_owned(),
+            count => format!("{count} hosts"),
+        },
     }
 }
 

@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::id::GrantId;
-use ipc::rights::{NamedRoot, Network, NetworkState, RightsChange, RightsSummary};
+use ipc::rights::{NamedRoot, Network, RightsChange, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode};
 use protocol::frontend::{AgentAction, UserActionKind};
@@ -24,7 +24,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
         NamedRoot::Path("/srv/a b".into()),
         NamedRoot::Path(b"/x\x1b\n\xff".to_vec().into()),
     ];
-    let rights = RightsSummary { write, net: NetworkState::On, ..read_only() };
+    let rights = RightsSummary { write, net: Network::On, ..read_only() };
     seat.change_rights(rights);
     seat.wait(6_100);
     seat.keys(":grants\n");
@@ -84,7 +84,7 @@ fn effects_of_commands_stand_above_the_prompt_and_not_in_the_conversation() {
     let effects: [Effect<'_>; 4] = [
         ("mode: auto", &|seat| seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto })),
         ("mode: ask · access: writes in the project · network on", &|seat| {
-            seat.change_rights(rights(NetworkState::On));
+            seat.change_rights(rights(Network::On));
         }),
         ("no longer approved for the session: 1", &|seat| {
             seat.log(EventKind::GrantRevoked { id: GrantId(1) });

@@ -2,7 +2,7 @@
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
-use ipc::rights::{Grant, NamedRoot, Network, NetworkState, RightsSummary};
+use ipc::rights::{Grant, NamedRoot, Network, RightsSummary};
 use ipc::tool::Access;
 use protocol::approval::{
     ApplyPatchApprovalParams, DeniedCommandApprovalParams, ExecCommandApprovalParams,
@@ -64,7 +64,7 @@ pub(crate) fn read_only() -> RightsSummary {
 
 /// The same with the network on.
 pub(crate) fn online() -> RightsSummary {
-    RightsSummary { net: NetworkState::On, ..read_only() }
+    RightsSummary { net: Network::On, ..read_only() }
 }
 
 pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {

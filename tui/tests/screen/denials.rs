@@ -215,7 +215,7 @@ fn the_rule_and_where_it_comes_from() {
     the rule that asks:
       rule      the network is off
       from      --net
-      change    :net on|off, --net, or rights.net in the settings
+      change    :net on|off|HOSTS, --net, or rights.net in the settings
       enforced  by the sandbox (mediation), whatever the command is
     Esc back to the request  n leave it
     ");

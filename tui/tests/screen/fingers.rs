@@ -24,7 +24,7 @@ fn a_slash_opens_the_list_of_commands() {
     assert_snapshot!(above_status(&seat), @r"
     /home/me/project
     · ask · read-only · network off · secrets hidden
-      /net on|off               allow or block network access
+      /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
       /allow write PATH|net     allow this in the session; alone: list it
       /disallow write PATH|net  take back what was allowed
@@ -118,7 +118,11 @@ fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
     assert!(seat.screen().contains("access of the agent"), "{}", seat.screen());
     seat.keys("/ne\n");
     assert_eq!(seat.told(), []);
-    assert!(seat.screen().contains("› /net") && seat.screen().contains("/net on|off"), "{}", seat.screen());
+    assert!(
+        seat.screen().contains("› /net") && seat.screen().contains("/net on|off|HOSTS"),
+        "{}",
+        seat.screen()
+    );
     seat.keys("on\n");
     let change = RightsChange::Network { net: Network::On, reach: None };
     assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::SetRights { change })]);

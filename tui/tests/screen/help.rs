@@ -14,7 +14,7 @@ fn help_is_made_from_the_table() {
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @r"
     commands
-      :net on|off                   allow or block network access
+      :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
       :allow write PATH|net         allow this in the session; alone: list it
       :disallow write PATH|net      take back what was allowed
@@ -291,7 +291,7 @@ fn help_is_read_from_its_beginning() {
     let mut seat = Seat::new(80, 24);
     seat.keys(":help\n");
     let screen = seat.screen();
-    assert!(screen.trim_start().starts_with("commands\n  :net on|off"), "{screen}");
+    assert!(screen.trim_start().starts_with("commands\n  :net on|off|HOSTS"), "{screen}");
     assert!(screen.contains("Esc close  j/k scroll") && screen.contains(" more lines"), "{screen}");
     seat.keys("G");
     assert!(!seat.screen().contains(" more lines") && seat.screen().contains(" close the page"));
@@ -318,7 +318,7 @@ fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
     let top = |seat: &Seat| seat.screen().lines().take(7).collect::<Vec<_>>().join("\n");
     assert_snapshot!(top(&seat), @r"
     commands
-      :net on|off                   allow or block network access
+      :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the
                                     project, or deny
       :allow write PATH|net         allow this in the session; alone: list

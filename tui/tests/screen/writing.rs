@@ -195,7 +195,7 @@ fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     seat.press(KeyCode::Esc);
     assert!(!seat.screen().contains("twice: end the session") && !seat.screen().contains("› ?"));
     seat.keys("?\n");
-    assert!(seat.screen().starts_with("commands\n  :net on|off"), "{}", seat.screen());
+    assert!(seat.screen().starts_with("commands\n  :net on|off|HOSTS"), "{}", seat.screen());
     assert_eq!(seat.told(), []);
 }
 

@@ -67,7 +67,7 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
         cwd: cwd.into(),
         environment: Vec::new(),
         access: call.access,
-        network: call.network,
+        network: call.network.clone(),
         timeout_ms: call.timeout_ms.unwrap_or(limit).min(limit),
     })
 }
@@ -202,10 +202,10 @@ impl Commands {
             access: match temp {
                 // A read-only command gets no other right of the worker.
                 Some(temp) => {
-                    let net = exec.network.unwrap_or(Network::Off);
+                    let net = exec.network.clone().unwrap_or_default();
                     DomainAccess::Read { temp: temp.0.clone(), net }
                 }
-                None if exec.network.is_some_and(Network::is_off) => DomainAccess::Offline,
+                None if exec.network.as_ref().is_some_and(Network::is_off) => DomainAccess::Offline,
                 None => DomainAccess::Standing,
             },
         };

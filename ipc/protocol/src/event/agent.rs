@@ -165,10 +165,7 @@ impl fmt::Display for SubAgentSpawned {
                 _ => write!(f, " {}", Word(path)),
             })?;
         }
-        match self.net {
-            Network::Off => f.write_str(" · net off")?,
-            Network::On => write!(f, " · net on{}", self.reach)?,
-        }
+        write!(f, " · net {}{}", self.net, self.reach)?;
         write!(f, "): {}", self.task.lines().next().unwrap_or_default())
     }
 }

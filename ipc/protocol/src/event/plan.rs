@@ -162,10 +162,7 @@ impl fmt::Display for PlanApproved {
             f.write_str("write")?;
             self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
         }
-        match self.net {
-            Network::Off => f.write_str(" · net off)"),
-            Network::On => write!(f, " · net on{})", self.reach),
-        }
+        write!(f, " · net {}{})", self.net, self.reach)
     }
 }
 

@@ -1,5 +1,4 @@
 use ipc::confinement::Tier;
-use ipc::rights::Network;
 use nix::libc::{c_int, c_long};
 
 use super::calls::{ALWAYS, HOST_NAMES, MADE, OWNERS, SIGNALS, number};
@@ -270,7 +269,7 @@ fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_c
 
 fn policies() -> impl Iterator<Item = Policy> {
     let policy = |bits: u8| Policy {
-        net: if bits & 1 == 0 { Network::Off } else { Network::On },
+        machines_network: bits & 1 != 0,
         root: bits & 2 != 0,
         truncate: bits & 4 != 0,
         tier: Tier::Floor,

@@ -231,7 +231,7 @@ impl Agent {
             Operation::Network
                 if lacks_network
                     && denial.grant.is_some()
-                    && !command.network.is_some_and(Network::reaches_out) =>
+                    && !command.network.as_ref().is_some_and(Network::reaches_out) =>
             {
                 NETWORK_HINT
             }

@@ -12,7 +12,7 @@ use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
 use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
-use ipc::rights::{Network, Reach, Rights, RightsChange};
+use ipc::rights::{Rights, RightsChange};
 use protocol::approval::AskKind;
 use protocol::event::{
     DecidedBy, EventKind, NoticeCode, PlanApproved, PlanAuthor, PlanCreated, SubAgentResult, SubAgentStatus,
@@ -294,7 +294,7 @@ impl Agent {
             path,
             digest: plan_digest.clone(),
             write: child.rights.write.clone(),
-            net: child.rights.net,
+            net: child.rights.net.clone(),
             reach: child.rights.reach,
             by,
             markdown: None,
@@ -373,8 +373,10 @@ impl Agent {
         let Some(planning) = &mut self.config.planning else { return };
         let ceiling = &mut planning.ceiling;
         match change {
-            Change::Rights(RightsChange::Network { net, .. }) if net.is_off() => {
-                (ceiling.rights.net, ceiling.rights.reach) = (Network::Off, Reach::default());
+            Change::Rights(change @ RightsChange::Network { .. }) => {
+                let Some(bound) = change.network_bound() else { return };
+                ceiling.rights.net = ceiling.rights.net.meet(bound);
+                ceiling.rights = std::mem::take(&mut ceiling.rights).normalised();
             }
             Change::Rights(RightsChange::RemoveWrite { path }) => {
                 ceiling.rights.write.retain(|root| !root.is_within(path));

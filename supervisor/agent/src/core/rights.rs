@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use gate::modes::{Position, permits};
 use gate::tools::ServedCall;
 use gate::{Change, Unchanged};
-use ipc::rights::{Rights, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, RightsChanged};
 
@@ -34,6 +34,10 @@ const NOTHING_APPROVED: Interruption =
 /// What a call is told that was approved with the network, when the user turned that off.
 const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
+
+/// What a call is told that was approved with more of the network than the user permits now.
+const NETWORK_NARROWED: Interruption =
+    Interruption::because(": the user narrowed the network; the call was ended");
 
 /// True if nothing stays approved after a change.
 pub(super) fn ends_approvals(change: &Change) -> bool {
@@ -101,22 +105,23 @@ impl Agent {
     /// replaced by no other. Whether there was anything.
     fn withdraw_approved(&mut self, change: &Change) -> bool {
         let nothing = ends_approvals(change);
-        let network_off = match change {
-            Change::Rights(RightsChange::Network { net, .. }) => net.is_off(),
-            Change::Rights(RightsChange::AddWrite { .. } | RightsChange::RemoveWrite { .. })
-            | Change::Mode(_) => false,
+        let bound = match change {
+            Change::Rights(change) => change.network_bound(),
+            Change::Mode(_) => nothing.then_some(&Network::Off),
         };
-        if !nothing && !network_off {
-            return false;
-        }
-        let revoked = self.grants.revoke_network();
+        let Some(bound) = bound else { return false };
+        let revoked = self.grants.revoke_network(bound);
         let mut withdrawn = !revoked.is_empty();
         for id in revoked {
             self.log(EventKind::GrantRevoked { id });
         }
-        let why = if nothing { NOTHING_APPROVED } else { NETWORK_OFF };
+        let why = match bound {
+            _ if nothing => NOTHING_APPROVED,
+            Network::Off => NETWORK_OFF,
+            Network::Hosts(_) | Network::On => NETWORK_NARROWED,
+        };
         withdrawn |= self.end_open(why, |open| match open {
-            Open::Committing(committing) => nothing || committing.grant.net.reaches_out(),
+            Open::Committing(committing) => nothing || !bound.covers(&committing.grant.net),
             Open::Served(ServedCall::External(_)) => nothing,
             Open::Serving(_)
             | Open::Preparing(_)

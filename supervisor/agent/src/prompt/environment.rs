@@ -88,9 +88,14 @@ pub fn narrowed_context(standing: &StandingRights) -> String {
 }
 
 fn rights(text: &mut String, standing: &StandingRights) {
-    let net = match standing.rights.net {
-        Network::Off => "off: nothing outside the sandbox can be reached, and packages cannot be downloaded",
-        Network::On => "on",
+    let net = match &standing.rights.net {
+        Network::Off => {
+            "off: nothing outside the sandbox can be reached, and packages cannot be downloaded".to_owned()
+        }
+        Network::On => "on".to_owned(),
+        Network::Hosts(hosts) => format!(
+            "on for these hosts alone, by name: {hosts} (port 443 unless another is named); other names do not resolve"
+        ),
     };
     let _ = writeln!(text, "network: {net}\nyour rights: {}", standing.line());
 }

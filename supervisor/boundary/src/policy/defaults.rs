@@ -118,7 +118,7 @@ impl Defaults {
     }
 
     /// Adds the variables to an environment with this network access.
-    pub fn complete(&self, environment: &mut Environment, net: Network) {
+    pub fn complete(&self, environment: &mut Environment, net: &Network) {
         let tries = TRIES.iter().filter(|_| net.is_off());
         let tries = tries.filter(|(name, _)| !self.pass.contains(name));
         let mut set: Vec<_> =
@@ -169,7 +169,7 @@ mod tests {
         let value =
             |name: &str| host.iter().find(|(of, _)| *of == name).map(|(_, value)| OsString::from(value));
         let mut environment = said;
-        Defaults::find(value, commands, |path| path.ends_with("hidden.pem")).complete(&mut environment, net);
+        Defaults::find(value, commands, |path| path.ends_with("hidden.pem")).complete(&mut environment, &net);
         environment
     }
 

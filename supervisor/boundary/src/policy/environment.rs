@@ -46,7 +46,7 @@ impl Environments {
     }
 
     /// Returns the environment of a worker without a level of rights, with all caches in its private temp directory.
-    pub fn beside(&self, temp: &WirePath, net: Network) -> Environment {
+    pub fn beside(&self, temp: &WirePath, net: &Network) -> Environment {
         self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
     }
 
@@ -56,7 +56,7 @@ impl Environments {
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
         let Some(places) = &self.places else {
-            return Confinement { environment: self.beside(&temp, confinement.rights.net), ..confinement };
+            return Confinement { environment: self.beside(&temp, &confinement.rights.net), ..confinement };
         };
         let root = WirePath::from(places.root());
         let mut rights = confinement.rights;
@@ -72,11 +72,11 @@ impl Environments {
             (place.clone(), place)
         };
         let environment =
-            Environment { caches: Some((&place).into()), ..self.leading_to(&place, &home, rights.net) };
+            Environment { caches: Some((&place).into()), ..self.leading_to(&place, &home, &rights.net) };
         Confinement { rights, environment, ..confinement }
     }
 
-    fn leading_to(&self, place: &Path, home: &Path, net: Network) -> Environment {
+    fn leading_to(&self, place: &Path, home: &Path, net: &Network) -> Environment {
         let mut environment = self.said.clone();
         if let Some(owner) = &self.owner {
             at_home(&mut environment, owner, home);
@@ -180,8 +180,8 @@ mod tests {
             (&["/t/1"], Network::On),
             (&["/t/1", "/p", "/w"], Network::Off),
         ] {
-            let plain = Rights { net, ..rights(write) };
-            let marked = Rights { net, ..rights(&[write, &[above]].concat()) };
+            let plain = Rights { net: net.clone(), ..rights(write) };
+            let marked = Rights { net: net.clone(), ..rights(&[write, &[above]].concat()) };
             let found = session.at_level(confined(plain, "/t/1"), None);
             assert_eq!(found, session.at_level(confined(marked, "/t/1"), None), "the place is all of it");
             assert_eq!(found, session.at_level(found.clone(), None), "its place is no right of its own");
@@ -215,7 +215,7 @@ mod tests {
         let mut levels = Vec::new();
         for (root, net) in roots.iter().flat_map(|root| [(root, Network::Off), (root, Network::On)]) {
             for grant in &grants {
-                let rights = Rights { net, ..rights(&[root, &["/t/1"][..]].concat()) };
+                let rights = Rights { net: net.clone(), ..rights(&[root, &["/t/1"][..]].concat()) };
                 let whole = rights.with_grant(&grant.clone().unwrap_or_default());
                 let own = Rights { write: without(&whole.write, &"/t/1".into()), ..whole };
                 let confined = session.at_level(confined(rights, "/t/1"), grant.as_ref());

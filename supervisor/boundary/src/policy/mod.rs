@@ -70,7 +70,7 @@ impl Policy {
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());
-        Rights { write, net: self.net, reach: self.reach, ..self.base() }.normalised()
+        Rights { write, net: self.net.clone(), reach: self.reach, ..self.base() }.normalised()
     }
 
     /// Returns the writable directories of each mode.

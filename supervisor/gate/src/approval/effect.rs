@@ -74,7 +74,7 @@ impl Proposal {
             cwd: cwd.into(),
             environment: Vec::new(),
             access: call.access,
-            network: call.network,
+            network: call.network.clone(),
             timeout_ms: call.timeout_ms.unwrap_or(limit).min(limit),
         });
         let (digest, changes) = (effect_digest(&effect)?, FileChanges::default());

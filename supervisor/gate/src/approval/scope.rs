@@ -80,7 +80,7 @@ impl Scope {
                 return Ok(Self::Standing(RightsChange::AddWrite { path }));
             }
             (SessionScope::Network, AskKind::Network, _) => {
-                return Ok(Self::Standing(RightsChange::Network { net: Network::On, reach: None }));
+                return Ok(Self::Standing(standing_network(&ask.grant)));
             }
             _ => return Err(MISFIT.to_owned()),
         };
@@ -93,9 +93,17 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
         SessionScope::Network if grant.write.is_empty() && grant.net.reaches_out() => {
-            Some(RightsChange::Network { net: Network::On, reach: None })
+            Some(standing_network(grant))
         }
         _ => None,
+    }
+}
+
+/// Returns the permanent right to the network of a grant.
+fn standing_network(grant: &Grant) -> RightsChange {
+    match &grant.net {
+        Network::Hosts(hosts) => RightsChange::AddHosts { hosts: hosts.clone(), reach: None },
+        Network::Off | Network::On => RightsChange::Network { net: Network::On, reach: None },
     }
 }
 
@@ -185,7 +193,8 @@ impl Covered {
 
     fn is_like(&self, exec: &Exec) -> bool {
         let Self::Prefix { like, .. } = self else { return false };
-        let same = |exec: &Exec| (exec.cwd.clone(), exec.environment.clone(), exec.access, exec.network);
+        let same =
+            |exec: &Exec| (exec.cwd.clone(), exec.environment.clone(), exec.access, exec.network.clone());
         same(exec) == same(like)
     }
 

@@ -53,9 +53,9 @@ impl SessionGrants {
         self.remembered.len() < before
     }
 
-    /// Removes every approval that gives network access; returns their ids.
-    pub fn revoke_network(&mut self) -> Vec<GrantId> {
-        let gives = |remembered: &Remembered| remembered.approved.grant.net.reaches_out();
+    /// Removes every approval that gives more network access than `bound`; returns their ids.
+    pub fn revoke_network(&mut self, bound: &Network) -> Vec<GrantId> {
+        let gives = |remembered: &Remembered| !bound.covers(&remembered.approved.grant.net);
         self.remembered
             .extract_if(.., |remembered| gives(remembered))
             .map(|remembered| remembered.id)
@@ -99,7 +99,7 @@ impl SessionGrants {
 /// True if a command runs as configured prefixes assume: in the project, with the standard environment and without network. If
 /// the agent may write in the directory without asking, the prefix does not count: `make` would run a file that the agent wrote.
 fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
-    let offline = ask.grant.net.is_off() && !exec.network.is_some_and(Network::reaches_out);
+    let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);
     offline && exec.environment.is_empty() && exec.cwd.is_within(&standing.project) && found

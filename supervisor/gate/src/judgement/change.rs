@@ -61,7 +61,10 @@ impl StandingRights {
     fn as_far_as_allowed(&self, change: &RightsChange) -> RightsChange {
         match change {
             RightsChange::Network { net, reach: None } => {
-                RightsChange::Network { net: *net, reach: Some(self.reach) }
+                RightsChange::Network { net: net.clone(), reach: Some(self.reach) }
+            }
+            RightsChange::AddHosts { hosts, reach: None } if self.rights.net.is_off() => {
+                RightsChange::AddHosts { hosts: hosts.clone(), reach: Some(self.reach) }
             }
             change => change.clone(),
         }
@@ -92,6 +95,9 @@ impl StandingRights {
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {
         match (change, activity) {
             (RightsChange::Network { net, .. }, Activity::Plan) if net.reaches_out() => {
+                Some("the network stays off while a plan is made".to_owned())
+            }
+            (RightsChange::AddHosts { .. }, Activity::Plan) => {
                 Some("the network stays off while a plan is made".to_owned())
             }
             (RightsChange::AddWrite { .. }, Activity::Plan) => {
@@ -126,6 +132,10 @@ fn same(change: &RightsChange) -> String {
     match change {
         RightsChange::Network { net: Network::Off, .. } => "the network is off".to_owned(),
         RightsChange::Network { net: Network::On, .. } => "the network is on, and leads as far".to_owned(),
+        RightsChange::Network { net: Network::Hosts(hosts), .. } => {
+            format!("the network is on for {hosts} alone, and leads as far")
+        }
+        RightsChange::AddHosts { hosts, .. } => format!("{hosts} may be reached already"),
         RightsChange::AddWrite { path } => format!("{path} may be written already"),
         RightsChange::RemoveWrite { path } => format!("{path} is no write root"),
     }

@@ -127,7 +127,7 @@ impl StandingRights {
         if self.rights.exec == Execution::Denied {
             return Verdict::Deny(no_commands(call));
         }
-        let network = call.network.is_some_and(Network::reaches_out);
+        let network = call.network.as_ref().is_some_and(Network::reaches_out);
         let reads = call.access == Access::Read;
         let writes = call.access == Access::Write && !self.holds_a_write_root();
         let lacks_network = network && self.rights.net.is_off();
@@ -147,7 +147,7 @@ impl StandingRights {
 
     /// Returns the network as a grant, if the command declares to need it and the rights lack it.
     pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
-        if !call.network.is_some_and(Network::reaches_out) || self.rights.net.reaches_out() {
+        if !call.network.as_ref().is_some_and(Network::reaches_out) || self.rights.net.reaches_out() {
             return Grant::default();
         }
         Grant { net: Network::On, reach: self.reach, ..Grant::default() }
@@ -164,7 +164,7 @@ impl StandingRights {
         if self.rights.exec == Execution::Denied {
             return Some(no_commands(call));
         }
-        let network = call.network.is_some_and(Network::reaches_out);
+        let network = call.network.as_ref().is_some_and(Network::reaches_out);
         if network && call.access == Access::Read {
             // Only another declaration helps: a command that can read everything must not be able to send it out.
             return Some(refused(Operation::Network, address(), MissingRight::NetworkInReadingCommand, None));

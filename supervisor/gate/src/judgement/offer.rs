@@ -60,7 +60,7 @@ impl StandingRights {
                 }
             }
             // A command that can read everything must not be able to send it out.
-            MissingRight::Network if !reads && !command.network.is_some_and(Network::is_off) => {
+            MissingRight::Network if !reads && !command.network.as_ref().is_some_and(Network::is_off) => {
                 self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
             }
             _ => None,

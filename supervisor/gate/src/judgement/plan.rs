@@ -34,9 +34,9 @@ impl StandingRights {
         if has_network == self.rights.net.reaches_out() && write.contains(&self.project) {
             write.extend(self.caches.clone());
         }
-        let net = if has_network { Network::On } else { Network::Off };
+        let net = if has_network { self.rights.net.clone() } else { Network::Off };
         let reach = if has_network { self.rights.reach } else { Reach::default() };
-        let rights = Rights { write, net, reach, ..self.rights.clone() }.normalised();
+        let rights = Rights { write, net: net.clone(), reach, ..self.rights.clone() }.normalised();
         let beyond = |root: &&WirePath| !planner.write.iter().any(|own| root.is_within(own));
         let grant = Grant { write: rights.write.iter().filter(beyond).cloned().collect(), net, reach };
         Ok((ChildRights { rights, grant }, network && !has_network))
@@ -83,8 +83,8 @@ impl StandingRights {
         if !permits(Position::FIRST, self.mode).keeps_approvals() {
             return Err(format!("the mode is {} now", self.mode));
         }
-        if rights.net.reaches_out() && self.rights.net.is_off() {
-            return Err("the network is off now".to_owned());
+        if !self.rights.net.covers(&rights.net) {
+            return Err(format!("the network is {} now", self.rights.net));
         }
         let gone = |root: &&WirePath| !self.may_be_planned(root) && self.caches.as_ref() != Some(root);
         rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may not be written now")))
@@ -94,10 +94,10 @@ impl StandingRights {
     pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);
-        let network = rights.net.reaches_out() && self.rights.net.is_off();
+        let network = !self.rights.net.covers(&rights.net);
         let flag =
             |root| self.write_grant(root).map(|flag| format!(" ({flag} allows it)")).unwrap_or_default();
         root.map(|root| format!("writing {root}{}", flag(root)))
-            .or_else(|| network.then(|| "the network (--net on allows it)".to_owned()))
+            .or_else(|| network.then(|| format!("the network (--net {} allows it)", rights.net.flag())))
     }
 }

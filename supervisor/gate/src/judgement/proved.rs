@@ -66,7 +66,8 @@ impl StandingRights {
 
     fn refusals(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
         // A command that declares only to read never has a network, so it lacks no right.
-        let is_offline = call.access == Access::Read && !call.network.is_some_and(Network::reaches_out);
+        let is_offline =
+            call.access == Access::Read && !call.network.as_ref().is_some_and(Network::reaches_out);
         let refused = refused.iter().filter(|refusal| !(is_offline && refusal.is_of_internet()));
         refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }

@@ -118,7 +118,11 @@ impl StandingRights {
             net: if lacks_network { Network::On } else { Network::Off },
             reach: if lacks_network { self.reach } else { Reach::default() },
         };
-        let net = if network { Network::On } else { Network::Off };
+        let net = match network {
+            true if lacks_network => Network::On,
+            true => self.rights.net.clone(),
+            false => Network::Off,
+        };
         let reach = if lacks_network { self.reach } else { self.rights.reach };
         ChildRights { rights: Rights { write, net, reach, ..self.rights.clone() }.normalised(), grant }
     }
@@ -148,12 +152,12 @@ pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Right
     parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
 }
 
-/// Returns the part of an approved grant that remains after a user removed the network or a directory.
+/// Returns the part of an approved grant that remains after a user bounded the network or removed a directory.
 #[must_use]
-pub fn narrowed_grant(grant: &Grant, without_network: bool, removed: Option<&WirePath>) -> Grant {
-    let mut left = grant.clone();
-    if without_network {
-        (left.net, left.reach) = (Network::Off, Reach::default());
+pub fn narrowed_grant(grant: &Grant, bound: &Network, removed: Option<&WirePath>) -> Grant {
+    let mut left = Grant { net: grant.net.meet(bound), ..grant.clone() };
+    if left.net.is_off() {
+        left.reach = Reach::default();
     }
     if let Some(removed) = removed {
         left.write.retain(|root| !root.is_within(removed));

@@ -76,7 +76,7 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
         AgentAction::SetRights { change } => match change {
             RightsChange::Network { net, .. } => net.is_off(),
             RightsChange::RemoveWrite { .. } => true,
-            RightsChange::AddWrite { .. } => false,
+            RightsChange::AddHosts { .. } | RightsChange::AddWrite { .. } => false,
         },
         AgentAction::SetMode { mode } => modes::takes_away(now, *mode),
         _ => false,
@@ -96,7 +96,7 @@ pub(super) fn resolved(project: &Path, action: AgentAction) -> Result<AgentActio
             let place = project.join(path.as_path());
             RightsChange::RemoveWrite { path: place.canonicalize().unwrap_or(place).into() }
         }
-        RightsChange::Network { .. } => change,
+        RightsChange::Network { .. } | RightsChange::AddHosts { .. } => change,
     };
     Ok(AgentAction::SetRights { change })
 }

@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use gate::modes::{Position, permits};
 use gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
-use ipc::rights::{Grant, RightsChange};
+use ipc::rights::{Grant, Network, RightsChange};
 use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
 use protocol::frontend::{AgentAction, Op};
 use tokio::time::Instant;
@@ -158,12 +158,12 @@ impl AgentTree {
     /// Takes back what an action of the user's withdraws from every sub-agent; true if anything of a grant went.
     fn withdraw(&mut self, action: &AgentAction) -> bool {
         let without = |grant: &Grant| match action {
-            AgentAction::SetRights { change: RightsChange::Network { net, .. } } if net.is_off() => {
-                narrowed_grant(grant, true, None)
-            }
             AgentAction::SetRights { change: RightsChange::RemoveWrite { path } } => {
-                narrowed_grant(grant, false, Some(path))
+                narrowed_grant(grant, &Network::On, Some(path))
             }
+            AgentAction::SetRights { change } => change
+                .network_bound()
+                .map_or_else(|| grant.clone(), |bound| narrowed_grant(grant, bound, None)),
             AgentAction::SetMode { mode } if !permits(Position::SUB, *mode).keeps_approvals() => {
                 Grant::default()
             }

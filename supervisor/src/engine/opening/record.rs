@@ -52,7 +52,7 @@ impl Record {
                 Approver::Flags { rounds } => Some(rounds),
             },
             mode: options.mode,
-            net: options.wanted.net,
+            net: options.wanted.net.clone(),
             reach: options.wanted.reach,
             write: paths(&options.wanted.write),
             hide: paths(&options.wanted.hide),

@@ -1,7 +1,7 @@
 //! The access of a session that goes on, beside that of its last run: rights come from today's flags and settings.
 
 use ipc::id::AgentId;
-use ipc::rights::{Execution, NamedRoot, NetworkState, RightsSummary};
+use ipc::rights::{Execution, NamedRoot, Network, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, SessionEvent};
 
@@ -47,9 +47,9 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
     changes.extend(without(&is.read, &was.read).map(|root| format!("{root} is readable now")));
     if was.net != is.net {
         changes.push(match &is.net {
-            NetworkState::Off => "the network is off now".to_owned(),
-            NetworkState::On => "the network is on now".to_owned(),
-            NetworkState::Hosts(hosts) => format!("the network leads to {} hosts now", hosts.len()),
+            Network::Off => "the network is off now".to_owned(),
+            Network::On => "the network is on now".to_owned(),
+            Network::Hosts(hosts) => format!("the network leads to {hosts} alone now"),
         });
     } else if was.reach != is.reach {
         changes.push("the network leads to other places of this machine and its neighbourhood".to_owned());
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn given(mode: ApprovalMode, write: &[&str], net: NetworkState, hidden: u64) -> FirstAccess {
+    fn given(mode: ApprovalMode, write: &[&str], net: Network, hidden: u64) -> FirstAccess {
         let path = |root: &&str| NamedRoot::Path((*root).into());
         let write = [NamedRoot::Temp].into_iter().chain(write.iter().map(path)).collect();
         let read = vec![NamedRoot::Path("/".into())];
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn each_right_that_is_gone_or_new_is_told_and_nothing_else() {
-        let before = given(ApprovalMode::Auto, &["/data", "/srv"], NetworkState::On, 3);
+        let before = given(ApprovalMode::Auto, &["/data", "/srv"], Network::On, 3);
         assert_eq!(changes(&before, &before), Vec::<String>::new());
-        let now = given(ApprovalMode::Deny, &["/srv", "/new"], NetworkState::Off, 1);
+        let now = given(ApprovalMode::Deny, &["/srv", "/new"], Network::Off, 1);
         insta::assert_snapshot!(changes(&before, &now).join("\n"), @r"
         /data is no longer writable
         /new is writable now

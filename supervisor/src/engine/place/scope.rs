@@ -192,7 +192,7 @@ impl PlaceScope {
             project: self.project.into(),
             temp: temp.into(),
             mode,
-            net: wanted.net,
+            net: wanted.net.clone(),
             reach: wanted.reach,
             write: self.write,
             auto: self.auto,

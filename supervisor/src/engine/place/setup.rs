@@ -197,7 +197,7 @@ impl ProjectSandbox {
     /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
-            environment: self.environments.beside(&temp, rights.net),
+            environment: self.environments.beside(&temp, &rights.net),
             temp: Some(temp),
             allow_degraded: self.allow_degraded,
             tier: self.tier,

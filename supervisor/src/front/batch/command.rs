@@ -1,5 +1,6 @@
 //! The command lines of a run: `exec` for the task and `sandbox` for the checkout. Both start this same program.
 
+use ipc::rights::Network;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -249,7 +250,7 @@ fn dollars(amount: Usd) -> String {
 }
 
 fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
-    line.word("--net", args.net).word("--tier", Some(args.tier));
+    line.value("--net", args.net.as_ref().map(Network::flag)).word("--tier", Some(args.tier));
     for place in &args.reach {
         line.word("--reach", Some(*place));
     }

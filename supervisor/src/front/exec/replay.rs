@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use clap::ValueEnum;
 use gate::activity::Activity;
 use gate::modes::{Position, permits};
-use ipc::rights::Network;
 use model::recording::{Mismatch, Places, Recording, RecordingComparison, Run, Task};
 use model::replay::{RecordedRequest, ReplayServer, Reply, Script};
 use model::secrets::TakenKeys;
@@ -20,7 +19,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 use crate::settings::args::{
-    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModelArgs, NetArg, ProfileArg, ProviderArg, ReachArg,
+    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModelArgs, ProfileArg, ProviderArg, ReachArg,
     ReplayArgs,
 };
 
@@ -176,10 +175,7 @@ fn compare(
 }
 
 fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
-    let net = match run.net {
-        Network::On => NetArg::On,
-        Network::Off => NetArg::Off,
-    };
+    let net = run.net.clone();
     let reach = [
         (run.reach.host, ReachArg::Host),
         (run.reach.lan, ReachArg::Lan),

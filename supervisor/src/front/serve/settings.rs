@@ -11,7 +11,7 @@ use crate::settings::config::{ConfigOrigin, Layer, Value};
 pub(super) fn of_request(params: &NewConversationParams) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
     let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);
-    let net = params.net.and_then(|net| word(net.as_str()));
+    let net = params.net.clone().map(Value::Network);
     let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
     let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];
     let reach = reach.into_iter().filter_map(|(within, name)| within.then_some(name));

@@ -26,7 +26,7 @@ pub(super) fn of(
         project: standing.project.clone(),
         activity: session.activity(),
         mode: standing.mode,
-        net: standing.rights.net,
+        net: standing.rights.net.clone(),
         rights: standing.summary(),
         // The level of confinement is known once the first worker has started.
         tier: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
-use ipc::rights::{Grant, Network};
+use ipc::rights::Grant;
 use protocol::event::{Account as Spent, SubAgentSpawned};
 use tui::text::SafeText;
 
@@ -122,10 +122,7 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let SubAgentSpawned { write, net, reach, rights_digest, grant, .. } = spawned;
     let write = Grant { write: write.clone(), ..Grant::default() };
     let write = if write.is_empty() { "read-only".to_owned() } else { write.to_string() };
-    let net = match net {
-        Network::Off => "net off".to_owned(),
-        Network::On => format!("net on{reach}"),
-    };
+    let net = format!("net {net}{reach}");
     let granted = grant.as_ref().map(|grant| format!(" · granted beyond its parent: {grant}"));
     format!(
         "{} · {net}{} · rights {}",

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use ipc::confinement::Tier;
 use ipc::place::{Place, is_resolver, resolvers};
-use ipc::rights::Reach;
+use ipc::rights::{HostRule, Hosts, Network, Reach};
 use serde::Serialize;
 
 use super::ExplainPolicy;
@@ -35,9 +35,11 @@ impl AddressExplained {
                     connect: literal_answer(*literal, place, policy),
                 }
             }
-            NamedSubject::Name(name, port) => {
-                Self { address: format!("{name}:{port}"), place: None, connect: name_answer(name, policy) }
-            }
+            NamedSubject::Name(name, port) => Self {
+                address: format!("{name}:{port}"),
+                place: None,
+                connect: name_answer(name, *port, policy),
+            },
         }
     }
 }
@@ -54,10 +56,20 @@ const fn word(place: Place) -> &'static str {
 
 fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
-    if rights.net.is_off() {
-        return off(place, policy);
-    }
     let net = policy.origins.of_key("rights.net");
+    match &rights.net {
+        Network::Off => return off(place, format!("--net on{}", reached(place, policy)), policy),
+        Network::Hosts(hosts) => {
+            let because = format!("the network is on for {hosts} alone, by name and not by address");
+            let grant = Some("--net on".to_owned());
+            return ExplainAnswer {
+                grant,
+                origin: Some(net),
+                ..ExplainAnswer::new(ExplainVerdict::Denied, because)
+            };
+        }
+        Network::On => {}
+    }
     if policy.standing.tier == Tier::FloorUnmediated {
         return ExplainAnswer::allowed(
             "the network is on, and in this tier addresses are not checked",
@@ -96,7 +108,13 @@ const fn reach(place: Place) -> Option<&'static str> {
     }
 }
 
-fn off(place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
+/// Returns the further flag that leads to such addresses, if one is missing.
+fn reached(place: Place, policy: &ExplainPolicy<'_>) -> String {
+    let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
+    missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default()
+}
+
+fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let has_loopback = policy.standing.tier != Tier::FloorUnmediated;
     let (verdict, because) = match place {
         Place::Host if has_loopback => (
@@ -106,24 +124,48 @@ fn off(place: Place, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
         ),
         _ => (ExplainVerdict::Denied, "the network is off"),
     };
-    let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
-    let reach = missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default();
-    let grant = Some(format!("--net on{reach}"));
     ExplainAnswer {
-        grant,
+        grant: Some(grant),
         origin: Some(policy.origins.of_key("rights.net")),
         ..ExplainAnswer::new(verdict, because)
     }
 }
 
+/// Returns the flags that would let a program reach a host: the host beside those of now, where this tier has lists of hosts.
+fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
+    let has_lists = policy.standing.tier == Tier::Full;
+    let rules = rule
+        .filter(|_| has_lists)
+        .map(|rule| now.map(Hosts::rules).unwrap_or_default().iter().cloned().chain([rule]));
+    let net = rules.and_then(Hosts::new).map_or(Network::On, Network::Hosts);
+    format!("--net {}{}", net.flag(), reached(Place::Elsewhere, policy))
+}
+
 /// Returns the answer for a name, which is judged by its addresses at each connection.
-fn name_answer(name: &str, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
+fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");
-    if rights.net.is_off() {
-        // "Special-use": RFC 6761, 6.3.
-        let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
-        return off(place, policy);
+    // "Special-use": RFC 6761, 6.3.
+    let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
+    let rule = name.parse().ok().filter(|_| place == Place::Elsewhere);
+    let rule = rule.map(|name| HostRule::exactly(name, port));
+    match &rights.net {
+        Network::Off => return off(place, flags(rule, None, policy), policy),
+        Network::Hosts(hosts) => {
+            let is_listed = rule.as_ref().is_some_and(|rule| hosts.allows(rule.name(), port));
+            if is_listed {
+                let because = "it is one of the hosts that the network is on for, at whatever public address";
+                return ExplainAnswer::allowed(because, Some(net));
+            }
+            let because = format!("the network is on for {hosts} alone");
+            let grant = Some(flags(rule, Some(hosts), policy));
+            return ExplainAnswer {
+                grant,
+                origin: Some(net),
+                ..ExplainAnswer::new(ExplainVerdict::Denied, because)
+            };
+        }
+        Network::On => {}
     }
     let everywhere = Reach { host: true, lan: true, link_local: true, metadata: true };
     if rights.reach == everywhere {

@@ -9,11 +9,9 @@ use crate::settings::config::{ConfigOrigin, Layer, Value};
 
 /// What the flags of a confinement say.
 pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
-    let word = |value: &dyn Fn() -> Option<String>| value();
-    let net = word(&|| Some(args.net?.to_possible_value()?.get_name().to_owned()));
     let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
     Layer::default()
-        .with("rights.net", net.map(Value::Text), ConfigOrigin::Flag("--net"))
+        .with("rights.net", args.net.clone().map(Value::Network), ConfigOrigin::Flag("--net"))
         .with_list("rights.reach", reach, &ConfigOrigin::Flag("--reach"))
         .with_list("rights.write", &args.write, &ConfigOrigin::Flag("--write"))
         .with_list("rights.hide", &args.hide, &ConfigOrigin::Flag("--hide"))

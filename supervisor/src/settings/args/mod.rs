@@ -36,12 +36,15 @@ pub(crate) use self::sessions::{
     DeleteArgs, ExportSessionArgs, ImportArgs, PruneArgs, SessionOutput, SessionsArgs, SessionsCommand,
     ShowSessionArgs,
 };
-pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs};
+pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs, NETWORK};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, OutputFormat, SubjectArg};
 pub(crate) use self::values::{
-    ActivityArg, BaselineArg, ModeArg, NetArg, ProfileArg, ProviderArg, ReachArg, TierArg,
+    ActivityArg, BaselineArg, ModeArg, ProfileArg, ProviderArg, ReachArg, TierArg,
 };
+use ipc::rights::Network;
+use protocol::network_words::network;
+
 use crate::process::attempt::Attempt;
 use crate::process::exit::EXIT_STATUS;
 
@@ -214,9 +217,9 @@ pub(crate) struct DemoArgs {
     /// Tries attacks instead and shows what stops each
     #[arg(long, conflicts_with_all = ["keep", "tui"])]
     pub attack: bool,
-    /// With --attack: the network, off or on [default: off]
-    #[arg(long, value_enum, requires = "attack")]
-    pub net: Option<NetArg>,
+    /// With --attack: the network, off, on, or hosts [default: off]
+    #[arg(long, value_parser = network, value_name = NETWORK, requires = "attack")]
+    pub net: Option<Network>,
     /// With --attack and --net on: host, lan, link-local, or metadata
     #[arg(long, value_enum, value_name = "PLACE", requires = "attack")]
     pub reach: Vec<ReachArg>,

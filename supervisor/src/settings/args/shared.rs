@@ -4,15 +4,20 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use ipc::rights::Network;
+use protocol::network_words::network;
 
-use super::{BaselineArg, ModeArg, NetArg, ProviderArg, ReachArg, TierArg};
+use super::{BaselineArg, ModeArg, ProviderArg, ReachArg, TierArg};
+
+/// Values of `--net`.
+pub(crate) const NETWORK: &str = "off|on|HOST,…";
 
 /// What is confined, and how.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConfinementArgs {
-    /// The network: off, or outbound [default: off]
-    #[arg(long, value_enum)]
-    pub net: Option<NetArg>,
+    /// The network: off, on, or hosts by name [default: off]
+    #[arg(long, value_parser = network, value_name = NETWORK)]
+    pub net: Option<Network>,
     /// With the network on, also allows: host, lan, link-local, or metadata
     #[arg(long, value_enum, value_name = "PLACE")]
     pub reach: Vec<ReachArg>,

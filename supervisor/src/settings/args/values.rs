@@ -91,14 +91,6 @@ impl From<ActivityArg> for Activity {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NetArg {
-    /// No network.
-    Off,
-    /// Outbound connections.
-    On,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReachArg {
     /// This machine's own addresses.
     Host,

@@ -20,6 +20,7 @@ impl Key {
             Kind::Time => "number, 0.001 to 31536000".to_owned(),
             Kind::Amount => "US dollars".to_owned(),
             Kind::Switch => "`true` or `false`".to_owned(),
+            Kind::Network => "`off`, or list of hosts".to_owned(),
         }
     }
 
@@ -29,6 +30,7 @@ impl Key {
             Preset::Word(word) => format!("`{word}`"),
             Preset::Number(number) => format!("`{number}`"),
             Preset::Off => "`false`".to_owned(),
+            Preset::NoNetwork => "`off`".to_owned(),
             Preset::Empty => "empty".to_owned(),
             Preset::Unset(meaning) => meaning.to_owned(),
         }
@@ -38,7 +40,7 @@ impl Key {
     pub(crate) fn in_a_project(&self) -> &'static str {
         match self.project {
             ProjectMay::Narrow => "adds to it",
-            ProjectMay::Lower if matches!(self.kind, Kind::Choice([_])) => "narrows it",
+            ProjectMay::Lower if matches!(self.kind, Kind::Choice([_]) | Kind::Network) => "narrows it",
             ProjectMay::Lower => "narrows it; widens it if trusted",
             ProjectMay::IfTrusted => "if trusted",
             ProjectMay::Never => "never",

@@ -75,7 +75,10 @@ impl Effective {
     }
 
     pub fn net(&self) -> Network {
-        if self.text("rights.net") == Some("on") { Network::On } else { Network::Off }
+        match self.value("rights.net") {
+            Some(Value::Network(net)) => net.clone(),
+            _ => Network::Off,
+        }
     }
 
     /// Returns the additional network ranges that agents may reach.

@@ -40,6 +40,8 @@ pub enum Kind {
     /// A time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)). Shorter times are stricter.
     Time,
     Switch,
+    /// `off`, or a list of hosts; by a flag also `on`. What another covers is stricter.
+    Network,
 }
 
 /// The power of a project's file over a key.
@@ -61,6 +63,7 @@ pub enum Preset {
     Word(&'static str),
     Number(u64),
     Off,
+    NoNetwork,
     Empty,
     /// There is no value. The text explains what that means.
     Unset(&'static str),
@@ -196,10 +199,10 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "rights.net",
-        kind: Kind::Choice(&["off"]),
+        kind: Kind::Network,
         project: ProjectMay::Lower,
-        preset: Preset::Word("off"),
-        about: "The network of commands. It is off at every start, and no file turns it on: `--net on` and `:net on` do. A project's `off` holds against `--net on`.",
+        preset: Preset::NoNetwork,
+        about: "The network of commands: `off`, or the hosts that they may reach by name, such as `[\"docs.example\", \"*.docs.example:8443\", \"@npm\"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. What a project's file says holds against both: they reach at most its hosts.",
     },
     Key {
         name: "rights.reach",

@@ -78,6 +78,12 @@ impl<'a> Layers<'a> {
         let without =
             said.map_or_else(|| Resolution { key, value: preset, origin: ConfigOrigin::Default }, settled);
         let Some(project) = self.project.get(key) else { return without };
+        if let (Some(Value::Network(own)), Value::Network(of_project)) = (&without.value, &project.value) {
+            let net = own.meet(of_project);
+            let narrowed =
+                |net| Resolution { key, value: Some(Value::Network(net)), origin: project.origin.clone() };
+            return if net == *own { without } else { narrowed(net) };
+        }
         if key.project == ProjectMay::Lower && narrows(key, project, without.value.as_ref()) {
             return settled(project);
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use ipc::rights::Network;
 use protocol::cost::Usd;
 
 use super::keys::{Kind, Preset};
@@ -18,6 +19,7 @@ pub enum Value {
     Amount(Usd),
     Time(Duration),
     Switch(bool),
+    Network(Network),
     /// A list whose elements have their own origins.
     List(Vec<Element>),
 }
@@ -88,6 +90,7 @@ impl Preset {
             Self::Word(word) => Some(Value::Text(word.to_owned())),
             Self::Number(number) => Some(Value::Number(number)),
             Self::Off => Some(Value::Switch(false)),
+            Self::NoNetwork => Some(Value::Network(Network::Off)),
             Self::Empty => Some(Value::List(Vec::new())),
             Self::Unset(_) => None,
         }
@@ -103,6 +106,12 @@ impl fmt::Display for Value {
             Self::Amount(amount) => amount.dollars().fmt(f),
             Self::Time(time) => time.as_secs_f64().fmt(f),
             Self::Switch(on) => on.fmt(f),
+            Self::Network(Network::Hosts(hosts)) => {
+                let hosts: Vec<_> =
+                    hosts.rules().iter().map(|rule| format!("{:?}", rule.to_string())).collect();
+                write!(f, "[{}]", hosts.join(", "))
+            }
+            Self::Network(net @ (Network::Off | Network::On)) => write!(f, "{:?}", net.flag()),
             Self::List(elements) => {
                 let elements: Vec<_> = elements.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", elements.join(", "))

@@ -320,7 +320,7 @@ pub struct ConversationParams {
 pub struct SetNetParams {
     /// The conversation.
     pub conversation_id: ConversationId,
-    /// On or off.
+    /// The network's new state.
     pub net: Network,
     /// Its reach, where it is on; the one that the conversation was opened with, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

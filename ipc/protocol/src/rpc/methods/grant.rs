@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Hosts, Network, Reach, RightsChange};
 
 /// Parameters of [`GRANT_METHOD`](super::GRANT_METHOD) and [`WITHDRAW_METHOD`](super::WITHDRAW_METHOD).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,10 +32,13 @@ pub enum GrantedRight {
 }
 
 /// The network as a person gives it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct GrantedNetwork {
+    /// Hosts that the agent may reach from now on beside those that it reaches already; everything where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
     /// Its reach; the one that the conversation was opened with, where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
@@ -55,7 +58,12 @@ impl From<GrantedRight> for RightsChange {
     fn from(right: GrantedRight) -> Self {
         match right {
             GrantedRight::Write(path) => Self::AddWrite { path },
-            GrantedRight::Network(GrantedNetwork { reach }) => Self::Network { net: Network::On, reach },
+            GrantedRight::Network(GrantedNetwork { hosts: Some(hosts), reach }) => {
+                Self::AddHosts { hosts, reach }
+            }
+            GrantedRight::Network(GrantedNetwork { hosts: None, reach }) => {
+                Self::Network { net: Network::On, reach }
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ impl Level {
     }
 
     fn rights(&self) -> Rights {
-        Rights { write: self.write.clone(), net: self.net, reach: self.reach, ..Rights::default() }
+        Rights { write: self.write.clone(), net: self.net.clone(), reach: self.reach, ..Rights::default() }
     }
 }
 
@@ -79,13 +79,13 @@ pub(super) mod tests {
         let covers = |above: (&[&str], Network, bool), below: (&[&str], Network, bool)| {
             level(above.0, above.1, above.2).covers(&level(below.0, below.1, below.2))
         };
-        let (off, on) = (Network::Off, Network::On);
-        assert!(covers((&["/p"], on, true), (&["/p"], off, false)));
-        assert!(covers((&["/p"], off, true), (&["/p/src"], off, true)));
-        assert!(!covers((&["/p"], off, true), (&["/p"], on, false)), "the network");
-        assert!(!covers((&["/p"], on, false), (&["/p"], off, true)), "nobody approved it");
-        assert!(!covers((&[], on, true), (&["/p"], off, false)), "the project");
-        assert!(!covers((&["/p"], on, true), (&["/p", "/w"], off, false)), "another root");
+        let (off, on) = (|| Network::Off, || Network::On);
+        assert!(covers((&["/p"], on(), true), (&["/p"], off(), false)));
+        assert!(covers((&["/p"], off(), true), (&["/p/src"], off(), true)));
+        assert!(!covers((&["/p"], off(), true), (&["/p"], on(), false)), "the network");
+        assert!(!covers((&["/p"], on(), false), (&["/p"], off(), true)), "nobody approved it");
+        assert!(!covers((&[], on(), true), (&["/p"], off(), false)), "the project");
+        assert!(!covers((&["/p"], on(), true), (&["/p", "/w"], off(), false)), "another root");
     }
 
     #[test]

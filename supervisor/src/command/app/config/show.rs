@@ -1,5 +1,6 @@
 //! `bailiwick config`: the settings in force, with their origins.
 
+use ipc::rights::Network;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -195,6 +196,8 @@ fn json_value(value: &Value, kind: Kind) -> Json {
         Value::Time(time) if time.subsec_nanos() == 0 => json!(time.as_secs()),
         Value::Time(time) => json!(time.as_secs_f64()),
         Value::Switch(on) => json!(on),
+        Value::Network(Network::Hosts(hosts)) => json!(hosts),
+        Value::Network(net @ (Network::Off | Network::On)) => json!(net.flag()),
         Value::List(elements) => elements
             .iter()
             .map(|element| match kind {

@@ -170,11 +170,14 @@ impl Tree {
         let grants = self.members.iter_mut().map(|member| &mut member.grant);
         for grant in grants.chain(self.waiting.iter_mut().map(|waiting| &mut waiting.grant)) {
             match action {
-                Action::Change(RightsChange::Network { net: Network::Off, .. }) => {
-                    *grant = narrowed_grant(grant, true, None);
+                Action::Change(RightsChange::Network {
+                    net: bound @ (Network::Off | Network::Hosts(_)),
+                    ..
+                }) => {
+                    *grant = narrowed_grant(grant, bound, None);
                 }
                 Action::Change(RightsChange::RemoveWrite { path }) => {
-                    *grant = narrowed_grant(grant, false, Some(path));
+                    *grant = narrowed_grant(grant, &Network::On, Some(path));
                 }
                 Action::Mode(ApprovalMode::Deny) => *grant = Grant::default(),
                 Action::Change(_) | Action::Mode(_) => {}
@@ -246,7 +249,10 @@ impl Tree {
             return;
         }
         let (rights, above) = (&member.standing.rights, &parent.standing.rights);
-        assert!(of(parent).is_some() && rights.net <= above.net, "seed {seed}: {rights:?} below {above:?}");
+        assert!(
+            of(parent).is_some() && above.net.covers(&rights.net),
+            "seed {seed}: {rights:?} below {above:?}"
+        );
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use ipc::rights::{Network, RightsChange};
+use ipc::rights::RightsChange;
 use protocol::frontend::{AgentAction, UserActionKind};
+use protocol::network_words;
 
 use gate::modes::ApprovalMode;
 
@@ -55,7 +56,7 @@ pub(super) enum PlainCommand {
 
 /// The commands with their descriptions.
 const COMMANDS: &[(&str, &str)] = &[
-    (":net on|off", "allow or block network access"),
+    (":net on|off|HOSTS", "set network access, +HOST adds a host"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
     (":allow write PATH|net", "allow this in the session; alone: list it"),
     (":disallow write PATH|net", "take back what was allowed"),
@@ -104,15 +105,16 @@ impl PlainCommand {
         {
             return Self::Act(UserActionKind::Agent(AgentAction::SetMode { mode }));
         }
-        let net = |net| {
-            let change = RightsChange::Network { net, reach: None };
-            Self::Act(UserActionKind::Agent(AgentAction::SetRights { change }))
+        let net = |words| match network_words::change(words) {
+            Ok(change) => Self::Act(UserActionKind::Agent(AgentAction::SetRights { change })),
+            Err(error) => Self::Wrong(error.to_string()),
         };
         match (name, argument) {
             ("help", _) => Self::Help,
             ("allow", "") => Self::Allowed,
-            ("net", "on") | ("allow", "net") => net(Network::On),
-            ("net", "off") | ("disallow", "net") => net(Network::Off),
+            ("net", words) if !words.is_empty() => net(words),
+            ("allow", "net") => net("on"),
+            ("disallow", "net") => net("off"),
             ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
                 let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
                 Self::Act(UserActionKind::Agent(AgentAction::SetRights {
@@ -174,7 +176,9 @@ mod tests {
         assert_eq!(PlainCommand::of(""), PlainCommand::Nothing);
         assert_eq!(
             PlainCommand::of(":net maybe"),
-            PlainCommand::Wrong("the command is :net on|off".to_owned())
+            PlainCommand::Wrong(
+                "\"maybe\" is neither `off` nor `on`, and a host without a dot needs its port, as in maybe:443".to_owned()
+            )
         );
         assert!(
             matches!(PlainCommand::of(":diff"), PlainCommand::Wrong(why) if why.contains("no :diff here"))
@@ -187,13 +191,14 @@ mod tests {
         );
         assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
         assert!(help().contains(":allow write PATH|net: "), "{}", help());
-        let net = RightsChange::Network { net: Network::On, reach: None };
+        let net = RightsChange::Network { net: ipc::rights::Network::On, reach: None };
         assert_eq!(
             PlainCommand::of(":allow net"),
             PlainCommand::Act(UserActionKind::Agent(AgentAction::SetRights { change: net }))
         );
         for (form, _) in COMMANDS.iter().filter(|(form, _)| form.starts_with(':')) {
-            let line = form.replace("on|off", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
+            let line =
+                form.replace("on|off|HOSTS", "on").replace("ask|auto|deny", "auto").replace("TEXT", "x");
             let line = line.replace("NAME", "x").replace("PATH", "x");
             let read = PlainCommand::of(&line);
             assert!(matches!(read, PlainCommand::Act(_) | PlainCommand::Model(_)), "{form}");

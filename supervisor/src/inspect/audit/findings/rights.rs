@@ -92,7 +92,7 @@ impl<'a> KnownRights<'a> {
     fn take_plan(&mut self, agent: &'a AgentId, plan: &PlanApproved) {
         let PlanApproved { call, write, net, reach, by, .. } = plan;
         if let (Some(call), DecidedBy::Configuration) = (call, by) {
-            let grant = Grant { write: write.clone(), net: *net, reach: *reach };
+            let grant = Grant { write: write.clone(), net: net.clone(), reach: *reach };
             self.by_flags.insert((agent, *call), grant);
         }
     }
@@ -163,11 +163,11 @@ fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> 
 }
 
 fn rights_of(SubAgentSpawned { write, net, reach, .. }: &SubAgentSpawned) -> Rights {
-    Rights { write: write.clone(), net: *net, reach: *reach, ..Rights::default() }.normalised()
+    Rights { write: write.clone(), net: net.clone(), reach: *reach, ..Rights::default() }.normalised()
 }
 
 fn as_grant(rights: &Rights) -> Grant {
-    Grant { write: rights.write.clone(), net: rights.net, reach: rights.reach }
+    Grant { write: rights.write.clone(), net: rights.net.clone(), reach: rights.reach }
 }
 
 fn covers(approved: &Grant, granted: &Grant) -> bool {

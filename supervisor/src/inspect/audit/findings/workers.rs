@@ -66,6 +66,6 @@ fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
         NamedRoot::Project => Some(project.clone()),
         NamedRoot::Path(path) => Some(path.clone()),
     });
-    let net = summary.net.covered_by();
+    let net = summary.net.clone();
     Rights { write: write.collect(), net, reach: summary.reach, ..Rights::default() }.normalised()
 }

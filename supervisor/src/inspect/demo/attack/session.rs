@@ -117,7 +117,7 @@ fn rights(args: &DemoArgs) -> Vec<String> {
         value().map(|value| [flag.to_owned(), value.get_name().to_owned()])
     };
     let tier = named("--tier", &|| args.tier.to_possible_value()).filter(|_| args.tier != TierArg::Best);
-    let net = named("--net", &|| args.net?.to_possible_value());
+    let net = args.net.as_ref().map(|net| ["--net".to_owned(), net.flag()]);
     let reach = args.reach.iter().filter_map(|place| named("--reach", &|| place.to_possible_value()));
     // The session's project is another directory than the person's.
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());

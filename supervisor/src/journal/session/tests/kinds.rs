@@ -6,7 +6,7 @@ use ipc::id::{AgentCall, AgentId, ApprovalId, CallId, EventId, Generation, Grant
 use ipc::image::Image;
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
-use ipc::rights::{Grant, NamedRoot, Network, NetworkState, Reach, RightsSummary};
+use ipc::rights::{Grant, Hosts, NamedRoot, Network, Reach, RightsSummary};
 use proptest::prelude::*;
 use protocol::approval::{
     ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
@@ -250,7 +250,11 @@ fn workers() -> Vec<EventKind> {
     let changed = RightsChanged {
         generation: Generation(3),
         pid: 9,
-        rights: RightsSummary { net: NetworkState::Hosts(vec!["h".to_owned()]), ..rights() }.into(),
+        rights: RightsSummary {
+            net: Network::Hosts(Hosts::new(["h".parse().unwrap()]).unwrap()),
+            ..rights()
+        }
+        .into(),
         rights_digest: "22".repeat(32),
         ruleset_digest: "33".repeat(32),
     };

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use boundary::policy::split_variable;
 use gate::command_line::parse_prefix;
+use ipc::rights::Network;
 use protocol::cost::Usd;
+use protocol::network_words;
 use toml_edit::{Item, Value as Toml};
 
 use crate::settings::config::keys::{Key, Kind};
@@ -48,6 +50,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
         Kind::Address => text(&is_address),
         Kind::Choice(words) => text(&|word| words.contains(&word)),
         Kind::Switch => item.as_bool().map(Value::Switch),
+        Kind::Network => hosts(item).map(Value::Network),
         Kind::Amount => amount(item).filter(|amount| *amount > Usd::ZERO).map(Value::Amount),
         Kind::Time => seconds(item).and_then(time_of).map(Value::Time),
         Kind::Count { least, most } => {
@@ -55,6 +58,20 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
             number.filter(|number| (least..=most).contains(number)).map(Value::Number)
         }
         Kind::Choices(_) | Kind::Paths | Kind::Variables | Kind::Commands | Kind::Names => None,
+    }
+}
+
+/// Reads `off` or a list of hosts. No file turns the whole network on.
+fn hosts(item: &Item) -> Option<Network> {
+    if let Some(word) = item.as_str() {
+        return (word == "off").then_some(Network::Off);
+    }
+    let array = item.as_array().filter(|array| array.len() <= MOST)?;
+    let entries: Vec<_> = array.iter().map(Toml::as_str).collect::<Option<_>>()?;
+    if entries.is_empty() {
+        Some(Network::Off)
+    } else {
+        network_words::hosts(entries).ok().map(Network::Hosts)
     }
 }
 
@@ -144,5 +161,10 @@ fn expected(kind: Kind) -> String {
         Kind::Time => "a number of seconds from 0.001 to 31536000".to_owned(),
         Kind::Amount => "an amount in US dollars above 0, as in 2.50".to_owned(),
         Kind::Switch => "true or false".to_owned(),
+        Kind::Network => {
+            format!(
+                "\"off\", or a list of at most {MOST} hosts, as in [\"docs.example\", \"docs.example:8443\", \"@npm\"]"
+            )
+        }
     }
 }

@@ -29,6 +29,10 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
         }
         Kind::Time => (1..2_000_000u32).prop_map(|ms| format!("{}.{:03}", ms / 1000, ms % 1000)).boxed(),
         Kind::Amount => (1..2000u32).prop_map(|cents| format!("{}.{:02}", cents / 100, cents % 100)).boxed(),
+        Kind::Network => {
+            let hosts = list("[ab]\\.[ab](:8[01])?".prop_map(|host| format!("{host:?}")).boxed());
+            prop_oneof![Just("\"off\"".to_owned()), hosts].boxed()
+        }
         Kind::Switch => any::<bool>().prop_map(|on| on.to_string()).boxed(),
     }
 }

@@ -49,7 +49,7 @@ fn the_table_of_single_values() {
 fn a_project_narrows_net_and_mode_whoever_said_otherwise() {
     let on = user("mode = \"auto\"");
     let narrow = project("mode = \"deny\"\nrights.net = \"off\"");
-    let found = merged(&flag("rights.net", Value::Text("on".to_owned())), &on, &narrow, false);
+    let found = merged(&flag("rights.net", Value::Network(Network::On)), &on, &narrow, false);
     assert_eq!((found.net(), found.mode()), (Network::Off, ApprovalMode::Deny));
     assert!(found.ignored.is_empty());
     let wide = project("mode = \"auto\"\nmodel = \"big\"");

@@ -340,10 +340,11 @@ fn a_question_about_rights_that_are_taken_back_is_over() {
         script.input(Input::TakenBack(change.clone())).plan_in_file(1);
         script.decide_plan(1, ReviewDecision::Approved, None);
         let net = script.effects.iter().find_map(|effect| match effect {
-            Effect::SpawnAgent { agent, .. } => Some(agent.rights.net),
+            Effect::SpawnAgent { agent, .. } => Some(agent.rights.net.clone()),
             _ => None,
         });
-        let expected = if is_over { [None, Some(Network::Off)] } else { [Some(Network::On); 2] };
+        let expected =
+            if is_over { [None, Some(Network::Off)] } else { [Some(Network::On), Some(Network::On)] };
         assert!(expected.contains(&net), "{change:?}: {net:?}");
     }
 }

@@ -1,0 +1,211 @@
+//! The network in a person's words: `off`, `on`, or a list of hosts and presets such as `@pypi,docs.example`.
+
+use ipc::rights::{HostError, HostRule, Hosts, MAX_RULES, Network, RightsChange};
+
+/// A list of hosts under a name that people take by its word.
+#[derive(Clone, Copy, Debug)]
+pub struct HostPreset {
+    /// The name, with its `@`.
+    pub name: &'static str,
+    /// The rules, each with the reason for it.
+    pub rules: &'static [(&'static str, &'static str)],
+}
+
+/// All presets.
+pub const PRESETS: &[HostPreset] = &[
+    HostPreset {
+        name: "@pypi",
+        rules: &[("pypi.org", "the index of pip and uv"), ("files.pythonhosted.org", "the packages")],
+    },
+    HostPreset {
+        name: "@crates",
+        rules: &[
+            ("index.crates.io", "the sparse index of cargo"),
+            ("static.crates.io", "the packages"),
+            ("crates.io", "`cargo search`, and downloads of old versions of cargo"),
+        ],
+    },
+    HostPreset { name: "@npm", rules: &[("registry.npmjs.org", "index and packages of npm, pnpm and yarn")] },
+    HostPreset {
+        name: "@go",
+        rules: &[
+            ("proxy.golang.org", "modules"),
+            ("sum.golang.org", "their checksums"),
+            ("go.dev", "names of toolchains"),
+            ("dl.google.com", "toolchains, to which go.dev leads"),
+        ],
+    },
+    HostPreset {
+        name: "@debian",
+        rules: &[
+            ("deb.debian.org:80", "index and packages of apt"),
+            ("deb.debian.org", "the same by HTTPS"),
+            ("security.debian.org:80", "security updates"),
+            ("security.debian.org", "the same by HTTPS"),
+        ],
+    },
+    HostPreset {
+        name: "@github",
+        rules: &[
+            ("github.com", "git, and pages that lead to downloads"),
+            ("api.github.com", "the API"),
+            ("codeload.github.com", "archives of source code"),
+            ("objects.githubusercontent.com", "large files of git"),
+            ("release-assets.githubusercontent.com", "files of releases"),
+            ("raw.githubusercontent.com", "single files"),
+        ],
+    },
+];
+
+/// Reason that a text names no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkWordError {
+    /// An entry is no host.
+    #[error("{entry:?} is no host: {source}")]
+    Host {
+        /// The entry.
+        entry: String,
+        /// The reason.
+        source: HostError,
+    },
+    /// A preset that does not exist.
+    #[error("there is no preset {0:?}; there are {presets}", presets = names())]
+    Preset(String),
+    /// A rule for all names of a registry of names.
+    #[error("{0:?} would be for every name that anybody registers below it; name the hosts")]
+    Suffix(String),
+    /// A name of one label and without a port, which may well be another word.
+    #[error("{0:?} is neither `off` nor `on`, and a host without a dot needs its port, as in {0}:443")]
+    Word(String),
+    /// No entry, or too many.
+    #[error(transparent)]
+    List(HostError),
+}
+
+fn names() -> String {
+    let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    names.join(", ")
+}
+
+/// Reads `off`, `on`, or a list as [`hosts`] does.
+pub fn network(text: &str) -> Result<Network, NetworkWordError> {
+    match text {
+        "off" => Ok(Network::Off),
+        "on" => Ok(Network::On),
+        list => hosts(list.split([',', ' ']).filter(|entry| !entry.is_empty())).map(Network::Hosts),
+    }
+}
+
+/// Reads a change of the network: `off`, `on`, a list that takes the place of what was, or with a `+` before it a list that is added.
+pub fn change(text: &str) -> Result<RightsChange, NetworkWordError> {
+    match text.strip_prefix('+') {
+        Some(list) => match network(list)? {
+            Network::Hosts(hosts) => Ok(RightsChange::AddHosts { hosts, reach: None }),
+            Network::Off | Network::On => Err(NetworkWordError::Word(list.to_owned())),
+        },
+        None => Ok(RightsChange::Network { net: network(text)?, reach: None }),
+    }
+}
+
+/// Reads a list of hosts (`NAME`, `NAME:PORT`, `*.NAME`, `*.NAME:PORT`) and presets.
+pub fn hosts<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Hosts, NetworkWordError> {
+    let mut rules = Vec::new();
+    for entry in entries {
+        if entry.starts_with('@') {
+            let preset = PRESETS.iter().find(|preset| preset.name == entry);
+            let preset = preset.ok_or_else(|| NetworkWordError::Preset(entry.to_owned()))?;
+            for (text, _) in preset.rules {
+                rules.push(rule(text)?);
+            }
+        } else {
+            rules.push(rule(entry)?);
+        }
+    }
+    if rules.len() > MAX_RULES {
+        return Err(NetworkWordError::List(HostError::TooMany));
+    }
+    Hosts::new(rules).ok_or(NetworkWordError::List(HostError::NoRule))
+}
+
+fn rule(entry: &str) -> Result<HostRule, NetworkWordError> {
+    let rule: HostRule =
+        entry.parse().map_err(|source| NetworkWordError::Host { entry: entry.to_owned(), source })?;
+    if !entry.contains(['.', ':']) {
+        return Err(NetworkWordError::Word(entry.to_owned()));
+    }
+    if rule.is_for_names_below() && is_public_suffix(rule.name().as_str()) {
+        return Err(NetworkWordError::Suffix(entry.to_owned()));
+    }
+    Ok(rule)
+}
+
+/// True if people register names below this one: `com`, `co.uk`, `github.io`. So is each single label.
+fn is_public_suffix(name: &str) -> bool {
+    !name.contains('.') || psl::suffix_str(name) == Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_a_network_or_an_error_that_says_why() {
+        let flag = |text: &str| network(text).map(|net| net.flag()).map_err(|error| error.to_string());
+        for (text, expected) in [
+            ("off", "off"),
+            ("on", "on"),
+            ("docs.example", "docs.example"),
+            ("b.example:80, a.example", "a.example,b.example:80"),
+            ("@npm,*.docs.example", "*.docs.example,registry.npmjs.org"),
+            ("@pypi", "files.pythonhosted.org,pypi.org"),
+            ("db:5432", "db:5432"),
+            ("*.a.b.example:8443", "*.a.b.example:8443"),
+        ] {
+            assert_eq!(flag(text).map(sorted), Ok(sorted(expected.to_owned())), "{text}");
+        }
+        for (text, expected) in [
+            ("", "the list of hosts is empty"),
+            (",", "the list of hosts is empty"),
+            ("@nope", r#"there is no preset "@nope"; there are @pypi, @crates, @npm, @go, @debian, @github"#),
+            (
+                "ON",
+                r#""ON" is neither `off` nor `on`, and a host without a dot needs its port, as in ON:443"#,
+            ),
+            ("*.com", r#""*.com" would be for every name that anybody registers below it; name the hosts"#),
+            (
+                "*.co.uk",
+                r#""*.co.uk" would be for every name that anybody registers below it; name the hosts"#,
+            ),
+            (
+                "*.github.io",
+                r#""*.github.io" would be for every name that anybody registers below it; name the hosts"#,
+            ),
+            (
+                "*.internal",
+                r#""*.internal" would be for every name that anybody registers below it; name the hosts"#,
+            ),
+            (
+                "a.example,10.0.0.1",
+                r#""10.0.0.1" is no host: an address is no host name; `--reach` is for addresses of this machine and its neighbours"#,
+            ),
+            ("https://a.example", r#""https://a.example" is no host: '/' cannot be part of a host name"#),
+        ] {
+            assert_eq!(flag(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    fn sorted(flag: String) -> Vec<String> {
+        let mut entries: Vec<_> = flag.split(',').map(ToOwned::to_owned).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    #[test]
+    fn every_preset_is_a_list_of_hosts_and_none_is_for_names_below() {
+        for preset in PRESETS {
+            let hosts = hosts([preset.name]).unwrap();
+            assert_eq!(hosts.rules().len(), preset.rules.len(), "{}", preset.name);
+            assert!(!hosts.rules().iter().any(HostRule::is_for_names_below), "{}", preset.name);
+        }
+    }
+}
