@@ -19,7 +19,9 @@ pub use answer::{
     ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
-pub use command::{DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams};
+pub use command::{
+    AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams,
+};
 pub(crate) use kinds::approval_kinds;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,

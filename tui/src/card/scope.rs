@@ -49,7 +49,7 @@ impl Menu {
         let mut menu = Self {
             choices: choices(request, project),
             chosen: 0,
-            command: command(request).map(beginning),
+            command: request.command().map(beginning),
             sheet: CardPage::default(),
             editing: None,
         };
@@ -190,18 +190,6 @@ impl Choice {
             Self::Pattern(pattern) => vec![(previews.pattern)(pattern)],
             _ => Vec::new(),
         }
-    }
-}
-
-fn command(request: &ServerRequest) -> Option<&[String]> {
-    match request {
-        ServerRequest::ApplyPatchApproval(_)
-        | ServerRequest::ExternalToolApproval(_)
-        | ServerRequest::AgentRightsApproval(_)
-        | ServerRequest::PlanApproval(_) => None,
-        ServerRequest::ExecCommandApproval(params) => Some(&params.command),
-        ServerRequest::DeniedCommandApproval(params) => Some(&params.command),
-        ServerRequest::NetworkApproval(params) => Some(&params.command),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests for a command, for the network that a command lacks, and for another run after a denial: they share what they say of the command.
+//! Requests for a command, for the network that a command lacks, and for another run after a denial. They share [`AskedCommand`].
 
 use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId, ConversationId};
@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Makes parameters that describe a command; `$network` and `$root` are fields of one request alone.
+/// Makes the type of a request's parameters: the fields of [`AskedCommand`], and the fields of one request alone.
 ///
 /// A macro, because serde cannot both flatten a shared struct and refuse unknown fields.
 macro_rules! command_params {
-    ($(#[$doc:meta])* $name:ident { $($network:tt)* } { $($root:tt)* }) => {
+    ($(#[$doc:meta])* $name:ident
+        { $($(#[$network_meta:meta])* pub $network:ident: $network_type:ty,)* }
+        { $($(#[$meta:meta])* pub $field:ident: $type:ty,)* }
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -33,7 +36,7 @@ macro_rules! command_params {
             pub environment: Vec<(String, WirePath)>,
             /// The rights that the command declares to need.
             pub access: Access,
-            $($network)*
+            $($(#[$network_meta])* pub $network: $network_type,)*
             /// SHA-256 of the effect, in hexadecimal.
             pub digest: String,
             /// The rights of the command beyond the standing ones.
@@ -45,9 +48,50 @@ macro_rules! command_params {
             /// The agent's reason, in its own words: a claim.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reason: Option<String>,
-            $($root)*
+            $($(#[$meta])* pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Returns the parameters for a command, with the fields that this request has alone.
+            pub fn new(asked: AskedCommand $(, $network: $network_type)* $(, $field: $type)*) -> Self {
+                let AskedCommand { conversation_id, agent, call_id, command, cwd, environment, .. } = asked;
+                let AskedCommand { access, digest, grant, rights, timeout_ms, reason, .. } = asked;
+                Self {
+                    conversation_id, agent, call_id, command, cwd, environment, access, digest, grant, rights,
+                    timeout_ms, reason $(, $network)* $(, $field)*
+                }
+            }
         }
     };
+}
+
+/// Fields that all requests about a command have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedCommand {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The argument vector that will be executed.
+    pub command: Vec<String>,
+    /// The working directory, absolute.
+    pub cwd: WirePath,
+    /// Variables that are set beyond those that every command has.
+    pub environment: Vec<(String, WirePath)>,
+    /// The rights that the command declares to need.
+    pub access: Access,
+    /// SHA-256 of the effect, in hexadecimal.
+    pub digest: String,
+    /// The rights of the command beyond the standing ones.
+    pub grant: Grant,
+    /// The standing rights.
+    pub rights: Recorded<RightsSummary>,
+    /// Time for an answer, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// The agent's reason, in its own words: a claim.
+    pub reason: Option<String>,
 }
 
 command_params! {

@@ -197,6 +197,32 @@ impl ServerRequest {
     pub const fn method(&self) -> &'static str {
         self.kind().method()
     }
+
+    /// The argument vector of the command that it is about, where it is about one.
+    pub fn command(&self) -> Option<&[String]> {
+        match self {
+            Self::ExecCommandApproval(params) => Some(&params.command),
+            Self::DeniedCommandApproval(params) => Some(&params.command),
+            Self::NetworkApproval(params) => Some(&params.command),
+            Self::ApplyPatchApproval(_)
+            | Self::ExternalToolApproval(_)
+            | Self::AgentRightsApproval(_)
+            | Self::PlanApproval(_) => None,
+        }
+    }
+
+    /// The rights that it asks for beyond the standing ones; none for a tool that the rights do not bind.
+    pub const fn grant(&self) -> Option<&Grant> {
+        match self {
+            Self::ApplyPatchApproval(params) => Some(&params.grant),
+            Self::ExecCommandApproval(params) => Some(&params.grant),
+            Self::DeniedCommandApproval(params) => Some(&params.grant),
+            Self::NetworkApproval(params) => Some(&params.grant),
+            Self::AgentRightsApproval(params) => Some(&params.grant),
+            Self::PlanApproval(params) => Some(&params.grant),
+            Self::ExternalToolApproval(_) => None,
+        }
+    }
 }
 
 impl Serialize for ServerRequest {

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use ipc::denial::Denial;
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 use protocol::approval::{
-    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges, NetworkApprovalParams,
-    PlanApprovalParams, ServerRequest,
+    AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, AskedCommand,
+    DeniedCommandApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges,
+    NetworkApprovalParams, PlanApprovalParams, ServerRequest,
 };
 
 use super::scope::root_after_denial;
@@ -53,102 +52,69 @@ impl Question<'_> {
             Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
-        match (ask.kind, &*proposal.effect) {
-            (AskKind::Patch, Effect::Patch(_)) => Ok(self.patch(ask, proposal)),
-            (AskKind::Exec, Effect::Exec(exec)) => self.command(ask, proposal, exec),
-            (AskKind::Denied, Effect::Exec(exec)) => {
-                self.after_denial(ask, proposal, (exec, denied.ok_or(CannotAsk::Misfit)?))
+        let exec = match &*proposal.effect {
+            Effect::Exec(exec) => exec,
+            Effect::Patch(_) if ask.kind == AskKind::Patch => return Ok(self.patch(ask, proposal)),
+            Effect::Patch(_) => return Err(CannotAsk::Misfit),
+        };
+        let grant_root = grant_root(self.standing, &ask.grant);
+        match (ask.kind, denied) {
+            (AskKind::Exec, _) => {
+                let asked = self.command(ask, proposal, exec)?;
+                let (prefix, parts) = (prefix(&asked.command), parts(&asked.command));
+                let params = ExecCommandApprovalParams::new(asked, exec.network.clone(), prefix, parts, grant_root);
+                Ok(ServerRequest::ExecCommandApproval(params))
             }
-            (AskKind::Network, Effect::Exec(exec)) => self.network(ask, proposal, exec),
+            (AskKind::Network, _) => {
+                let asked = self.command(ask, proposal, exec)?;
+                let (prefix, parts) = (prefix(&asked.command), parts(&asked.command));
+                Ok(ServerRequest::NetworkApproval(NetworkApprovalParams::new(asked, prefix, parts)))
+            }
+            (AskKind::Denied, Some(denial)) => {
+                let asked = self.command(ask, proposal, exec)?;
+                let (denial, root) = (denial.clone(), root_after_denial(&ask.grant));
+                let params = DeniedCommandApprovalParams::new(asked, exec.network.clone(), denial, root);
+                Ok(ServerRequest::DeniedCommandApproval(params))
+            }
             _ => Err(CannotAsk::Misfit),
         }
     }
 
     fn patch(self, ask: &Ask, proposal: &Proposal) -> ServerRequest {
-        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
-            conversation_id: self.conversation.clone(),
-            agent: self.agent.clone(),
-            call_id: self.call,
-            file_changes: proposal.changes.clone(),
-            digest: proposal.digest.clone(),
-            grant: ask.grant.clone(),
-            rights: self.standing.summary().into(),
-            timeout_ms: self.timeout_ms(),
-            grant_root: grant_root(self.standing, &ask.grant),
-            with: Vec::new(),
-            more: self.more,
-            reason: self.reason,
-        })
+        let (grant_root, more) = (grant_root(self.standing, &ask.grant), self.more);
+        let params = self.files(ask, proposal.changes.clone(), proposal.digest.clone());
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { grant_root, more, ..params })
     }
 
     /// Returns one request for all changes, in the order of their paths.
     fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
         let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
-        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams {
+        let with = all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect();
+        let params = self.files(ask, FileChanges(files.collect()), subject.digest().into_owned());
+        ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { with, ..params })
+    }
+
+    /// Returns the parameters of a request for a change of files that offers nothing more.
+    fn files(self, ask: &Ask, file_changes: FileChanges, digest: String) -> ApplyPatchApprovalParams {
+        ApplyPatchApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
             call_id: self.call,
-            file_changes: FileChanges(files.collect()),
-            digest: subject.digest().into_owned(),
+            file_changes,
+            digest,
             grant: ask.grant.clone(),
             rights: self.standing.summary().into(),
             timeout_ms: self.timeout_ms(),
+            reason: self.reason,
             grant_root: None,
-            with: all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect(),
+            with: Vec::new(),
             more: 0,
-            reason: self.reason,
-        })
+        }
     }
 
-    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
-        let command = words(exec)?;
-        Ok(ServerRequest::ExecCommandApproval(ExecCommandApprovalParams {
-            conversation_id: self.conversation.clone(),
-            agent: self.agent.clone(),
-            call_id: self.call,
-            prefix: prefix(&command),
-            parts: parts(&command),
-            command,
-            cwd: exec.cwd.clone(),
-            environment: exec.environment.clone(),
-            access: exec.access,
-            network: exec.network.clone(),
-            digest: proposal.digest.clone(),
-            grant: ask.grant.clone(),
-            rights: self.standing.summary().into(),
-            timeout_ms: self.timeout_ms(),
-            grant_root: grant_root(self.standing, &ask.grant),
-            reason: self.reason,
-        }))
-    }
-
-    fn network(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<ServerRequest, CannotAsk> {
-        let command = words(exec)?;
-        Ok(ServerRequest::NetworkApproval(NetworkApprovalParams {
-            conversation_id: self.conversation.clone(),
-            agent: self.agent.clone(),
-            call_id: self.call,
-            prefix: prefix(&command),
-            parts: parts(&command),
-            command,
-            cwd: exec.cwd.clone(),
-            environment: exec.environment.clone(),
-            access: exec.access,
-            digest: proposal.digest.clone(),
-            grant: ask.grant.clone(),
-            rights: self.standing.summary().into(),
-            timeout_ms: self.timeout_ms(),
-            reason: self.reason,
-        }))
-    }
-
-    fn after_denial(
-        self,
-        ask: &Ask,
-        proposal: &Proposal,
-        (exec, denial): (&Exec, &Denial),
-    ) -> Result<ServerRequest, CannotAsk> {
-        Ok(ServerRequest::DeniedCommandApproval(DeniedCommandApprovalParams {
+    /// Returns the fields of a request about a command that are the same for each kind of request.
+    fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<AskedCommand, CannotAsk> {
+        Ok(AskedCommand {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
             call_id: self.call,
@@ -156,15 +122,12 @@ impl Question<'_> {
             cwd: exec.cwd.clone(),
             environment: exec.environment.clone(),
             access: exec.access,
-            network: exec.network.clone(),
             digest: proposal.digest.clone(),
             grant: ask.grant.clone(),
             rights: self.standing.summary().into(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
-            denial: denial.clone(),
-            grant_root: root_after_denial(&ask.grant),
-        }))
+        })
     }
 
     fn external(self, call: &ExternalCall, digest: String) -> ServerRequest {
@@ -243,15 +206,16 @@ fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {
 }
 
 fn parts(command: &[String]) -> Vec<Vec<String>> {
-    match command {
-        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_parts(text),
-        _ => Vec::new(),
-    }
+    shell_text(command).map(offered_parts).unwrap_or_default()
 }
 
 fn prefix(command: &[String]) -> Option<Vec<String>> {
+    shell_text(command).and_then(offered_prefix)
+}
+
+fn shell_text(command: &[String]) -> Option<&str> {
     match command {
-        [bash, flag, text] if bash == "bash" && flag == "-c" => offered_prefix(text),
+        [bash, flag, text] if bash == "bash" && flag == "-c" => Some(text),
         _ => None,
     }
 }

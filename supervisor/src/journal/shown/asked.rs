@@ -12,7 +12,7 @@ use super::entry::ShownPart;
 /// Returns the parts of a request: the action, the access beyond the rights that need no approval, and the agent's reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
-    if let Some(grant) = grant(request).filter(|grant| !grant.is_empty()) {
+    if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {
         parts.push(ShownPart::whole(grant.to_string()).named("access beyond the standing rights"));
     }
     if let Some(reason) = request.reason() {
@@ -24,8 +24,9 @@ pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: b
 fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => changes(&params.file_changes, full),
-        ServerRequest::ExecCommandApproval(params) => vec![command(&params.command, full)],
-        ServerRequest::NetworkApproval(params) => vec![command(&params.command, full)],
+        ServerRequest::ExecCommandApproval(_) | ServerRequest::NetworkApproval(_) => {
+            request.command().map(|words| command(words, full)).into_iter().collect()
+        }
         ServerRequest::DeniedCommandApproval(params) => {
             vec![
                 command(&params.command, full),
@@ -90,16 +91,4 @@ fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, .. } = rights.clone();
     let all = Grant { write, net, reach };
     if all.is_empty() { "read-only · net off".to_owned() } else { all.to_string() }
-}
-
-const fn grant(request: &ServerRequest) -> Option<&Grant> {
-    match request {
-        ServerRequest::ApplyPatchApproval(params) => Some(&params.grant),
-        ServerRequest::ExecCommandApproval(params) => Some(&params.grant),
-        ServerRequest::NetworkApproval(params) => Some(&params.grant),
-        ServerRequest::DeniedCommandApproval(params) => Some(&params.grant),
-        ServerRequest::AgentRightsApproval(params) => Some(&params.grant),
-        ServerRequest::PlanApproval(params) => Some(&params.grant),
-        ServerRequest::ExternalToolApproval(_) => None,
-    }
 }
