@@ -16,9 +16,10 @@ use ipc::message::CallOutcome;
 use ipc::rights::RightsChange;
 use ipc::tool::{ShellExec, ToolCall};
 use protocol::approval::{AskKind, ReviewDecision};
-use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy, ToolCallStatus};
+use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ToolCallStatus};
 
 use super::calls::{Asking, CallResult, Committing, Open, Stage};
+use super::results::Observation;
 use super::{Agent, Effect, EndReason};
 
 /// What the model is told of an answer.
@@ -48,7 +49,7 @@ impl Agent {
             Ok(proposal) => {
                 self.ask(Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } });
             }
-            Err(cause) => self.deny(call, (None, DecidedBy::BadAnswer), &cause),
+            Err(cause) => self.deny(call, None, DecidedBy::BadAnswer, &cause),
         }
     }
 
@@ -80,7 +81,7 @@ impl Agent {
 
     pub(super) fn on_not_prepared(&mut self, call: CallId, reason: String) {
         if matches!(self.calls.open(call), Some(Open::Preparing(_))) {
-            self.deny(call, (None, DecidedBy::BadAnswer), &reason);
+            self.deny(call, None, DecidedBy::BadAnswer, &reason);
         }
         self.go_on();
     }
@@ -94,7 +95,7 @@ impl Agent {
         if ask.kind != AskKind::Denied
             && let Some(by) = self.grants.approve(subject, ask, &self.seen, preapproved)
         {
-            self.log_answer(call, None, ReviewDecision::Approved, (by, None));
+            self.log_answer(call, None, ReviewDecision::Approved, by, None);
             return self.carry_out(case, None);
         }
         if !self.config.approvals.answerer {
@@ -108,7 +109,7 @@ impl Agent {
             let flags =
                 flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
             let nobody = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
-            return self.deny(call, (None, DecidedBy::NoFrontEnd), &nobody);
+            return self.deny(call, None, DecidedBy::NoFrontEnd, &nobody);
         }
         let reason = self.calls.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let question = Question {
@@ -128,7 +129,7 @@ impl Agent {
                 let Case { ask, subject, .. } = case;
                 self.calls.ask(call, Asking { approval: id, ask, subject });
             }
-            Err(why) => self.deny(call, (None, DecidedBy::BadAnswer), &why.to_string()),
+            Err(why) => self.deny(call, None, DecidedBy::BadAnswer, &why.to_string()),
         }
     }
 
@@ -168,10 +169,10 @@ impl Agent {
         let decision = answer.decision.clone();
         match answer.judge(&ask, &subject, &self.seen) {
             Ok(ruling) => {
-                self.log_answer(call, Some(id), decision, (DecidedBy::User, None));
+                self.log_answer(call, Some(id), decision, DecidedBy::User, None);
                 self.settle(Case { call, ask, subject }, ruling);
             }
-            Err(why) => self.deny(call, (Some(id), DecidedBy::BadAnswer), &why),
+            Err(why) => self.deny(call, Some(id), DecidedBy::BadAnswer, &why),
         }
         self.go_on();
     }
@@ -191,12 +192,12 @@ impl Agent {
                     None => USER_DENIED.to_owned(),
                 };
                 let result = CallResult::denied(text);
-                self.close_together((DecidedBy::User, None), &result);
+                self.close_together(DecidedBy::User, None, &result);
                 self.close_denied(case.call, message.as_deref(), result);
             }
             Ruling::Aborted => {
                 let result = CallResult::denied("The user denied this call and ended the turn.");
-                self.close_together((DecidedBy::User, None), &result);
+                self.close_together(DecidedBy::User, None, &result);
                 self.close_denied(case.call, None, result);
                 self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
             }
@@ -224,7 +225,7 @@ impl Agent {
             // Nobody was there: each run of the same would wait as long again.
             let Asking { ask, subject, .. } = asking.clone();
             self.decline(&subject, &ask.grant);
-            self.deny(call, (Some(id), by), &cause);
+            self.deny(call, Some(id), by, &cause);
         }
         self.go_on();
     }
@@ -232,15 +233,15 @@ impl Agent {
     /// Takes back every request that is waited for, since the turn ends or the rights change.
     pub(super) fn withdraw(&mut self, cause: &str, text: &str) {
         let text = format!("{text}; nobody had approved it, and nothing of it was carried out");
-        self.close_asking((DecidedBy::Interrupted, cause), &text);
+        self.close_asking(DecidedBy::Interrupted, cause, &text);
     }
 
-    fn close_asking(&mut self, (by, cause): (DecidedBy, &str), text: &str) {
+    fn close_asking(&mut self, by: DecidedBy, cause: &str, text: &str) {
         for id in self.calls.all_asking() {
             if let Some((call, _)) = self.calls.asking(id) {
                 let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-                self.log_answer(call, Some(id), ReviewDecision::DENIED, (by, Some(cause.to_owned())));
-                self.close_together((by, Some(cause)), &result);
+                self.log_answer(call, Some(id), ReviewDecision::DENIED, by, Some(cause.to_owned()));
+                self.close_together(by, Some(cause), &result);
                 self.close_undecided(call, result);
             }
         }
@@ -251,16 +252,16 @@ impl Agent {
     /// Without a front end there is nobody to ask, and nothing to go on for.
     pub(super) fn on_front_end_gone(&mut self) {
         let cause = "the front end is gone";
-        self.close_asking((DecidedBy::NoFrontEnd, cause), "denied: nobody is there any more");
+        self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody is there any more");
         self.close(EndReason::Terminated, None);
     }
 
     /// Denies a call that nobody decided on.
-    pub(super) fn deny(&mut self, call: CallId, (id, by): (Option<ApprovalId>, DecidedBy), cause: &str) {
-        self.log_answer(call, id, ReviewDecision::DENIED, (by, Some(cause.to_owned())));
+    pub(super) fn deny(&mut self, call: CallId, id: Option<ApprovalId>, by: DecidedBy, cause: &str) {
+        self.log_answer(call, id, ReviewDecision::DENIED, by, Some(cause.to_owned()));
         let text = format!("The call was not approved, and was not carried out: {cause}.");
         let result = CallResult::denied(text);
-        self.close_together((by, Some(cause)), &result);
+        self.close_together(by, Some(cause), &result);
         self.close_undecided(call, result);
     }
 
@@ -273,7 +274,7 @@ impl Agent {
     /// A request is over, since a person edited what it was about.
     pub(super) fn supersede(&mut self, call: CallId, id: ApprovalId) {
         let cause = "the plan was edited, and is asked about anew".to_owned();
-        self.log_answer(call, Some(id), ReviewDecision::DENIED, (DecidedBy::Edited, Some(cause)));
+        self.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Edited, Some(cause));
     }
 
     pub(super) fn log_answer(
@@ -281,7 +282,8 @@ impl Agent {
         call: CallId,
         id: Option<ApprovalId>,
         decision: ReviewDecision,
-        (by, cause): (DecidedBy, Option<String>),
+        by: DecidedBy,
+        cause: Option<String>,
     ) {
         self.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }));
         if let Some(id) = id {
@@ -317,7 +319,7 @@ impl Agent {
                     result.offer = None;
                 }
                 let result = self.with_partial_output(call, result, is_whole);
-                self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
+                self.close_or_hold(call, result, Observation::by_worker(duration_ms));
             }
             // The place may be another one now: it becomes no standing right either.
             Err(reason) if self.calls.had_run(call) => {
@@ -326,7 +328,7 @@ impl Agent {
             Err(reason) => {
                 let result = CallResult::not_done(ToolCallStatus::Failed, reason);
                 let result = self.with_partial_output(call, result, false);
-                self.finish_call(call, result, (duration_ms, ObservedBy::Supervisor));
+                self.finish_call(call, result, Observation::by_supervisor(duration_ms));
             }
         }
         let Some(change) = after else { return self.go_on() };

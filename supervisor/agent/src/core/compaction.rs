@@ -231,7 +231,7 @@ impl Agent {
     /// Logs the cost of a summary that did not come, as a reply of which nothing is left.
     pub(super) fn log_given_up_summary(&mut self, Compacting { usage, .. }: Compacting) {
         if usage != TokenUsage::default() {
-            self.log_as(&ModelReply::default(), Vec::new(), "interrupted", (usage, true));
+            self.log_as(&ModelReply::default(), Vec::new(), "interrupted", usage, true);
         }
     }
 

@@ -9,11 +9,12 @@ use ipc::codec::CodecError;
 use ipc::denial::Denial;
 use ipc::id::CallId;
 use ipc::rights::Rights;
-use protocol::event::{Account, DecidedBy, ObservedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
+use protocol::event::{Account, DecidedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
 
 use super::agent::AgentState;
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
+use super::results::Observation;
 use super::{Agent, Effect, NewAgent, Purpose};
 
 /// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
@@ -35,7 +36,7 @@ impl Agent {
             Ok(spawn) => self.ask(Case { call, ask, subject: Subject::Agent(Box::new(spawn)) }),
             Err(error) => {
                 let cause = format!("the rights of the sub-agent cannot be shown: {error}");
-                self.deny(call, (None, DecidedBy::BadAnswer), &cause);
+                self.deny(call, None, DecidedBy::BadAnswer, &cause);
             }
         }
     }
@@ -50,7 +51,7 @@ impl Agent {
             SubAgentStatus::Interrupted => CallResult::not_done(ToolCallStatus::Interrupted, content),
             _ => CallResult::not_done(ToolCallStatus::Failed, content),
         };
-        self.finish_call(call, result, (report.duration_ms, ObservedBy::Supervisor));
+        self.finish_call(call, result, Observation::by_supervisor(report.duration_ms));
         self.go_on();
     }
 

@@ -131,7 +131,7 @@ impl Agent {
 
     pub(super) fn not_carried_out(&self, denial: Denial) -> CallResult {
         let said = Rendered::failure("the call was not carried out");
-        Self::denied(vec![denial], said, (&self.seen, ObservedBy::Supervisor))
+        Self::denied(vec![denial], said, &self.seen, ObservedBy::Supervisor)
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {

@@ -11,10 +11,11 @@ use ipc::path::WirePath;
 use ipc::rights::Grant;
 use ipc::tool::{CommandExit, ShellExec, ToolCall};
 use protocol::approval::AskKind;
-use protocol::event::{NoticeCode, ObservedBy};
+use protocol::event::NoticeCode;
 
 use super::approvals::Case;
 use super::calls::{CallResult, Open};
+use super::results::Observation;
 use super::{Agent, Effect};
 
 /// The model is told this where the user has left a denial.
@@ -24,7 +25,7 @@ const LEFT: &str = "(The user was asked whether to allow this, and left it denie
 #[derive(Clone, Debug)]
 pub(super) struct FirstRun {
     pub(super) result: CallResult,
-    pub(super) seen: (u64, ObservedBy),
+    pub(super) observed: Observation,
 }
 
 impl Agent {
@@ -33,7 +34,8 @@ impl Agent {
     pub(super) fn offer(
         &self,
         call: CallId,
-        (command, exit): (&ShellExec, CommandExit),
+        command: &ShellExec,
+        exit: CommandExit,
         denials: &[Denial],
     ) -> Option<Box<Offer>> {
         let approvals = &self.config.approvals;
@@ -56,12 +58,12 @@ impl Agent {
     }
 
     /// Closes a call with the result of its run, unless that can be offered again.
-    pub(super) fn close_or_hold(&mut self, call: CallId, mut result: CallResult, seen: (u64, ObservedBy)) {
-        let Some(offer) = result.offer.take() else { return self.finish_call(call, result, seen) };
+    pub(super) fn close_or_hold(&mut self, call: CallId, mut result: CallResult, observed: Observation) {
+        let Some(offer) = result.offer.take() else { return self.finish_call(call, result, observed) };
         if let Some(path) = offer.place.clone() {
             self.effects.push(Effect::Locate { call, path });
         }
-        self.calls.hold(call, offer, FirstRun { result, seen });
+        self.calls.hold(call, offer, FirstRun { result, observed });
     }
 
     /// The place was found that a denied path lies in, or there is none that could be granted.
@@ -140,12 +142,12 @@ impl Agent {
 
     /// Closes a call with the result of the run that there was, and these words before the explanation of its denials.
     pub(super) fn leave(&mut self, call: CallId, words: Option<&str>) {
-        let Some(FirstRun { mut result, seen }) = self.calls.take_first_run(call) else { return };
+        let Some(FirstRun { mut result, observed }) = self.calls.take_first_run(call) else { return };
         if let Some(words) = words {
             let end = result.explanation.clone().unwrap_or_default();
             let said = result.content.strip_suffix(end.as_str()).unwrap_or(&result.content);
             result.content = format!("{said}\n{words}{end}");
         }
-        self.finish_call(call, result, seen);
+        self.finish_call(call, result, observed);
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    fn seen(list: Vec<Denial>, (standing, observed_by): (&StandingRights, ObservedBy)) -> Self {
+    fn seen(list: Vec<Denial>, standing: &StandingRights, observed_by: ObservedBy) -> Self {
         Self { list, rights: standing.summary(), observed_by }
     }
 }
@@ -121,17 +121,17 @@ impl Agent {
             && let Some(first) = denials.first()
         {
             if ran.exit == CommandExit::Code(0) {
-                offer = self.offer(call, (command, ran.exit), &denials);
+                offer = self.offer(call, command, ran.exit, &denials);
                 let despite = self.despite_success(command, &denials, offer.as_deref(), standing);
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
-                denied = Some(Denials::seen(denials, (standing, ObservedBy::Worker)));
+                denied = Some(Denials::seen(denials, standing, ObservedBy::Worker));
             } else {
-                let offer = self.offer(call, (command, ran.exit), &denials);
+                let offer = self.offer(call, command, ran.exit, &denials);
                 if offer.is_none() {
                     rendered.content.push_str(self.asking_hint(command, first));
                 }
-                let result = Self::denied(denials, rendered, (standing, ObservedBy::Worker));
+                let result = Self::denied(denials, rendered, standing, ObservedBy::Worker);
                 // The command failed; that a denial was the reason is no more than likely.
                 return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
@@ -158,7 +158,7 @@ impl Agent {
                 Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
                 _ => rendered,
             };
-            return Self::denied(vec![denial], said, (standing, ObservedBy::Worker));
+            return Self::denied(vec![denial], said, standing, ObservedBy::Worker);
         }
         let status = match error.kind {
             ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
@@ -171,13 +171,14 @@ impl Agent {
     pub(super) fn denied(
         denials: Vec<Denial>,
         said: Rendered,
-        (standing, observed_by): (&StandingRights, ObservedBy),
+        standing: &StandingRights,
+        observed_by: ObservedBy,
     ) -> CallResult {
         let rights = standing.line();
         let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
         let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
         let content = format!("{}{explanation}", said.content);
-        let denied = Some(Denials::seen(denials, (standing, observed_by)));
+        let denied = Some(Denials::seen(denials, standing, observed_by));
         let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
         CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
     }

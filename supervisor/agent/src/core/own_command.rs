@@ -77,7 +77,7 @@ impl Agent {
         self.log_started(call, &tool_use);
         match self.own_subject(command) {
             Ok(subject) => {
-                self.log_answer(call, None, ReviewDecision::Approved, (DecidedBy::OwnCommand, None));
+                self.log_answer(call, None, ReviewDecision::Approved, DecidedBy::OwnCommand, None);
                 // The project, as far as it is not writable anyway, and nothing else.
                 let grant = Grant { write: vec![self.seen.project.clone()], ..Grant::default() };
                 self.carry_out(Case { call, ask: Ask { kind: AskKind::Exec, grant }, subject }, None);

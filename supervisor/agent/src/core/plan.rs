@@ -107,7 +107,7 @@ impl Agent {
             Err(DraftFault::Beyond(why)) => {
                 let cause =
                     format!("the plan was not written, since no approval gives it what it asks for: {why}");
-                self.deny(call, (None, DecidedBy::Configuration), &cause);
+                self.deny(call, None, DecidedBy::Configuration, &cause);
             }
         }
     }
@@ -197,7 +197,7 @@ impl Agent {
             Err(why) => return self.not_in_file(call, &why),
         };
         let finished = (1..).take(self.finished_of(&plan)).collect();
-        let proposal = PlanProposal::new(path, (markdown, plan), child, finished);
+        let proposal = PlanProposal::new(path, markdown, plan, child, finished);
         let mut proposal = match proposal {
             Ok(proposal) => proposal,
             Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
@@ -254,7 +254,7 @@ impl Agent {
     fn decide_by_flags(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, rounds: u32) {
         let Some(rest) = rounds.checked_sub(1) else {
             let cause = "--approve-plan has approved as many plans as it was told to";
-            return self.deny(call, (None, DecidedBy::Configuration), cause);
+            return self.deny(call, None, DecidedBy::Configuration, cause);
         };
         if self.execute_within_flags(call, proposal, ask)
             && let Some(planning) = &mut self.config.planning
@@ -268,10 +268,10 @@ impl Agent {
         let by = DecidedBy::Configuration;
         if let Some(difference) = self.beyond_flags(&proposal) {
             let cause = format!("the plan needs more than the flags of this run allow: {difference}");
-            self.deny(call, (None, by), &cause);
+            self.deny(call, None, by, &cause);
             return false;
         }
-        self.log_answer(call, None, protocol::approval::ReviewDecision::Approved, (by, None));
+        self.log_answer(call, None, protocol::approval::ReviewDecision::Approved, by, None);
         self.execute_plan(call, proposal, ask, by);
         true
     }

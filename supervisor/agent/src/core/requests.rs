@@ -303,7 +303,7 @@ impl Agent {
         }
         let usage = self.estimated(reply);
         let echo = reply.interrupted();
-        self.log_as(reply, echo.clone(), INTERRUPTED, (usage, true));
+        self.log_as(reply, echo.clone(), INTERRUPTED, usage, true);
         self.history.push_interrupted(echo);
     }
 
@@ -334,7 +334,7 @@ impl Agent {
     }
 
     fn log_reply(&mut self, reply: &ModelReply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
-        self.log_as(reply, content, stop, (usage, false));
+        self.log_as(reply, content, stop, usage, false);
     }
 
     pub(super) fn log_as(
@@ -342,7 +342,8 @@ impl Agent {
         reply: &ModelReply,
         content: Vec<Box<RawValue>>,
         stop: &str,
-        (usage, estimated): (TokenUsage, bool),
+        usage: TokenUsage,
+        estimated: bool,
     ) {
         self.log(EventKind::AssistantMessage(AssistantMessage {
             message_id: reply.message_id.clone(),

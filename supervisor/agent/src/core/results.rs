@@ -14,6 +14,23 @@ use super::own_command::quoted;
 use super::reply::ToolUse;
 use crate::conversation::UserBlock;
 
+/// Duration of a call, and the process that observed its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observation {
+    pub(super) duration_ms: u64,
+    pub(super) by: ObservedBy,
+}
+
+impl Observation {
+    pub(super) const fn by_worker(duration_ms: u64) -> Self {
+        Self { duration_ms, by: ObservedBy::Worker }
+    }
+
+    pub(super) const fn by_supervisor(duration_ms: u64) -> Self {
+        Self { duration_ms, by: ObservedBy::Supervisor }
+    }
+}
+
 impl Agent {
     pub(super) fn on_call_finished(&mut self, call: CallId, outcome: CallOutcome, duration_ms: u64) {
         let tool = match self.calls.open(call) {
@@ -32,7 +49,7 @@ impl Agent {
         let is_whole = matches!(outcome, CallOutcome::Done(_));
         let result = self.result_of(call, &tool, outcome, &standing);
         let result = self.with_partial_output(call, result, is_whole);
-        self.close_or_hold(call, result, (duration_ms, ObservedBy::Worker));
+        self.close_or_hold(call, result, Observation::by_worker(duration_ms));
         self.go_on();
     }
 
@@ -46,7 +63,7 @@ impl Agent {
         let text = with_output(text, progress.as_ref(), prints);
         let duration_ms = progress.map_or(0, |progress| progress.duration_ms);
         let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
-        self.close_call(call, result, (duration_ms, ObservedBy::Supervisor));
+        self.close_call(call, result, Observation::by_supervisor(duration_ms));
     }
 
     /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell. A result that is whole has all
@@ -70,14 +87,14 @@ impl Agent {
         self.calls.remark(call, text);
     }
 
-    fn close_call(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
-        self.finish_call(call, result, seen);
+    fn close_call(&mut self, call: CallId, result: CallResult, observed: Observation) {
+        self.finish_call(call, result, observed);
         self.go_on();
     }
 
-    pub(super) fn finish_call(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
+    pub(super) fn finish_call(&mut self, call: CallId, result: CallResult, observed: Observation) {
         let result = self.fitted(result);
-        self.close_as(call, result, seen);
+        self.close_as(call, result, observed);
     }
 
     /// Gives a call its result without the word of whoever serves it.
@@ -88,18 +105,18 @@ impl Agent {
     /// The same of a call that was served for so many milliseconds.
     pub(super) fn close_after(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
         let result = self.fitted(result);
-        self.close_as(call, result, (duration_ms, ObservedBy::Supervisor));
+        self.close_as(call, result, Observation::by_supervisor(duration_ms));
     }
 
-    fn close_as(&mut self, call: CallId, result: CallResult, seen: (u64, ObservedBy)) {
+    fn close_as(&mut self, call: CallId, result: CallResult, observed: Observation) {
         let result = self.calls.remarked(call, result);
         let mut result = self.with_news(result);
         self.log_denials(call, &mut result);
         if let Some(tool_use) = self.calls.unclosed(call).cloned() {
             self.note_changes(&tool_use, &result);
-            self.log_finished(call, &tool_use, &result, seen);
+            self.log_finished(call, &tool_use, &result, observed);
         }
-        self.calls.close(call, result, seen.0);
+        self.calls.close(call, result, observed.duration_ms);
     }
 
     fn note_changes(&mut self, tool_use: &ToolUse, result: &CallResult) {
@@ -158,13 +175,7 @@ impl Agent {
         }
     }
 
-    fn log_finished(
-        &mut self,
-        call: CallId,
-        tool_use: &ToolUse,
-        result: &CallResult,
-        (duration_ms, observed_by): (u64, ObservedBy),
-    ) {
+    fn log_finished(&mut self, call: CallId, tool_use: &ToolUse, result: &CallResult, observed: Observation) {
         let diffs = if result.status == ToolCallStatus::Completed {
             self.diffs(call, result)
         } else {
@@ -176,12 +187,12 @@ impl Agent {
             status: result.status,
             content: result.content.clone(),
             explanation_bytes: result.explanation_bytes(),
-            duration_ms,
+            duration_ms: observed.duration_ms,
             diffs_left_out: diffs.is_err(),
             diffs: diffs.unwrap_or_default(),
             images: result.images.clone(),
         };
-        self.log_seen_by(observed_by, kind);
+        self.log_seen_by(observed.by, kind);
     }
 
     /// The changes that a completed call made: by the bytes that were approved, or else as its worker tells them.

@@ -8,6 +8,7 @@ use protocol::event::{ObservedBy, ToolCallStatus};
 
 use super::calls::{CallResult, Open};
 use super::interrupt::{IN_PART, SERVED_IN_PART};
+use super::results::Observation;
 use super::{Agent, Effect, ServedOutcome};
 
 /// What the model is told of an answer without a word.
@@ -43,7 +44,7 @@ impl Agent {
                 (CallResult::not_done(ToolCallStatus::Interrupted, text), ObservedBy::Supervisor)
             }
         };
-        self.finish_call(call, result, (duration_ms, by));
+        self.finish_call(call, result, Observation { duration_ms, by });
         self.go_on();
     }
 }

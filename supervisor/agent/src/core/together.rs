@@ -73,7 +73,7 @@ impl Agent {
             return self.notice(NoticeCode::ApprovalIgnored, &message);
         };
         let cause = "the user wants to see it together with the other changes of the reply".to_owned();
-        self.log_answer(call, Some(id), ReviewDecision::DENIED, (DecidedBy::Together, Some(cause)));
+        self.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Together, Some(cause));
         self.calls.put(call, change, Stage::Gathered);
         for (call, tool) in more {
             if let Some(tool_use) = self.calls.tool_use(call).cloned() {
@@ -123,7 +123,7 @@ impl Agent {
             if each == call {
                 first = Some(change);
             } else {
-                self.log_answer(each, None, ReviewDecision::Approved, (DecidedBy::User, None));
+                self.log_answer(each, None, ReviewDecision::Approved, DecidedBy::User, None);
                 self.calls.put(each, change, Stage::Approved);
             }
         }
@@ -144,10 +144,10 @@ impl Agent {
     }
 
     /// Closes the changes that a question was about besides its own call.
-    pub(super) fn close_together(&mut self, (by, cause): (DecidedBy, Option<&str>), result: &CallResult) {
+    pub(super) fn close_together(&mut self, by: DecidedBy, cause: Option<&str>, result: &CallResult) {
         for (call, _) in self.calls.changes(Stage::Asked) {
             let cause = cause.map(str::to_owned);
-            self.log_answer(call, None, ReviewDecision::DENIED, (by, cause));
+            self.log_answer(call, None, ReviewDecision::DENIED, by, cause);
             self.close_at_once(call, result.clone());
         }
     }

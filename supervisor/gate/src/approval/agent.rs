@@ -20,15 +20,15 @@ pub struct AgentSpawn {
 impl AgentSpawn {
     /// Combines a call with its rights. Fails if the rights cannot be encoded for the digest.
     pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
-        let digest = digest((&spawn.task, spawn.role.as_deref()), &child.rights)?;
+        let digest = digest(&spawn.task, spawn.role.as_deref(), &child.rights)?;
         Ok(Self { spawn, child, digest })
     }
 }
 
 /// Returns the digest of a task and its rights. The encoding contains the length of each text, so that different tasks have
 /// different bytes.
-fn digest(task: (&str, Option<&str>), rights: &Rights) -> Result<String, CodecError> {
-    Ok(hexadecimal(&Sha256::digest(codec::encode(&(task, rights))?)))
+fn digest(task: &str, role: Option<&str>, rights: &Rights) -> Result<String, CodecError> {
+    Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role), rights))?)))
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
 
     fn of(task: &str, write: &[&str], net: Network) -> String {
         let write = write.iter().map(|path| WirePath::from(*path)).collect();
-        digest((task, None), &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
+        digest(task, None, &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
     }
 
     #[test]

@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 
 use super::effect::hexadecimal;
 use crate::judgement::ChildRights;
-use crate::plan;
 
 /// Plan from a file, and the exact rights that its execution would have.
 #[derive(Clone, Debug)]
@@ -36,17 +35,18 @@ impl PlanProposal {
     /// Combines a plan with its rights. Fails if the rights cannot be encoded for the digest.
     pub fn new(
         path: WirePath,
-        (markdown, read): (String, Plan),
+        markdown: String,
+        plan: Plan,
         child: ChildRights,
         finished: Vec<u32>,
     ) -> Result<Self, CodecError> {
         let digest = hexadecimal(&Sha256::digest(codec::encode(&(&markdown, &child.rights))?));
-        let plan_digest = plan::digest(&markdown);
+        let plan_digest = crate::plan::digest(&markdown);
         let (network_refused, confirms_commands) = (false, false);
         Ok(Self {
             path,
             markdown,
-            plan: read,
+            plan,
             plan_digest,
             child,
             caches: None,

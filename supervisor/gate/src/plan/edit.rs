@@ -91,12 +91,12 @@ impl PlanEdits<'_> {
         let (olds, news) = (before..old.len() - after, before..new.len() - after);
         if let Some(sources) = moved(&old[olds.clone()], &new[news]) {
             let sources: Vec<_> = sources.into_iter().map(|at| at.map(|at| before + at)).collect();
-            self.rearrange(olds, (old, new), &sources);
-            self.renumber(old, (old.len() - after, new.len() - after));
+            self.rearrange(olds, old, new, &sources);
+            self.renumber(old, old.len() - after, new.len() - after);
             return;
         }
         for (at, ((one, other), place)) in old.iter().zip(new).zip(&layout.steps).take(both).enumerate() {
-            self.step(place, (at, one), (at, other));
+            self.step(place, at, one, at, other);
         }
         for (at, place) in layout.steps.iter().enumerate().take(old.len() - after).skip(both) {
             let whole = self.whole_step(at);
@@ -112,14 +112,14 @@ impl PlanEdits<'_> {
             (None, Some(first)) => self.add_above(first.heading.start, &added.join("\n\n")),
             (None, None) => {}
         }
-        self.renumber(old, (old.len() - after, new.len() - after));
+        self.renumber(old, old.len() - after, new.len() - after);
     }
 
     /// Renumbers the steps after the given one.
-    fn renumber(&mut self, old: &[PlanStep], (first_old, first_new): (usize, usize)) {
+    fn renumber(&mut self, old: &[PlanStep], first_old: usize, first_new: usize) {
         let layout = self.layout;
         for (count, (step, place)) in old.iter().zip(&layout.steps).skip(first_old).enumerate() {
-            self.step(place, (first_old + count, step), (first_new + count, step));
+            self.step(place, first_old + count, step, first_new + count, step);
         }
     }
 
@@ -127,7 +127,8 @@ impl PlanEdits<'_> {
     fn rearrange(
         &mut self,
         olds: Range<usize>,
-        (old, new): (&[PlanStep], &[PlanStep]),
+        old: &[PlanStep],
+        new: &[PlanStep],
         sources: &[Option<usize>],
     ) {
         let layout = self.layout;
@@ -141,7 +142,7 @@ impl PlanEdits<'_> {
             pieces.push(match source {
                 Some((from, place, was)) => {
                     let mut edits = PlanEdits { list: Vec::new(), ..*self };
-                    edits.step(place, (from, was), (at, step));
+                    edits.step(place, from, was, at, step);
                     without_blank_end(&edits.applied(self.whole_step(from))).to_owned()
                 }
                 None => print::step(at + 1, step).replace('\n', self.newline),
@@ -174,8 +175,7 @@ impl PlanEdits<'_> {
         within.filter_map(|comment| self.source.get(comment.clone())).collect()
     }
 
-    fn step(&mut self, place: &StepLayout, old: (usize, &PlanStep), new: (usize, &PlanStep)) {
-        let ((old_at, old), (new_at, new)) = (old, new);
+    fn step(&mut self, place: &StepLayout, old_at: usize, old: &PlanStep, new_at: usize, new: &PlanStep) {
         if old_at != new_at {
             self.replace(&place.number, &(new_at + 1).to_string());
         }
