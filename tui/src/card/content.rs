@@ -195,22 +195,24 @@ fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool
 }
 
 fn of_command(params: &ExecCommandApprovalParams, project: &WirePath) -> Vec<Part> {
-    let mut parts = surroundings((&params.command, &params.cwd), &params.environment, params.access, project);
-    let network = params.network.as_ref().filter(|_| params.grant.net.is_off());
+    let ExecCommandApprovalParams { command, cwd, environment, access, network, grant, .. } = params;
+    let mut parts = surroundings(command, cwd, environment, *access, project);
+    let network = network.as_ref().filter(|_| grant.net.is_off());
     parts.extend(network.map(|net| fact("network", &net.to_string())));
     parts
 }
 
 fn after_denial(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
-    surroundings((&params.command, &params.cwd), &params.environment, params.access, project)
+    surroundings(&params.command, &params.cwd, &params.environment, params.access, project)
 }
 
 fn of_network(params: &NetworkApprovalParams, project: &WirePath) -> Vec<Part> {
-    surroundings((&params.command, &params.cwd), &params.environment, params.access, project)
+    surroundings(&params.command, &params.cwd, &params.environment, params.access, project)
 }
 
 fn surroundings(
-    (command, cwd): (&[String], &WirePath),
+    command: &[String],
+    cwd: &WirePath,
     environment: &[(String, WirePath)],
     access: Access,
     project: &WirePath,

@@ -112,16 +112,16 @@ impl Keys<'_> {
     }
 
     fn pair(&self, first: Command, second: Command, word: &str) -> Option<Hint> {
-        self.pair_in(KeyMode::Scope, (first, second), word)
+        self.pair_in(KeyMode::Scope, first, second, word)
     }
 
-    fn pair_in(&self, mode: KeyMode, (first, second): (Command, Command), word: &str) -> Option<Hint> {
+    fn pair_in(&self, mode: KeyMode, first: Command, second: Command, word: &str) -> Option<Hint> {
         let [first, second] = [first, second].map(|command| self.keymap.hint(mode, command));
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
     /// Returns the hint to scroll to the end, after which an approval counts.
-    fn to_end(&self, mode: KeyMode, (end, yes): (Command, Command), below: usize) -> Hint {
+    fn to_end(&self, mode: KeyMode, end: Command, yes: Command, below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
         Hint::sentence(if end.is_empty() || yes.is_empty() {
@@ -140,10 +140,9 @@ impl Keys<'_> {
 
     fn choosing(&self, menu: &Menu, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
-        let end = (Command::PageDown, Command::Confirm);
         vec![
             if below > 0 && !is_read {
-                Some(self.to_end(KeyMode::Scope, end, below))
+                Some(self.to_end(KeyMode::Scope, Command::PageDown, Command::Confirm, below))
             } else {
                 key(Command::Confirm, "yes, as chosen")
             },
@@ -163,14 +162,14 @@ impl Keys<'_> {
         vec![
             key(Command::SendComments, &send).filter(|_| count > 0),
             key(Command::WriteComment, "comment"),
-            self.pair_in(KeyMode::Comments, (Command::LineDown, Command::LineUp), "or a number: choose"),
+            self.pair_in(KeyMode::Comments, Command::LineDown, Command::LineUp, "or a number: choose"),
             key(Command::Back, "back"),
         ]
     }
 
     fn editing(&self, card: &Card) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Steps, command, word);
-        let pair = |pair, word: &str| self.pair_in(KeyMode::Steps, pair, word);
+        let pair = |first, second, word: &str| self.pair_in(KeyMode::Steps, first, second, word);
         // On a narrow screen the steps need the room.
         let is_wide = self.width >= WIDE;
         let count = card.unsaved();
@@ -178,12 +177,12 @@ impl Keys<'_> {
         vec![
             key(Command::SaveSteps, &save).filter(|_| count > 0),
             key(Command::EditField, "edit"),
-            pair((Command::ShiftDown, Command::ShiftUp), "move"),
+            pair(Command::ShiftDown, Command::ShiftUp, "move"),
             key(Command::AddStep, if is_wide { "add a step" } else { "step" }),
             key(Command::AddCondition, if is_wide { "add a command" } else { "command" }),
             key(Command::DeleteField, "delete"),
             key(Command::Undo, "undo").filter(|_| count > 0),
-            pair((Command::LineDown, Command::LineUp), "choose").filter(|_| is_wide),
+            pair(Command::LineDown, Command::LineUp, "choose").filter(|_| is_wide),
             key(Command::NextStep, "next step").filter(|_| is_wide),
             key(Command::Back, "back"),
         ]
@@ -200,20 +199,20 @@ impl Keys<'_> {
     }
 
     fn comparing(&self, below: usize) -> Vec<Option<Hint>> {
-        let pair = |pair, word: &str| self.pair_in(KeyMode::Versions, pair, word);
+        let pair = |first, second, word: &str| self.pair_in(KeyMode::Versions, first, second, word);
         vec![
             self.key(KeyMode::Versions, Command::Back, "back"),
             (below > 0).then(|| Hint::remark(lines(below))),
-            pair((Command::OlderVersion, Command::NewerVersion), "newer side"),
-            pair((Command::OlderBase, Command::NewerBase), "older side"),
-            pair((Command::LineDown, Command::LineUp), "scroll"),
+            pair(Command::OlderVersion, Command::NewerVersion, "newer side"),
+            pair(Command::OlderBase, Command::NewerBase, "older side"),
+            pair(Command::LineDown, Command::LineUp, "scroll"),
         ]
     }
 
     fn reading(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
-        let end = (Command::Bottom, Command::ApproveOnce);
+        let end = self.to_end(card.key_mode(), Command::Bottom, Command::ApproveOnce, below);
         let mut hints = vec![
-            Some(self.to_end(card.key_mode(), end, below)).filter(|_| card.unsaved() == 0),
+            Some(end).filter(|_| card.unsaved() == 0),
             self.key(card.key_mode(), Command::Deny, no(card)),
             self.together(card),
         ];

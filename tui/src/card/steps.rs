@@ -140,7 +140,7 @@ impl Steps {
         let lines = if text.is_empty() { "none" } else { &text };
         let first = [mark, &title].concat();
         let rest = " ".repeat(first.chars().count());
-        Some(Part::new(SafeText::exact(lines), look).after((first, rest)))
+        Some(Part::new(SafeText::exact(lines), look).after(first, rest))
     }
 }
 

@@ -198,8 +198,8 @@ impl Render {
             }
             TagEnd::Table => {
                 let table = self.table.take().unwrap_or_default();
-                let prefix = self.prefix();
-                self.parts.push(Part::table(table, self.look).after(prefix));
+                let (first, rest) = self.prefix();
+                self.parts.push(Part::table(table, self.look).after(first, rest));
                 self.gap = true;
             }
             TagEnd::TableCell => self.end_cell(),
@@ -255,8 +255,8 @@ impl Render {
 
     fn end_paragraph(&mut self) {
         if let Some(inline) = self.inline.take().filter(|inline| !inline.is_empty()) {
-            let prefix = self.prefix();
-            self.parts.push(Part::styled(inline.finish(), self.look).after(prefix));
+            let (first, rest) = self.prefix();
+            self.parts.push(Part::styled(inline.finish(), self.look).after(first, rest));
         }
     }
 
@@ -268,15 +268,15 @@ impl Render {
     }
 
     fn empty_row(&mut self) {
-        let prefix = self.prefix();
-        self.parts.push(Part::new(SafeText::prose("\n"), self.look).after(prefix));
+        let (first, rest) = self.prefix();
+        self.parts.push(Part::new(SafeText::prose("\n"), self.look).after(first, rest));
     }
 
     fn text(&mut self, text: &str, tone: Tone) {
         let mut styled = Styled::default();
         styled.push_in(text, tone);
-        let prefix = self.prefix();
-        self.parts.push(Part::styled(styled, self.look).after(prefix));
+        let (first, rest) = self.prefix();
+        self.parts.push(Part::styled(styled, self.look).after(first, rest));
     }
 
     fn begin_code(&mut self, kind: &CodeBlockKind<'_>) {
@@ -298,7 +298,7 @@ impl Render {
         }
         let (first, rest) = self.prefix();
         let part = Part::code(&code.text, &code.language);
-        self.parts.push(part.after(([&first, "│ "].concat(), [&rest, "↪ "].concat())));
+        self.parts.push(part.after([&first, "│ "].concat(), [&rest, "↪ "].concat()));
     }
 
     fn end_cell(&mut self) {

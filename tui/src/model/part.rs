@@ -115,14 +115,14 @@ impl Part {
 
     /// Sets the marks before the first row and before the other rows.
     #[must_use]
-    pub(crate) fn after(self, (first, rest): (String, String)) -> Self {
+    pub(crate) fn after(self, first: String, rest: String) -> Self {
         let marks = [first, rest].map(|mark| SafeText::line(&mark));
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
     /// Returns a line of a list; continuation rows are indented by `columns`.
     pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
-        Self::new(text, Look::Notice).after(("  ".to_owned(), " ".repeat(columns + 2)))
+        Self::new(text, Look::Notice).after("  ".to_owned(), " ".repeat(columns + 2))
     }
 
     /// Returns the text; `None` if the text depends on the width.

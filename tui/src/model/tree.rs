@@ -43,7 +43,8 @@ impl AgentView {
     pub(crate) fn started(
         &mut self,
         now: UiTime,
-        (spawned, parents): (&SubAgentSpawned, Activity),
+        spawned: &SubAgentSpawned,
+        parents: Activity,
         project: &WirePath,
     ) {
         self.task = Some(spawned.task.clone());
@@ -54,7 +55,7 @@ impl AgentView {
         model.clone_from(&spawned.model);
         net.clone_from(&spawned.net);
         *rights = RightsSummary {
-            write: spawned.write.iter().map(|root| named(root, (project, spawned.caches.as_ref()))).collect(),
+            write: spawned.write.iter().map(|root| named(root, project, spawned.caches.as_ref())).collect(),
             net: spawned.net.clone(),
             reach: spawned.reach,
             ..rights.clone()
@@ -174,7 +175,7 @@ impl Model {
     }
 }
 
-fn named(root: &WirePath, (project, caches): (&WirePath, Option<&WirePath>)) -> NamedRoot {
+fn named(root: &WirePath, project: &WirePath, caches: Option<&WirePath>) -> NamedRoot {
     if root == project {
         NamedRoot::Project
     } else if caches == Some(root) {

@@ -95,7 +95,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             model.cards.retain(|card| card.asked != closed);
         }
         UiEventKind::RewindPreview(preview) => rewind::previewed(model, *preview),
-        UiEventKind::LogPaused { path, free, last } => pause::paused(model, &path, (free, last), actions),
+        UiEventKind::LogPaused { path, free, last } => pause::paused(model, &path, free, last, actions),
         UiEventKind::LogGoesOn => pause::goes_on(model),
         UiEventKind::SpentBefore { accounts } => {
             for (agent, account) in accounts {
@@ -287,7 +287,7 @@ fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpaw
     let hint =
         if spawned.call.is_none() { format!(" · :agent {} shows it", spawned.agent) } else { String::new() };
     view.say(Look::Notice, &format!("{spawned}{hint}"));
-    model.agents.of(&spawned.agent).started(now, (spawned, parents), &model.start.project);
+    model.agents.of(&spawned.agent).started(now, spawned, parents, &model.start.project);
     model.plans.spawned(spawned);
 }
 

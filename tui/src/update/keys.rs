@@ -20,10 +20,10 @@ use crate::moment::UiTime;
 const TWICE: Duration = Duration::from_secs(3);
 
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
-    one(model, at, (event, true), actions)
+    one(model, at, event, true, actions)
 }
 
-fn one(model: &mut Model, at: UiTime, (event, alone): (KeyEvent, bool), actions: &mut Vec<Action>) -> bool {
+fn one(model: &mut Model, at: UiTime, event: KeyEvent, alone: bool, actions: &mut Vec<Action>) -> bool {
     if event.kind == KeyEventKind::Release {
         return false;
     }
@@ -40,7 +40,7 @@ fn one(model: &mut Model, at: UiTime, (event, alone): (KeyEvent, bool), actions:
     if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(key)) {
         return true;
     }
-    here(model, at, (key, alone), actions)
+    here(model, at, key, alone, actions)
 }
 
 /// True if the key continues the text at the prompt.
@@ -49,14 +49,14 @@ fn is_writing(model: &Model, at: UiTime) -> bool {
     goes_on && model.mode == Mode::Insert && !model.prompt.is_empty()
 }
 
-fn here(model: &mut Model, at: UiTime, (key, alone): (Key, bool), actions: &mut Vec<Action>) -> bool {
+fn here(model: &mut Model, at: UiTime, key: Key, alone: bool, actions: &mut Vec<Action>) -> bool {
     let mode = key_mode(model);
     if matches!(model.mode, Mode::Normal | Mode::Insert) {
         model.came_from = model.mode;
     }
     let had_remark = model.remark.take().is_some();
     let leaves = model.leaves.take();
-    if run::takes(model, at, key, (mode, alone), actions) {
+    if run::takes(model, at, key, mode, alone, actions) {
         return true;
     }
     match (model.start.keymap.command(mode, key), key.text()) {
@@ -113,7 +113,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
         // A paste must not widen access, nor reach an editor or a shell.
         return false;
     }
-    one(model, at, (event, false), actions)
+    one(model, at, event, false, actions)
 }
 
 /// Shows a hint for an unbound key in Normal mode: the person may be typing a message.

@@ -13,7 +13,8 @@ use crate::model::{Look, Model};
 pub(super) fn paused(
     model: &mut Model,
     path: &WirePath,
-    (free, last): (Option<u64>, EventId),
+    free: Option<u64>,
+    last: EventId,
     actions: &mut Vec<Action>,
 ) {
     let free = free.map_or_else(String::new, |free| format!(" ({} KiB free)", free / 1024));

@@ -115,11 +115,11 @@ pub(super) fn lay(model: &mut Model) {
     }
     let revision = model.next_revision();
     if let Some(plan) = model.plans.current() {
-        model.plan_sheet.renew(block(plan, (model.now, &model.start.project)), revision);
+        model.plan_sheet.renew(block(plan, model.now, &model.start.project), revision);
     }
 }
 
-fn block(plan: &Progress, (now, project): (crate::UiTime, &WirePath)) -> Block {
+fn block(plan: &Progress, now: crate::UiTime, project: &WirePath) -> Block {
     let part = |text: &str, look| Part::new(SafeText::line(text), look);
     let mut parts = vec![part(&format!("plan: {} · {}", plan.title, plan.state()), Look::Heading)];
     for (line, step) in plan.lines(now).iter().zip(plan.steps()) {
@@ -140,7 +140,7 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
     match (command, &mut model.versions) {
         (Command::Repaint, _) => actions.push(Action::Repaint),
         (Command::Back, versions) => *versions = None,
-        (_, Some(compared)) => _ = steps::choose(compared, command, (revision, size)),
+        (_, Some(compared)) => _ = steps::choose(compared, command, revision, size),
         (Command::Versions, None) => compare(model, revision),
         (_, None) => match scrolled(command, size.1) {
             Some(rows) => model.plan_sheet.scroll(rows, size),

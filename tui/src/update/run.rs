@@ -32,7 +32,8 @@ pub(super) fn takes(
     model: &mut Model,
     at: UiTime,
     key: Key,
-    (mode, alone): (KeyMode, bool),
+    mode: KeyMode,
+    alone: bool,
     actions: &mut Vec<Action>,
 ) -> bool {
     settle(model, at, actions);

@@ -122,11 +122,11 @@ pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     let size = rows(model);
     let Some(card) = model.cards.front_mut() else { return false };
     let Stage::Versions(compared) = &mut card.stage else { return false };
-    choose(compared, command, (revision, size))
+    choose(compared, command, revision, size)
 }
 
 /// Selects another version or scrolls; returns true if the command does so.
-pub(super) fn choose(compared: &mut Compared, command: Command, (revision, size): (u64, (u16, u16))) -> bool {
+pub(super) fn choose(compared: &mut Compared, command: Command, revision: u64, size: (u16, u16)) -> bool {
     match command {
         Command::OlderVersion => compared.choose(true, -1, revision),
         Command::NewerVersion => compared.choose(true, 1, revision),

@@ -14,10 +14,10 @@ use crate::text::SafeText;
 /// Sends a message, or queues it until the turn ends.
 pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     let agent = model.agents.shown_id().clone();
-    send_to(model, &agent, (at, message), actions);
+    send_to(model, &agent, at, message, actions);
 }
 
-fn send_to(model: &mut Model, agent: &AgentId, (at, message): (UiTime, Outgoing), actions: &mut Vec<Action>) {
+fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     if model.over {
         return model.answer(Look::Error, "the session is over; :q leaves");
     }
@@ -68,7 +68,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     view.say(Look::Turn, &summary(turn, &account));
     if turn.reason == EndReason::Done && !view.turn.interrupted {
         if let Some(message) = view.queue.pop_front() {
-            send_to(model, agent, (model.now, message), actions);
+            send_to(model, agent, model.now, message, actions);
         }
     } else {
         give_back(model, agent);
@@ -93,7 +93,7 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
     let text = format!(
         "Nobody answered your request in time: {call}. I am here now: make the call again if it is still needed."
     );
-    send_to(model, &AgentId::root(), (at, Outgoing { text, ..Outgoing::default() }), actions);
+    send_to(model, &AgentId::root(), at, Outgoing { text, ..Outgoing::default() }, actions);
 }
 
 /// Shows a failed request in one line; the next failure replaces the line.

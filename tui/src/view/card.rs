@@ -24,19 +24,18 @@ pub(super) fn card(
     let (top, rows) = (sheet.top(pane.width(), height), sheet.rows(pane.width()));
     for y in 0..height {
         if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y + 1, (&sheet.block, row), keymap, (theme, Style::new()));
+            rows::draw(pane, y + 1, &sheet.block, row, keymap, theme, Style::new());
         }
     }
     let below = rows.saturating_sub(top + usize::from(height));
     let editor_row = height + 1;
     let editor_rows = card.editor_rows((pane.width(), pane.height()));
     let first = editor_row + editor_rows;
-    keys(model, card, (pane, first), below, theme);
+    keys(model, card, pane, first, below, theme);
     let mark = SafeText::line(&mark(card));
-    let caret = card.editor().and_then(|editor| {
-        let place = (0, editor_row, editor_rows);
-        prompt::marked(pane, place, mark.all(), editor, theme)
-    });
+    let caret = card
+        .editor()
+        .and_then(|editor| prompt::marked(pane, (0, editor_row), mark.all(), editor, editor_rows, theme));
     let to_end = (below == 0 && height > 0).then(|| sheet.revision());
     (Shown { card: Some(card.number()), whole: height > 0, to_end, plain: false }, caret)
 }
@@ -82,7 +81,7 @@ fn place_in_queue(model: &Model) -> Option<String> {
     (all > 1).then(|| format!("{place} of {all}"))
 }
 
-fn keys(model: &Model, card: &Card, (pane, first): (&mut Pane<'_>, u16), below: usize, theme: Theme) {
+fn keys(model: &Model, card: &Card, pane: &mut Pane<'_>, first: u16, below: usize, theme: Theme) {
     let hints = hints::hints(card, &model.start.keymap, below, pane.width());
     // Keys that do not count yet are drawn plain.
     let style = if card.is_open(model.now) { theme.strong() } else { Style::new() };

@@ -24,7 +24,7 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let shown = if count + notes > room { room.saturating_sub(notes + 1) } else { count };
     for (y, (path, listed)) in (1..=shown).zip(files) {
         let y = u16::try_from(y).unwrap_or(u16::MAX);
-        file(in_project(path, &model.start.project), listed, (pane, y), theme);
+        file(in_project(path, &model.start.project), listed, pane, y, theme);
     }
     let summary = model.changes.summary().map(|summary| format!(" · {summary}")).unwrap_or_default();
     pane.put(TEXT, 0, SafeText::line(&format!("changed{summary}")).all(), theme.strong());
@@ -43,7 +43,7 @@ pub(super) fn changes(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 }
 
 /// Draws a file. The end of a long path is shown, since it says more than its beginning.
-fn file(path: &[u8], listed: &ListedFile, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
+fn file(path: &[u8], listed: &ListedFile, pane: &mut Pane<'_>, y: u16, theme: Theme) {
     let counts = SafeText::line(&brief(listed));
     let columns = |text: &str| Clusters::new(text, 0).map(|cluster| cluster.columns).sum::<usize>();
     let room = usize::from(pane.width().saturating_sub(TEXT)).saturating_sub(columns(counts.as_str()) + 1);

@@ -23,7 +23,7 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         let top = sheet.top(pane.width(), height);
         for y in 0..height {
             if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
-                rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, Style::new()));
+                rows::draw(pane, y, &sheet.block, row, &model.start.keymap, theme, Style::new());
             }
         }
         format!("{close} back to the log  {down}/{up} scroll")

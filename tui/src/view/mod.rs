@@ -101,7 +101,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
-        rows::draw(pane, y, (row.block, row.row), &model.start.keymap, (theme, theme.dim()));
+        rows::draw(pane, y, row.block, row.row, &model.start.keymap, theme, theme.dim());
         if row.is_found {
             pane.stress(y);
         }

@@ -16,7 +16,7 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let top = sheet.top(pane.width(), height);
     for y in 0..height {
         if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, theme.dim()));
+            rows::draw(pane, y, &sheet.block, row, &model.start.keymap, theme, theme.dim());
         }
     }
     let key = |command| model.start.keymap.hint(KeyMode::Page, command);
@@ -40,7 +40,7 @@ pub(super) fn answer(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     for y in 0..pane.height() {
         if let Some(row) = answer.block.row(usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y, (&answer.block, row), &model.start.keymap, (theme, Style::new()));
+            rows::draw(pane, y, &answer.block, row, &model.start.keymap, theme, Style::new());
         }
     }
 }

@@ -118,9 +118,10 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
 /// Draws a text field after a mark; returns the caret's position on the screen.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
-    (x, y, rows): (u16, u16, u16),
+    (x, y): (u16, u16),
     mark: SafeStr<'_>,
     editor: &Editor,
+    rows: u16,
     theme: Theme,
 ) -> Option<(u16, u16)> {
     let left = pane.put(x, y, mark, theme.strong());

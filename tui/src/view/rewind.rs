@@ -16,7 +16,7 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let top = sheet.top(pane.width(), rows);
     for y in 0..rows {
         if let Some(row) = sheet.block.row(top + usize::from(y), pane.width(), Unfolded::default()) {
-            rows::draw(pane, y, (&sheet.block, row), &model.start.keymap, (theme, Style::new()));
+            rows::draw(pane, y, &sheet.block, row, &model.start.keymap, theme, Style::new());
         }
     }
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));

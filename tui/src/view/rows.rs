@@ -13,9 +13,11 @@ use crate::text::{Clusters, Row, SafeText, Styled};
 pub(super) fn draw(
     pane: &mut Pane<'_>,
     y: u16,
-    (block, row): (&Block, BlockRow),
+    block: &Block,
+    row: BlockRow,
     keymap: &Keymap,
-    (theme, marks): (Theme, Style),
+    theme: Theme,
+    marks: Style,
 ) {
     match row {
         BlockRow::Gap => {}
@@ -25,9 +27,9 @@ pub(super) fn draw(
             let x = pane.put(0, y, part.mark(row, width), marks);
             part.with_text(width, |text| {
                 if part.look().has_code_spans() {
-                    with_code(pane, (x, y), (text.text(), row), theme);
+                    with_code(pane, (x, y), text.text(), row, theme);
                 } else {
-                    toned(pane, (x, y), (text, row), (part.look(), theme));
+                    toned(pane, (x, y), text, row, part.look(), theme);
                 }
             });
         }
@@ -40,7 +42,7 @@ pub(super) fn draw(
 }
 
 /// Draws a row of text whose parts have different tones.
-fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (look, theme): (Look, Theme)) {
+fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look: Look, theme: Theme) {
     let mut x = x;
     let style = theme.row(look);
     for (range, tone) in text.pieces(row.start..row.end) {
@@ -52,7 +54,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&Styled, Row), (
 }
 
 /// Draws a row of a plan's text; code between backticks has its own style, even over several rows.
-fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), (text, row): (&SafeText, Row), theme: Theme) {
+fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &SafeText, row: Row, theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let before = text.as_str().get(line..row.start).unwrap_or_default();
     let mut is_code = before.matches('`').count() % 2 == 1;

@@ -23,7 +23,7 @@ pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let room = pane.height().saturating_sub(1 + keys);
     let first = first_line(model, &lines, usize::from(room));
     for (y, line) in (1..=room).zip(lines.iter().skip(first)) {
-        self::line(model, line, (pane, y), theme);
+        self::line(model, line, pane, y, theme);
     }
     if model.walks_tree() {
         pane.put(2, pane.height().saturating_sub(1), SafeText::line(&hints(model)).all(), theme.dim());
@@ -39,7 +39,7 @@ fn heading(model: &Model) -> String {
     format!("agents{count}{key}")
 }
 
-fn line(model: &Model, line: &TreeLine, (pane, y): (&mut Pane<'_>, u16), theme: Theme) {
+fn line(model: &Model, line: &TreeLine, pane: &mut Pane<'_>, y: u16, theme: Theme) {
     let is_marked = line.names && line.agent == *marked(model);
     let is_shown = line.agent == *model.agents.shown_id();
     if is_marked {
