@@ -58,7 +58,7 @@ impl Opened {
 
     /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
-        let range = range(call)?;
+        let (first, limit) = range(call)?;
         let mut block = vec![0; self.block()];
         let (filled, ended) = self.fill(&mut block)?;
         block.truncate(filled);
@@ -68,14 +68,16 @@ impl Opened {
         if is_binary(&block) {
             return Err(self.binary());
         }
-        self.text(range, (block, ended), check).map(ToolOutput::File)
+        self.text(first, limit, block, ended, check).map(ToolOutput::File)
     }
 
     /// Reads the requested lines; `block` is the first block of the file.
     fn text(
         mut self,
-        (first, limit): (u64, u64),
-        (mut block, mut ended): (Vec<u8>, bool),
+        first: u64,
+        limit: u64,
+        mut block: Vec<u8>,
+        mut ended: bool,
         check: impl Fn() -> Result<()>,
     ) -> Result<FileText> {
         let form = Form::of(&block, ended);

@@ -188,7 +188,7 @@ impl MetadataArguments {
     }
 
     fn attribute(&self) -> Result<Change, Errno> {
-        self.attribute_of(self.name(1)?, (self.values[2], self.values[3]), self.number(4))
+        self.attribute_of(self.name(1)?, self.values[2], self.values[3], self.number(4))
     }
 
     fn attribute_by_structure(&self) -> Result<Change, Errno> {
@@ -199,13 +199,13 @@ impl MetadataArguments {
             _ => return Err(Errno::E2BIG),
         }
         let bytes: [u8; ATTRIBUTE_ARGUMENTS] = self.memory.read(self.values[4])?;
-        let (value, [size, flags]) = (word(&bytes, 0), [8, 12].map(|at| half_word(&bytes, at)));
-        self.attribute_of(self.name(3)?, (value, size.into()), flags.cast_signed())
+        let (address, [size, flags]) = (word(&bytes, 0), [8, 12].map(|at| half_word(&bytes, at)));
+        self.attribute_of(self.name(3)?, address, size.into(), flags.cast_signed())
     }
 
-    fn attribute_of(&self, name: CString, value: (u64, u64), flags: c_int) -> Result<Change, Errno> {
-        let length = usize::try_from(value.1).ok().filter(|&length| length <= VALUE).ok_or(Errno::E2BIG)?;
-        Ok(Change::Attribute(name, self.bytes(value.0, length)?, flags))
+    fn attribute_of(&self, name: CString, address: u64, size: u64, flags: c_int) -> Result<Change, Errno> {
+        let length = usize::try_from(size).ok().filter(|&length| length <= VALUE).ok_or(Errno::E2BIG)?;
+        Ok(Change::Attribute(name, self.bytes(address, length)?, flags))
     }
 
     fn no_attribute(&self, index: usize) -> Result<Change, Errno> {

@@ -117,7 +117,7 @@ pub(super) fn is_harmless(entry: &GitConfigEntry, places: &impl KeyPlaces) -> bo
     let (section, subsection, key, value) = entry.meaning();
     let value = value.unwrap_or(b"true");
     if subsection.is_some() {
-        return decided(BY_SUBSECTION, (section, key), value, places);
+        return decided(BY_SUBSECTION, section, key, value, places);
     }
     if (section, key) == (b"core", b"worktree") {
         return places.worktree_leads_back(value);
@@ -125,12 +125,13 @@ pub(super) fn is_harmless(entry: &GitConfigEntry, places: &impl KeyPlaces) -> bo
     let plain = PLAIN
         .iter()
         .any(|(name, keys)| name.as_bytes() == section && keys.iter().any(|known| known.as_bytes() == key));
-    plain || section == b"advice" || decided(BY_VALUE, (section, key), value, places)
+    plain || section == b"advice" || decided(BY_VALUE, section, key, value, places)
 }
 
 fn decided(
     table: &[(&str, &str, Test)],
-    (section, key): (&[u8], &[u8]),
+    section: &[u8],
+    key: &[u8],
     value: &[u8],
     places: &impl KeyPlaces,
 ) -> bool {

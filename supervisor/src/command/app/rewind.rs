@@ -99,13 +99,13 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let state = setup.directories.state.clone();
     let rewinder = Rewinder::new(observer(&setup, &boundary, &temp), state, log.session().clone());
     let only = args.files(project.as_path()).map_err(Refusal::usage)?;
-    let preview = rewinder.preview((target, &only), &events).await?;
+    let preview = rewinder.preview(target, &only, &events).await?;
     let Some(digest) = confirmed(&preview, args.digest.as_deref())? else {
         say("nothing was taken back");
         return Ok(Exit::Denied);
     };
     let mut journal = OwnJournal { last: last_worker(&events), log };
-    let done = rewinder.carry_out((target, &only), (&events, &digest), &mut journal).await?;
+    let done = rewinder.carry_out(target, &only, &events, &digest, &mut journal).await?;
     let RewoundFiles { files, left, error, target } = match done {
         Ok(done) => done,
         Err(preview) => {

@@ -40,16 +40,25 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
     printed(print(&found(sessions, args), args), Exit::Done)
 }
 
-/// A session, with the line that matches the search.
-type FoundSession = (ListedSession, Option<String>);
+struct FoundSession {
+    session: ListedSession,
+    /// The line that matches the search.
+    line: Option<String>,
+}
 
 /// Returns the sessions that match the arguments.
 fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
-    let Some(text) = &args.search else { return of_project.map(|one| (one, None)).collect() };
+    let Some(text) = &args.search else {
+        return of_project.map(|session| FoundSession { session, line: None }).collect();
+    };
     let needle = Needle::new(text);
-    of_project.filter_map(|one| needle.line_in(&one.log).map(|line| (one, Some(line)))).collect()
+    let with_line = |session: ListedSession| {
+        let line = Some(needle.line_in(&session.log)?);
+        Some(FoundSession { session, line })
+    };
+    of_project.filter_map(with_line).collect()
 }
 
 fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
@@ -67,13 +76,14 @@ fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
         let hint = if args.all { "" } else { "; --all looks at those of every project" };
         writeln!(io::stderr(), "{none}{hint}")?;
     } else if !args.json {
-        let bytes = sessions.iter().map(|(session, _)| session.bytes).sum();
+        let bytes = sessions.iter().map(|found| found.session.bytes).sum();
         writeln!(io::stderr(), "{}, {}", counted(sessions.len()), size(bytes))?;
     }
     out.flush()
 }
 
-fn object((session, line): &FoundSession) -> serde_json::Value {
+fn object(found: &FoundSession) -> serde_json::Value {
+    let FoundSession { session, line } = found;
     let ListedSession { log, bytes, summary, .. } = session;
     json!({
         "id": id(session),
@@ -94,7 +104,8 @@ fn object((session, line): &FoundSession) -> serde_json::Value {
     })
 }
 
-fn lines((session, line): &FoundSession, all: bool) -> String {
+fn lines(found: &FoundSession, all: bool) -> String {
+    let FoundSession { session, line } = found;
     let ListedSession { bytes, summary, .. } = session;
     let changed = changed(session).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
     let imported = if summary.imported { " · imported" } else { "" };

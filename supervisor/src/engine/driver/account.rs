@@ -15,7 +15,8 @@ impl AgentRun {
     /// The account of a sub-agent that is over, of this call and begun then.
     pub(super) fn report(
         &mut self,
-        (call, began): (Option<CallId>, Instant),
+        call: Option<CallId>,
+        began: Instant,
         written: Written,
     ) -> SubAgentResult {
         // Those of its file tools are known whether or not somebody looked, and also where git ignores them.

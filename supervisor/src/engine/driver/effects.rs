@@ -221,9 +221,9 @@ impl AgentRun {
     fn begin_call(&mut self, shared: &mut Shared, call: CallId, held: Held) {
         if held.may_write() {
             shared.turns.begin(&self.id, call);
-            let places = (self.written_roots(&held), self.written_files(&held));
-            if let Some(looks) = shared.looks.as_mut().filter(|_| !places.0.is_empty()) {
-                looks.call_begins(AgentCall { agent: self.id.clone(), call }, places);
+            let (roots, only) = (self.written_roots(&held), self.written_files(&held));
+            if let Some(looks) = shared.looks.as_mut().filter(|_| !roots.is_empty()) {
+                looks.call_begins(AgentCall { agent: self.id.clone(), call }, roots, only);
             }
         }
         match held {

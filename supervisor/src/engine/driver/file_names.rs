@@ -80,7 +80,7 @@ impl AgentRun {
         let took_all = entries.into_iter().all(|entry| self.file_names.take(call, entry.path));
         if !took_all {
             self.worker.cancel(call);
-            self.show_file_names(shared, call, (true, None));
+            self.show_file_names(shared, call, true, None);
         }
     }
 
@@ -91,15 +91,15 @@ impl AgentRun {
             CallOutcome::Failed(error) => Some(error.message.clone()),
             CallOutcome::Prepared | CallOutcome::Cancelled => Some("the worker was interrupted".to_owned()),
         };
-        self.show_file_names(shared, call, (false, failed));
+        self.show_file_names(shared, call, false, failed);
     }
 
     /// There is no worker any more that would list them.
     pub(super) fn file_names_are_lost(&mut self, shared: &Shared, call: CallId, reason: &str) {
-        self.show_file_names(shared, call, (false, Some(reason.to_owned())));
+        self.show_file_names(shared, call, false, Some(reason.to_owned()));
     }
 
-    fn show_file_names(&mut self, shared: &Shared, call: CallId, (cut, failed): (bool, Option<String>)) {
+    fn show_file_names(&mut self, shared: &Shared, call: CallId, cut: bool, failed: Option<String>) {
         if let Some(names) = self.file_names.end(call) {
             self.show(shared, UiEventKind::FileNames { names, cut, failed });
         }

@@ -172,8 +172,8 @@ impl Looks {
     }
 
     /// A call begins that may write in these roots; a file tool, in these files only.
-    pub(super) fn call_begins(&mut self, call: AgentCall, places: (Vec<WirePath>, Option<Vec<WirePath>>)) {
-        self.writers.began(call, places, now_ns());
+    pub(super) fn call_begins(&mut self, call: AgentCall, roots: Vec<WirePath>, only: Option<Vec<WirePath>>) {
+        self.writers.began(call, roots, only, now_ns());
     }
 
     /// The files that changed, as looks saw them since this was asked last.

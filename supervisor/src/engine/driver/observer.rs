@@ -143,7 +143,7 @@ impl SnapshotTaker {
         let project = self.confinement.project.clone();
         let keep = move || {
             let after_cut = checkpoints.is_within_turn();
-            let differences = checkpoints.take((at, asked), &manifest, (&wanted, &fetched))?;
+            let differences = checkpoints.take(at, asked, &manifest, &wanted, &fetched)?;
             let differs: BTreeSet<_> =
                 differences.iter().map(|difference| difference.path().clone()).collect();
             let (changes, more) = checkpoints.told(differences, &project)?;

@@ -255,7 +255,8 @@ impl AgentRun {
     pub(super) fn on_flushed(
         &mut self,
         shared: &mut Shared,
-        (flushed, after): (Result<(), LogError>, After),
+        flushed: Result<(), LogError>,
+        after: After,
     ) -> Result<(), SessionError> {
         // Another run may have found out first.
         if let Err(error) = flushed

@@ -58,9 +58,9 @@ impl Session {
             let needed = tokio::task::spawn_blocking(load).await.map_err(std::io::Error::other)?;
             let events = needed.map_err(std::io::Error::other)?.events;
             let Some(digest) = digest else {
-                return Ok(RewindEnded::Previewed(rewinder.preview((target, &only), &events).await?));
+                return Ok(RewindEnded::Previewed(rewinder.preview(target, &only, &events).await?));
             };
-            let done = rewinder.carry_out((target, &only), (&events, &digest), &mut journal).await?;
+            let done = rewinder.carry_out(target, &only, &events, &digest, &mut journal).await?;
             Ok(done.map_or_else(RewindEnded::Previewed, |files| RewindEnded::Done(files, events)))
         }));
         Ok(())

@@ -163,22 +163,25 @@ impl Rewinder {
     /// The consequences of a rewind, in a session with these events; of these files `only`, where some are named.
     pub async fn preview(
         &self,
-        (target, only): (RewindTarget, &[WirePath]),
+        target: RewindTarget,
+        only: &[WirePath],
         events: &[SessionEvent],
     ) -> Result<RewindPreview, RewindError> {
         let (target, messages) = settled(target, events)?;
         let wrote = may_have_written_since(target, events);
         if !target.scope.has_files() {
-            return Ok(preview_of((target, only), messages, &Rewinding::default(), Vec::new()));
+            return Ok(preview_of(target, only, messages, &Rewinding::default(), Vec::new()));
         }
-        Ok(self.prepare((target, only), (messages, wrote)).await?.preview)
+        Ok(self.prepare(target, only, messages, wrote).await?.preview)
     }
 
     /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
     async fn prepare(
         &self,
-        (target, only): (RewindTarget, &[WirePath]),
-        (messages, wrote): (u32, bool),
+        target: RewindTarget,
+        only: &[WirePath],
+        messages: u32,
+        wrote: bool,
     ) -> Result<Prepared, RewindError> {
         let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
         let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
@@ -207,25 +210,27 @@ impl Rewinder {
         if look.is_none() {
             notes.push(if wrote { UNSEEN } else { UNWRITTEN }.to_owned());
         }
-        let preview = preview_of((target, only), messages, &rewinding, notes);
+        let preview = preview_of(target, only, messages, &rewinding, notes);
         Ok(Prepared { kept, rewinding, preview })
     }
 
     /// Carries a rewind of files out, if its preview is still the one with this digest; else gives the present one.
     pub async fn carry_out(
         &self,
-        (target, only): (RewindTarget, &[WirePath]),
-        (events, digest): (&[SessionEvent], &str),
+        target: RewindTarget,
+        only: &[WirePath],
+        events: &[SessionEvent],
+        digest: &str,
         journal: &mut impl RewindJournal,
     ) -> Result<Result<RewoundFiles, RewindPreview>, RewindError> {
         let (target, messages) = settled(target, events)?;
         let wrote = may_have_written_since(target, events);
         if !target.scope.has_files() {
-            let preview = preview_of((target, only), messages, &Rewinding::default(), Vec::new());
+            let preview = preview_of(target, only, messages, &Rewinding::default(), Vec::new());
             let done = RewoundFiles { files: Vec::new(), left: Vec::new(), error: None, target };
             return Ok(if preview.digest == digest { Ok(done) } else { Err(preview) });
         }
-        let Prepared { kept, rewinding, preview } = self.prepare((target, only), (messages, wrote)).await?;
+        let Prepared { kept, rewinding, preview } = self.prepare(target, only, messages, wrote).await?;
         if preview.digest != digest {
             return Ok(Err(preview));
         }
@@ -343,7 +348,8 @@ pub(super) fn is_message(event: &SessionEvent) -> bool {
 }
 
 fn preview_of(
-    (target, only): (RewindTarget, &[WirePath]),
+    target: RewindTarget,
+    only: &[WirePath],
     messages: u32,
     rewinding: &Rewinding,
     notes: Vec<String>,

@@ -287,7 +287,7 @@ impl AgentRun {
             Occurrence::Timer(timer) => Some(Input::Timer(timer)),
             Occurrence::NoInstructions => return self.give_up_instructions(shared),
             Occurrence::Flushed(flushed, after) => {
-                self.on_flushed(shared, (flushed, after))?;
+                self.on_flushed(shared, flushed, after)?;
                 None
             }
             Occurrence::Input(input) => Some(input),

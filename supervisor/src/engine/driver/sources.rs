@@ -65,7 +65,8 @@ impl Writers {
     pub(super) fn began(
         &mut self,
         call: AgentCall,
-        (roots, only): (Vec<WirePath>, Option<Vec<WirePath>>),
+        roots: Vec<WirePath>,
+        only: Option<Vec<WirePath>>,
         now_ns: i64,
     ) {
         let (ended_ns, diffs) = (None, Vec::new());

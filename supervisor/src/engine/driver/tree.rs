@@ -397,7 +397,7 @@ impl Session {
         }
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
         let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();
-        let report = run.report((child.call, child.began), written);
+        let report = run.report(child.call, child.began, written);
         run.give_up_place();
         self.tell_parent(&child, report)
     }

@@ -90,7 +90,7 @@ pub(crate) fn open(
     let boundary = setup.boundary(leftovers);
     let observer = observer(&setup, &boundary, &observer_temp);
     let plan = cut_off_plan(&options, past.as_ref());
-    let cut_off = past.as_mut().map(|past| past.close((&setup, &observer), plan.as_ref())).transpose()?;
+    let cut_off = past.as_mut().map(|past| past.close(&setup, &observer, plan.as_ref())).transpose()?;
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
@@ -98,9 +98,9 @@ pub(crate) fn open(
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let first = first_events((started, prompt), &options, &setup.directories, cut_off);
+    let first = first_events(started, prompt, &options, &setup.directories, cut_off);
     let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
-    let (log, earlier) = begins.log((&first, options.pauses), &ui)?;
+    let (log, earlier) = begins.log(&first, options.pauses, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
     let changes =
         (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
@@ -132,7 +132,7 @@ pub(crate) fn open(
     let run = equipped(run, &options, plan_files);
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
-    let rewinder = rewinder(&options, &setup, (&sub_agents.observer, &conversation));
+    let rewinder = rewinder(&options, &setup, &sub_agents.observer, &conversation);
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .holding(live_socket)
         .telling(plan_records)
@@ -412,7 +412,8 @@ fn provider(
 fn rewinder(
     options: &SessionOptions,
     setup: &ProjectSandbox,
-    (observer, session): (&SnapshotTaker, &ConversationId),
+    observer: &SnapshotTaker,
+    session: &ConversationId,
 ) -> Option<Rewinder> {
     let state = setup.directories.state.clone();
     options.keeps_files.then(|| Rewinder::new(observer.clone(), state, session.clone()))

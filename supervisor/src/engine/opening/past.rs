@@ -85,7 +85,7 @@ impl Past {
     /// that one open.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
-        let (log, origin) = SessionLog::copy_of(&resume.log, (state, &session), watch)?;
+        let (log, origin) = SessionLog::copy_of(&resume.log, state, &session, watch)?;
         let needed = read_needed(log.path(), None, watch)?;
         checkpoints::copy(state, &origin, &session)?;
         Ok(Self { log, needed, shows: resume.shows, torn: false, moved_from: None, origin: Some(origin) })
@@ -110,7 +110,8 @@ impl Past {
     /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on by itself.
     pub(super) fn close(
         &mut self,
-        (setup, observer): (&ProjectSandbox, &SnapshotTaker),
+        setup: &ProjectSandbox,
+        observer: &SnapshotTaker,
         goes_on: Option<&CutOffPlan>,
     ) -> Result<Vec<EventKind>, LogError> {
         let cut_off = plan_files::cut_off(setup, &self.needed.events, goes_on);
@@ -320,7 +321,8 @@ impl SessionBegin<'_> {
     /// in memory while its disk is full.
     pub(super) fn log(
         self,
-        (first, pauses): (&[EventKind], bool),
+        first: &[EventKind],
+        pauses: bool,
         ui: &mpsc::UnboundedSender<UiEvent>,
     ) -> Result<(SessionLog, Earlier), LogError> {
         let Self { state, conversation, secret, past } = self;
@@ -363,7 +365,8 @@ fn words(block: &str) -> Option<String> {
 
 /// The beginning of a run, and what a person is to know of it.
 pub(super) fn first_events(
-    (started, prompt): (SessionStarted, Option<PromptFixed>),
+    started: SessionStarted,
+    prompt: Option<PromptFixed>,
     options: &SessionOptions,
     directories: &Directories,
     cut_off: Option<Vec<EventKind>>,

@@ -102,7 +102,7 @@ impl PlanFiles {
     }
 
     /// Changes the record of the plan that a call is about.
-    fn becomes(&self, (agent, call): (&AgentId, CallId), change: impl FnOnce(PlanRecord) -> PlanRecord) {
+    fn becomes(&self, agent: &AgentId, call: CallId, change: impl FnOnce(PlanRecord) -> PlanRecord) {
         let about = AgentCall { agent: agent.clone(), call };
         let Some((path, digest)) = lock(&self.known).plans.get(&about).cloned() else { return };
         // Of other bytes nothing holds that a record says.
@@ -162,12 +162,12 @@ impl PlanRecords for PlanFiles {
             EventKind::PlanCreated(plan) => self.created(agent, plan),
             EventKind::PlanApproved(approved) => {
                 if let Some(call) = approved.call {
-                    self.becomes((agent, call), PlanRecord::approved);
+                    self.becomes(agent, call, PlanRecord::approved);
                 }
             }
             EventKind::ApprovalAnswered(ApprovalAnswered { call, decision, by: DecidedBy::User, .. }) => {
                 if matches!(decision, ReviewDecision::Denied { .. } | ReviewDecision::Abort) {
-                    self.becomes((agent, *call), |record| {
+                    self.becomes(agent, *call, |record| {
                         let digest = record.digest.clone();
                         record.now(PlanFate::Rejected, digest)
                     });
@@ -176,10 +176,10 @@ impl PlanRecords for PlanFiles {
             EventKind::SubAgentSpawned(SubAgentSpawned {
                 call: Some(call), plan: Some(_), finished, ..
             }) => {
-                self.becomes((agent, *call), |record| record.begun(self.session.clone(), *finished));
+                self.becomes(agent, *call, |record| record.begun(self.session.clone(), *finished));
             }
             EventKind::SubAgentResult(result @ SubAgentResult { call: Some(call), .. }) => {
-                self.becomes((agent, *call), |record| ended(record, result));
+                self.becomes(agent, *call, |record| ended(record, result));
             }
             _ => {}
         }

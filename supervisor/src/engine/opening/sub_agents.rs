@@ -82,7 +82,7 @@ impl OpensAgents for SubAgents {
             sees_images,
             prices,
             window,
-            limits: limits((agent.spawn.max_steps, part), role, self.options.plan.limits(part)),
+            limits: limits(agent.spawn.max_steps, part, role, self.options.plan.limits(part)),
             backoff: Box::new(Jittered(self.options.model.retries)),
             id: id.clone(),
             activity,
@@ -144,11 +144,7 @@ impl SubAgents {
 }
 
 /// The bounds on a sub-agent: its parent asks for fewer steps, and its role allows no more than so many.
-fn limits(
-    (max_steps, part): (Option<u32>, Option<Part>),
-    role: Option<&Role>,
-    of_part: RunLimits,
-) -> RunLimits {
+fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
     // Nobody watches a sub-agent.
     let usual = part.is_none().then_some(USUAL_STEPS);

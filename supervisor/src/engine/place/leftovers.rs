@@ -59,14 +59,15 @@ fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     found
         .iter()
         .enumerate()
-        .map(|(index, place)| ask_about(&mut out, place, (index + 1, found.len())))
+        .map(|(index, place)| ask_about(&mut out, place, index + 1, found.len()))
         .collect()
 }
 
 fn ask_about(
     out: &mut impl Write,
     place: &CutOffChange,
-    (number, all): (usize, usize),
+    number: usize,
+    all: usize,
 ) -> io::Result<BaselineChoice> {
     writeln!(out, "\n{number} of {all}: {}", named(place))?;
     for line in shown(place) {

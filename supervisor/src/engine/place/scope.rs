@@ -92,7 +92,8 @@ impl PlaceScope {
         directory: &Path,
         mode: Mode,
         wanted: &ConfinementOptions,
-        (directories, temps): (&Directories, &Temps),
+        directories: &Directories,
+        temps: &Temps,
         owner: Option<&Owner>,
     ) -> Result<Self, SetupError> {
         let [home, runtime] = ["HOME", "XDG_RUNTIME_DIR"].map(std::env::var_os);

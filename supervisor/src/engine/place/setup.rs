@@ -81,7 +81,7 @@ impl ProjectSandbox {
         if let Some(note) = temps.note() {
             say(&format!("note: {note}"));
         }
-        let scope = PlaceScope::resolve(directory, mode, wanted, (&directories, &temps), owner.as_ref())?;
+        let scope = PlaceScope::resolve(directory, mode, wanted, &directories, &temps, owner.as_ref())?;
         let programs = scope.programs(mode.widest(), identity, wanted.program.as_deref())?;
         if mode.may_write() {
             warn_of_unwritable(&scope.project, identity);

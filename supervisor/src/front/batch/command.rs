@@ -73,8 +73,8 @@ impl Runs {
         let program = std::env::current_exe()?;
         let beside = program.parent().map(Path::to_owned).unwrap_or_default();
         let programs = args.programs.clone().unwrap_or(beside);
-        let user = (geteuid().as_raw(), getegid().as_raw());
-        let engine = Engine::new(args.engine, &programs, root, user)?;
+        let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+        let engine = Engine::new(args.engine, &programs, root, uid, gid)?;
         let presence = EnginePresence::default();
         Ok(Self { program, args: args.clone(), keys, hidden, engine, presence, model })
     }

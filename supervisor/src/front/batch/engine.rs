@@ -59,7 +59,8 @@ impl Engine {
         kind: EngineArg,
         programs: &Path,
         root: &Path,
-        (uid, gid): (u32, u32),
+        uid: u32,
+        gid: u32,
     ) -> io::Result<Option<Self>> {
         let program = match kind {
             EngineArg::None => return Ok(None),

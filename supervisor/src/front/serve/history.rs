@@ -22,7 +22,7 @@ pub(super) fn page(log: &Path, params: &HistoryParams) -> Result<HistoryResponse
     let most = params.limit.unwrap_or(USUAL).clamp(1, MOST);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let after = params.after.unwrap_or(EventId(0));
-    let page = read_page(log, after, (most, BYTES)).map_err(|error| failed(error.to_string()))?;
+    let page = read_page(log, after, most, BYTES).map_err(|error| failed(error.to_string()))?;
     let is_wanted = |agent: &AgentId| params.agent.as_ref().is_none_or(|wanted| wanted == agent);
     let events = page.events.into_iter().filter(|event| is_wanted(&event.agent));
     let events = events.map(|event| Notification::Logged(Box::new(event)).params(NotificationForm::Generic));

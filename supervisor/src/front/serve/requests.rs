@@ -62,11 +62,11 @@ impl<O: OpenConversation> ServeServer<O> {
             ClientRequest::SetModel(params) => self.set_model(&id, params),
             ClientRequest::Grant(GrantParams { conversation_id, agent, right }) => {
                 let change = RightsChange::from(right);
-                self.act_on(&id, (&conversation_id, agent), AgentAction::SetRights { change });
+                self.act_on(&id, &conversation_id, agent, AgentAction::SetRights { change });
             }
             ClientRequest::Withdraw(GrantParams { conversation_id, agent, right }) => {
                 let change = right.withdrawn();
-                self.act_on(&id, (&conversation_id, agent), AgentAction::SetRights { change });
+                self.act_on(&id, &conversation_id, agent, AgentAction::SetRights { change });
             }
             ClientRequest::History(params) => self.history(id, params),
             ClientRequest::RevokeGrant(params) => {
@@ -78,17 +78,17 @@ impl<O: OpenConversation> ServeServer<O> {
             ClientRequest::ListAgents(params) => self.list_agents(&id, &params.conversation_id),
             ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
             ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
-                self.act_on_known(&id, (conversation_id, agent), AgentAction::Interrupt);
+                self.act_on_known(&id, conversation_id, agent, AgentAction::Interrupt);
             }
             ClientRequest::StartPlan(StartPlanParams { conversation_id, text }) => {
                 self.act(&id, &conversation_id, UserActionKind::Plan { text });
             }
             ClientRequest::EditPlan(EditPlanParams { conversation_id, agent, id: approval, markdown }) => {
                 let kind = AgentAction::EditPlan { id: approval, markdown };
-                self.act_on_known(&id, (conversation_id, agent), kind);
+                self.act_on_known(&id, conversation_id, agent, kind);
             }
             ClientRequest::AskTogether(AskTogetherParams { conversation_id, agent, id: approval }) => {
-                self.act_on_known(&id, (conversation_id, agent), AgentAction::AskTogether { id: approval });
+                self.act_on_known(&id, conversation_id, agent, AgentAction::AskTogether { id: approval });
             }
             ClientRequest::Rewind(RewindParams { conversation_id, to, scope, files, digest }) => {
                 let kind = UserActionKind::Rewind { target: RewindTarget { to, scope }, files, digest };
@@ -150,7 +150,7 @@ impl<O: OpenConversation> ServeServer<O> {
         if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
             return self.refuse(Some(id), &ErrorWord::OptionRefused.because(format!("model: {why}")));
         }
-        self.act_on(id, (&conversation_id, agent), UserActionKind::SetModel { model });
+        self.act_on(id, &conversation_id, agent, UserActionKind::SetModel { model });
     }
 
     fn list_agents(&mut self, id: &RequestId, conversation: &ConversationId) {
@@ -164,7 +164,7 @@ impl<O: OpenConversation> ServeServer<O> {
         let SendToAgentParams { conversation_id, agent, text, images } = params;
         match attached(images) {
             Ok(images) => {
-                self.act_on_known(id, (conversation_id, agent), AgentAction::Prompt { text, images });
+                self.act_on_known(id, conversation_id, agent, AgentAction::Prompt { text, images });
             }
             Err(error) => self.refuse(Some(id), &error),
         }
@@ -174,7 +174,8 @@ impl<O: OpenConversation> ServeServer<O> {
     fn act_on_known(
         &mut self,
         id: &RequestId,
-        (conversation, agent): (ConversationId, AgentId),
+        conversation: ConversationId,
+        agent: AgentId,
         kind: impl Into<UserActionKind>,
     ) {
         let Some(agents) = self.conversations.agents(&conversation) else {
@@ -183,7 +184,7 @@ impl<O: OpenConversation> ServeServer<O> {
         match agents.state(&agent) {
             None => self.refuse(Some(id), &no_agent(format!("there is no agent {agent}"))),
             Some(AgentState::Over) => self.refuse(Some(id), &no_agent(format!("agent {agent} is over"))),
-            Some(_) => self.act_on(id, (&conversation, Some(agent)), kind),
+            Some(_) => self.act_on(id, &conversation, Some(agent), kind),
         }
     }
 
@@ -204,14 +205,15 @@ impl<O: OpenConversation> ServeServer<O> {
 
     /// Passes on what concerns one conversation.
     fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: impl Into<UserActionKind>) {
-        self.act_on(id, (conversation, None), kind);
+        self.act_on(id, conversation, None, kind);
     }
 
     /// Passes an action to an agent of a conversation and answers the request.
     fn act_on(
         &mut self,
         id: &RequestId,
-        (conversation, agent): (&ConversationId, Option<AgentId>),
+        conversation: &ConversationId,
+        agent: Option<AgentId>,
         kind: impl Into<UserActionKind>,
     ) {
         match self.conversations.act(conversation, agent, kind.into()) {

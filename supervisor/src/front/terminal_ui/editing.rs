@@ -19,7 +19,8 @@ impl Ui {
     /// Opens a plan in the editor. The session continues meanwhile, and its events wait.
     pub(super) async fn edit_plan(
         &mut self,
-        (agent, id): (AgentId, ApprovalId),
+        agent: AgentId,
+        id: ApprovalId,
         markdown: String,
     ) -> io::Result<()> {
         let edited = self.hand_over(Edits::Plan, markdown).await?;

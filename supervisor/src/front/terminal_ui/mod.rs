@@ -35,7 +35,7 @@ use protocol::error_code::ErrorCode;
 use self::pick::{UiChoice, choose};
 use self::remembered::UiMemory;
 use self::tty::{Engaged, Tty};
-use self::ui::{AfterUi, Ui, UiEnded, UiPlaces};
+use self::ui::{AfterUi, ControllingTerminal, Ui, UiEnded, UiPlaces};
 use crate::engine::driver::Turns;
 use crate::engine::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionEvents, SessionOptions,
@@ -192,7 +192,7 @@ async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let here = here.canonicalize().unwrap_or(here);
-    let log = match log_of(session.as_deref(), &place, (&here, left)).await {
+    let log = match log_of(session.as_deref(), &place, &here, left).await {
         Ok(Some(log)) => log,
         Ok(None) => return Exit::Done,
         Err(error) => {
@@ -249,7 +249,8 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
 async fn log_of(
     name: Option<&str>,
     place: &SessionDirs,
-    (project, left): (&Path, Option<&Path>),
+    project: &Path,
+    left: Option<&Path>,
 ) -> Result<Option<PathBuf>, String> {
     if name.is_none() && usable_terminal().is_ok() {
         let chosen = choose(&place.directories.state, project, left).await;
@@ -321,19 +322,19 @@ impl PreparedUi {
     async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, String)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on the signals have handlers, so that none of them leaves the terminal changed.
-        let signals = (endings, Changes::new()?);
+        let changes = Changes::new()?;
         let tty = Arc::new(Tty::new(stdout().as_fd(), effective.has_wheel())?);
         let project = session.standing().project.as_path().to_owned();
         let remembered = UiMemory::new(&state, &project);
         let history = remembered.messages();
         let places = UiPlaces { project, copied: copy::file(&state), log: session.log_path().to_owned() };
-        let start =
-            start::of((&session, window), &effective, tty.size(), history).map_err(io::Error::other)?;
+        let start = start::of(&session, window, &effective, tty.size(), history).map_err(io::Error::other)?;
         tty.release_on_panic();
         let engaged = Engaged(Arc::clone(&tty));
         tty.engage()?;
-        let mut ui =
-            Ui::new(tty, signals, tui::Model::new(start), (handle, events), (places, began, remembered))?;
+        let terminal = ControllingTerminal { tty, endings, changes };
+        let model = tui::Model::new(start);
+        let mut ui = Ui::new(terminal, model, handle, events, places, began, remembered)?;
         if start::asks_for_background(&effective) {
             ui.ask_for_background()?;
         }

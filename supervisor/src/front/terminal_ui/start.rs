@@ -16,7 +16,8 @@ use crate::settings::config::Effective;
 
 /// Returns the data for a new session, whose model has this context window, on a terminal of this size.
 pub(super) fn of(
-    (session, window): (&OpenedSession, Window),
+    session: &OpenedSession,
+    window: Window,
     effective: &Effective,
     size: Size,
     history: Vec<String>,

@@ -49,6 +49,13 @@ pub(super) struct UiPlaces {
     pub(super) log: PathBuf,
 }
 
+/// The terminal, and the signals that concern it.
+pub(super) struct ControllingTerminal {
+    pub(super) tty: Arc<Tty>,
+    pub(super) endings: Endings,
+    pub(super) changes: Changes,
+}
+
 /// The UI on a terminal that it controls.
 pub(super) struct Ui {
     pub(super) tty: Arc<Tty>,
@@ -105,15 +112,17 @@ enum UiInput {
 impl Ui {
     /// Creates the UI. Must be called within the runtime. `clock` is time zero of the UI model.
     pub(super) fn new(
-        tty: Arc<Tty>,
-        signals: (Endings, Changes),
+        terminal: ControllingTerminal,
         model: Model,
-        (handle, events): (Handle, SessionEvents),
-        (places, clock, remembered): (UiPlaces, Instant, UiMemory),
+        handle: Handle,
+        events: SessionEvents,
+        places: UiPlaces,
+        clock: Instant,
+        remembered: UiMemory,
     ) -> io::Result<Self> {
+        let ControllingTerminal { tty, endings, changes } = terminal;
         let input = TerminalInput::new(tty.descriptor())?;
         let frames = Frames::new(Arc::clone(&tty))?;
-        let (endings, changes) = signals;
         let (stale, shown, has_shown, turn_ended) = (true, None, false, false);
         Ok(Self {
             tty,
@@ -337,7 +346,7 @@ impl Ui {
                 Action::EndCall => self.frames.write_with_next(calls::END_CALL),
                 Action::Attach(path) => self.attach(&path),
                 Action::EditPlan { agent, id, markdown } => {
-                    Box::pin(self.edit_plan((agent, id), markdown)).await?;
+                    Box::pin(self.edit_plan(agent, id, markdown)).await?;
                 }
                 Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
                 Action::Copy { what, text } => self.copy(what, &text),

@@ -101,7 +101,7 @@ impl Checkpoints {
         let mut budget = ToldBudget { text: MOST_TEXT, read: MOST_READ };
         let tell = |difference: LookDifference| {
             let renamed_from = from.get(&difference.path);
-            Ok((self.tell(&difference, (project, renamed_from), &mut budget)?, difference.changed_ns))
+            Ok((self.tell(&difference, project, renamed_from, &mut budget)?, difference.changed_ns))
         };
         Ok((differences.into_iter().map(tell).collect::<io::Result<_>>()?, more))
     }
@@ -109,7 +109,8 @@ impl Checkpoints {
     fn tell(
         &self,
         difference: &LookDifference,
-        (project, renamed_from): (&WirePath, Option<&ProjectPath>),
+        project: &WirePath,
+        renamed_from: Option<&ProjectPath>,
         budget: &mut ToldBudget,
     ) -> io::Result<SeenChange> {
         let LookDifference { path, old, new, .. } = difference;

@@ -151,9 +151,11 @@ impl Checkpoints {
     /// from the checkpoint before, none for the first one. Fails if the files cannot be written.
     pub fn take(
         &mut self,
-        (at, asked): (At, SystemTime),
+        at: At,
+        asked: SystemTime,
         manifest: &Snapshot,
-        (wanted, fetched): (&Wanted, &Snapshot),
+        wanted: &Wanted,
+        fetched: &Snapshot,
     ) -> io::Result<Vec<LookDifference>> {
         let asked_ns = nanoseconds(asked);
         let mut states = States::new();

@@ -58,7 +58,7 @@ fn look(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
     let names: Vec<String> = wanted.fetches().concat().iter().map(ToString::to_string).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let fetched = snapshot(project, Some(&names), now);
-    checkpoints.take((at, asked), &manifest, (&wanted, &fetched)).unwrap();
+    checkpoints.take(at, asked, &manifest, &wanted, &fetched).unwrap();
 }
 
 fn said(id: u64) -> At {
@@ -242,7 +242,7 @@ fn beyond_the_room_of_a_session_nothing_is_fetched_and_nothing_fails() {
     looks.written = MOST_OF_LOOKS;
     let wanted = looks.wanted(&manifest);
     let fetched = snapshot(&project, Some(&["a", "c"]), 1);
-    let error = looks.take((At::End, SystemTime::now()), &manifest, (&wanted, &fetched)).unwrap_err();
+    let error = looks.take(At::End, SystemTime::now(), &manifest, &wanted, &fetched).unwrap_err();
     assert!(error.to_string().starts_with("too much has changed in this session"), "{error}");
     assert!(looks.is_empty());
 }

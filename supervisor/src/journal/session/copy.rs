@@ -70,7 +70,8 @@ impl SessionLog {
     /// the copied session. Leaves nothing behind on failure.
     pub(crate) fn copy_of(
         path: &Path,
-        (state, session): (&Path, &ConversationId),
+        state: &Path,
+        session: &ConversationId,
         watch: &mut dyn FnMut(u64, u64),
     ) -> Result<(Self, ConversationId), LogError> {
         let mut log = Self::create(state, session)?;

@@ -59,7 +59,7 @@ struct HeldLock {
 
 impl HeldLock {
     /// Keeps a written line until it is on the disk, as far as the memory limit allows.
-    fn written(&mut self, begins: u64, (id, line): (EventId, &[u8]), synced: u64) {
+    fn written(&mut self, begins: u64, id: EventId, line: &[u8], synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
             self.unsynced.pop_front();
         }
@@ -176,7 +176,7 @@ impl SessionLog {
             self.line = bytes;
             if let Err(source) = put {
                 if !(self.held.wanted && is_full(&source)) {
-                    return Err(self.not_appended((id, self.last), source));
+                    return Err(self.not_appended(id, self.last, source));
                 }
                 self.held.lines.push_back((id, self.line.clone()));
             }
@@ -209,7 +209,7 @@ impl SessionLog {
         while let Some((id, line)) = self.held.lines.pop_front() {
             if let Err(source) = self.put(id, &line) {
                 self.held.lines.push_front((id, line));
-                return Err(self.not_appended((id, EventId(id.0.saturating_sub(1))), source));
+                return Err(self.not_appended(id, EventId(id.0.saturating_sub(1)), source));
             }
         }
         Ok(())
@@ -224,7 +224,7 @@ impl SessionLog {
         let begins = self.file.whole();
         self.file.append(line)?;
         if self.held.wanted {
-            self.held.written(begins, (id, line), self.file.durable().synced());
+            self.held.written(begins, id, line, self.file.durable().synced());
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl SessionLog {
         self.file.free_bytes()
     }
 
-    fn not_appended(&self, (id, last): (EventId, EventId), source: io::Error) -> LogError {
+    fn not_appended(&self, id: EventId, last: EventId, source: io::Error) -> LogError {
         LogError::Append { id, last, path: self.file.path().to_owned(), source }
     }
 

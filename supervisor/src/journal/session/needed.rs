@@ -89,7 +89,7 @@ pub(super) fn read(
 ) -> io::Result<Read> {
     let size = log.metadata()?.len();
     let watch = &mut |read| watch(read, size);
-    if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, (sizes, ahead), watch) }
+    if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
 /// Reads the needed events of a log that may be open, for a continuation, or for the rewind `ahead`.
@@ -141,7 +141,8 @@ fn read_whole(log: &File, watch: &mut dyn FnMut(u64)) -> io::Result<Read> {
 
 fn read_part(
     log: &File,
-    (sizes, ahead): (Sizes, Option<RewindTarget>),
+    sizes: Sizes,
+    ahead: Option<RewindTarget>,
     watch: &mut dyn FnMut(u64),
 ) -> io::Result<Read> {
     let mut sieve = Sieve::default();

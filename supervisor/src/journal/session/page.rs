@@ -26,7 +26,7 @@ struct Numbered {
 
 /// Reads at most `most` events after the event `after`, and stops after `bytes` bytes. The digest chain is not checked,
 /// and too long lines are skipped.
-pub fn read_page(path: &Path, after: EventId, (most, bytes): (usize, usize)) -> Result<LogPage, LogError> {
+pub fn read_page(path: &Path, after: EventId, most: usize, bytes: usize) -> Result<LogPage, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let mut parts = Parts::new(File::open(path).map_err(failed)?);
     let (mut page, mut read) = (LogPage { events: Vec::new(), next: None }, 0);

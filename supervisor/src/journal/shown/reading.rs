@@ -7,10 +7,9 @@ use std::time::Duration;
 use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
 use protocol::approval::ReviewDecision;
-use protocol::cost::Usd;
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, PromptFixed, RewindScope, Rewound,
-    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, TokenUsage, ToolCallStatus,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, ToolCallStatus,
 };
 use serde::Deserialize;
 use tui::ToolSummary;
@@ -379,12 +378,12 @@ fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         EventKind::CompactionStarted(started) => started.to_string(),
         EventKind::Notice { message, .. } => message.clone(),
         EventKind::TurnFinished(turn) => {
-            let spent = (turn.steps, turn.usage, turn.cost_usd, turn.duration_ms);
-            over("turn", turn.reason, turn.message.as_deref(), spent)
+            let spent = Account::of(turn.usage, turn.cost_usd);
+            over("turn", turn.reason, turn.message.as_deref(), turn.steps, spent, turn.duration_ms)
         }
         EventKind::Result(run) => {
-            let spent = (run.steps, run.usage, run.cost_usd, run.duration_ms);
-            over("run", run.reason, run.message.as_deref(), spent)
+            let spent = Account::of(run.usage, run.cost_usd);
+            over("run", run.reason, run.message.as_deref(), run.steps, spent, run.duration_ms)
         }
         _ => return None,
     };
@@ -395,11 +394,12 @@ fn over(
     of: &str,
     reason: EndReason,
     message: Option<&str>,
-    (steps, usage, cost, duration_ms): (u32, TokenUsage, Option<Usd>, u64),
+    steps: u32,
+    spent: Account,
+    duration_ms: u64,
 ) -> String {
     let message = message.map(|message| format!(" ({message})")).unwrap_or_default();
     let unit = if steps == 1 { "step" } else { "steps" };
-    let spent = Account::of(usage, cost);
     format!("end of the {of}: {reason}{message} · {steps} {unit} · {spent} · {}", took(duration_ms))
 }
 

@@ -18,12 +18,12 @@ impl Play {
     }
 
     fn command(&mut self, number: u64, from: i64, to: i64) {
-        self.0.began(call(number), (vec!["/p".into()], None), from);
+        self.0.began(call(number), vec!["/p".into()], None, from);
         self.0.ended(&AgentId::root(), CallId(number), &[], to);
     }
 
     fn tool(&mut self, number: u64, (old, new): (Option<&str>, &str), (from, to): (i64, i64)) {
-        self.0.began(call(number), (vec!["/p".into()], Some(vec!["/p/f".into()])), from);
+        self.0.began(call(number), vec!["/p".into()], Some(vec!["/p/f".into()]), from);
         self.0.ended(&AgentId::root(), CallId(number), &[diff(old, new)], to);
     }
 
@@ -71,8 +71,8 @@ fn the_time_of_the_file_says_which_of_several_calls_it_was() {
 #[test]
 fn calls_of_one_reply_run_one_after_the_other() {
     let mut play = Play::new();
-    play.0.began(call(1), (vec!["/p".into()], None), SECOND);
-    play.0.began(call(2), (vec!["/p".into()], None), SECOND);
+    play.0.began(call(1), vec!["/p".into()], None, SECOND);
+    play.0.began(call(2), vec!["/p".into()], None, SECOND);
     play.0.ended(&AgentId::root(), CallId(1), &[], 3 * SECOND);
     play.0.ended(&AgentId::root(), CallId(2), &[], 5 * SECOND);
     let made = |at| (change(ChangeKind::Added, None, "x\n"), Some(at * SECOND));
@@ -82,7 +82,7 @@ fn calls_of_one_reply_run_one_after_the_other() {
 #[test]
 fn a_call_is_named_only_for_places_where_it_may_write() {
     let mut play = Play::new();
-    play.0.began(call(1), (vec!["/p/sub".into()], None), SECOND);
+    play.0.began(call(1), vec!["/p/sub".into()], None, SECOND);
     let files = play.tell(3 * SECOND, vec![(change(ChangeKind::Added, None, "x\n"), Some(2 * SECOND))]);
     assert_eq!(calls(&files), [Vec::<u64>::new()], "it is somebody else's");
 }

@@ -31,7 +31,7 @@ fn line(engine: &Engine, programs: &Path) -> String {
 #[test]
 fn a_container_has_no_network_and_programs_that_it_cannot_change() {
     let programs = programs();
-    let engine = |kind, uid| Engine::new(kind, programs.path(), Path::new("/o"), (uid, 7)).unwrap().unwrap();
+    let engine = |kind, uid| Engine::new(kind, programs.path(), Path::new("/o"), uid, 7).unwrap().unwrap();
     insta::assert_snapshot!(line(&engine(EngineArg::Docker, 0), programs.path()));
     let podman = line(&engine(EngineArg::Podman, 0), programs.path());
     assert!(podman.contains("\n--passwd=false\n"), "{podman}");
@@ -50,7 +50,7 @@ fn a_container_has_no_network_and_programs_that_it_cannot_change() {
 fn containers_of_a_batch_are_found_by_its_label_and_removed_by_their_names() {
     let programs = programs();
     let engine =
-        |root| Engine::new(EngineArg::Docker, programs.path(), Path::new(root), (0, 0)).unwrap().unwrap();
+        |root| Engine::new(EngineArg::Docker, programs.path(), Path::new(root), 0, 0).unwrap().unwrap();
     let (one, other) = (engine("/one"), engine("/other"));
     assert_ne!(one.list(), other.list());
     let name: OsString = one.container_name("t.1").into();
@@ -62,11 +62,11 @@ fn containers_of_a_batch_are_found_by_its_label_and_removed_by_their_names() {
 fn an_engine_needs_the_programs_and_paths_that_a_mount_can_name() {
     let empty = tempfile::tempdir().unwrap();
     let fault = |programs: &Path, root: &str| {
-        Engine::new(EngineArg::Docker, programs, Path::new(root), (0, 0)).unwrap_err().to_string()
+        Engine::new(EngineArg::Docker, programs, Path::new(root), 0, 0).unwrap_err().to_string()
     };
     assert!(fault(empty.path(), "/o").contains("has no bailiwick: containers need"));
     assert!(fault(programs().path(), "/o,readonly=false").contains("a comma"));
-    assert!(Engine::new(EngineArg::None, empty.path(), Path::new("/o"), (0, 0)).unwrap().is_none());
+    assert!(Engine::new(EngineArg::None, empty.path(), Path::new("/o"), 0, 0).unwrap().is_none());
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
 /// Returns the line for the end of a call. For a failure it has the first line of the result. Denials have their own line.
 pub(super) fn ending(
     call: &str,
-    (status, duration_ms): (ToolCallStatus, u64),
+    status: ToolCallStatus,
+    duration_ms: u64,
     content: &str,
     columns: usize,
 ) -> String {
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn an_ending_names_its_call_and_the_cause_of_a_failure() {
         use ToolCallStatus::{Completed, Denied, Failed, Interrupted};
-        let of = |status, content| ending("run make", (status, 3), content, COLUMNS);
+        let of = |status, content| ending("run make", status, 3, content, COLUMNS);
         assert_eq!(of(Completed, "out\n[exit code 0, 3 ms]"), "  ✓ run make after 3 ms");
         assert_eq!(
             of(Failed, "\n  bash: x: command not found\nmore"),
@@ -61,10 +62,10 @@ mod tests {
     #[test]
     fn both_lines_fit_and_an_ending_keeps_its_end() {
         let long = format!("run {}", "ü漢".repeat(200));
-        let (first, last) = (beginning(&long, 40), ending(&long, (ToolCallStatus::Completed, 12), "", 40));
+        let (first, last) = (beginning(&long, 40), ending(&long, ToolCallStatus::Completed, 12, "", 40));
         assert!(first.starts_with("→ run ü漢") && first.ends_with('…'), "{first}");
         assert!(last.ends_with("… after 12 ms"), "{last}");
-        let failed = ending(&long, (ToolCallStatus::Failed, 1), "no such file or directory", 40);
+        let failed = ending(&long, ToolCallStatus::Failed, 1, "no such file or directory", 40);
         assert!(failed.ends_with("failed after 1 ms: no such file or directory"), "{failed}");
         for line in [first, last] {
             assert!(ratatui::text::Line::from(line.as_str()).width() <= 40, "{line}");

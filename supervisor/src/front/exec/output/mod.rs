@@ -236,7 +236,7 @@ impl Page {
             }
             EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
                 let name = self.open.remove(&of(event, *call)).unwrap_or_else(|| format!("call {call}"));
-                ending(&name, (*status, *duration_ms), content, columns())
+                ending(&name, *status, *duration_ms, content, columns())
             }
             EventKind::Denied { call, denial, .. } => {
                 let beside = if call.is_none() { "outside of tool calls: " } else { "" };

@@ -44,8 +44,11 @@ struct OpenQuestion {
     request: Box<ServerRequest>,
 }
 
-/// A line, with the time at which it was read.
-type TypedLine = (Instant, String);
+struct TypedLine {
+    /// The time at which it was read.
+    at: Instant,
+    text: String,
+}
 
 /// Runs a session until it ends.
 pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFinished {
@@ -244,7 +247,7 @@ impl PlainUi {
 
     fn line(
         &mut self,
-        (at, text): TypedLine,
+        TypedLine { at, text }: TypedLine,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
         // The person typed the line end.
@@ -357,7 +360,7 @@ fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
             if text.ends_with(b"\n") || text.len() > LONGEST {
                 let line = String::from_utf8_lossy(&text).trim_end_matches(['\r', '\n']).to_owned();
                 text.clear();
-                if sender.blocking_send((Instant::now(), line)).is_err() {
+                if sender.blocking_send(TypedLine { at: Instant::now(), text: line }).is_err() {
                     return;
                 }
             }

@@ -99,24 +99,26 @@ impl Patch<'_> {
         }
         match (Side::lines(old.as_ref()), Side::lines(new.as_ref())) {
             (Some(old_text), Some(new_text)) => {
-                self.text(path, (old.is_some(), old_text), (new.is_some(), new_text))
+                let name = |prefix, side: Option<&Side<'_>>| match side {
+                    Some(_) => QuotedName::after(prefix, self.base, path).end(),
+                    None => b"/dev/null".to_vec(),
+                };
+                let (old, new) = (name("a/", old.as_ref()), name("b/", new.as_ref()));
+                self.text(&old, old_text, &new, new_text)
             }
             _ => binary::write(Side::blob(old.as_ref()), Side::blob(new.as_ref()), self.out),
         }
     }
 
-    fn text(&mut self, path: &ProjectPath, old: (bool, &[u8]), new: (bool, &[u8])) -> io::Result<()> {
+    fn text(&mut self, old_name: &[u8], old: &[u8], new_name: &[u8], new: &[u8]) -> io::Result<()> {
         // For an empty file the header alone is enough.
-        if old.1.is_empty() && new.1.is_empty() {
+        if old.is_empty() && new.is_empty() {
             return Ok(());
         }
-        let name = |prefix, exists| {
-            if exists { QuotedName::after(prefix, self.base, path).end() } else { b"/dev/null".to_vec() }
-        };
-        self.line(&[b"--- ", &name("a/", old.0)])?;
-        self.line(&[b"+++ ", &name("b/", new.0)])?;
+        self.line(&[b"--- ", old_name])?;
+        self.line(&[b"+++ ", new_name])?;
         let deadline = self.deadline.min(Instant::now() + TIME_PER_FILE);
-        write_hunks(old.1, new.1, deadline, self.out)
+        write_hunks(old, new, deadline, self.out)
     }
 
     fn header(&mut self, old: &ProjectPath, new: &ProjectPath) -> io::Result<()> {
