@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod documents;
+mod parameters;
 mod place_lists;
 mod prose;
 mod rooms;

@@ -27,7 +27,7 @@ fn root() -> PathBuf {
 }
 
 /// The sources of the product, each with its code: without tests and comments.
-fn sources() -> Vec<(String, String)> {
+pub(super) fn sources() -> Vec<(String, String)> {
     let listed = Command::new("git").args(["ls-files", "--"]).args(CRATES).current_dir(root()).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
     let is_product = |path: &&str| {
