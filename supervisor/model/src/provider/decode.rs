@@ -30,6 +30,32 @@ pub trait Decode: Send {
     fn envelope(&self) -> &Envelope;
 }
 
+/// The part of a reply that has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ReplyPhase {
+    /// Nothing, or pings only.
+    #[default]
+    Waiting,
+    Started,
+    Complete,
+}
+
+impl ReplyPhase {
+    /// Returns the result of the end of the body in this phase: a reply that is not complete was cut off.
+    pub(crate) fn at_end(self) -> Result<(), ProviderError> {
+        match self {
+            Self::Complete => Ok(()),
+            Self::Started => Err(truncated("the reply ended before the model was done")),
+            Self::Waiting => Err(truncated("the reply ended before it began")),
+        }
+    }
+}
+
+/// True if the data of an event is empty, or the beginning of the marker `[DONE]`.
+pub(crate) fn is_done_marker(data: &str) -> bool {
+    data.is_empty() || "[DONE]".starts_with(data)
+}
+
 /// A message without its blocks, in the form of the Messages API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Envelope {

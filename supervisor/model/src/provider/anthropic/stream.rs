@@ -10,14 +10,16 @@ use serde_json::{Map, Value};
 use super::block::{BlockEnd, OpenBlock};
 use super::wire;
 use crate::provider::broken_off::{broken_off, tells_error};
-use crate::provider::decode::{Decode, Envelope, Events, invalid, truncated, violation};
+use crate::provider::decode::{
+    Decode, Envelope, Events, ReplyPhase, invalid, is_done_marker, truncated, violation,
+};
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
 /// A decoder for one reply. A clone continues from the same position.
 #[derive(Clone, Default)]
 pub struct AnthropicDecoder {
-    phase: AnthropicPhase,
+    phase: ReplyPhase,
     open: BTreeMap<usize, OpenBlock>,
     /// Indices of closed blocks, which must not occur again.
     closed: BTreeSet<usize>,
@@ -25,15 +27,6 @@ pub struct AnthropicDecoder {
     unknown: Unknown,
     envelope: Envelope,
     progress: u64,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum AnthropicPhase {
-    /// Only pings have arrived.
-    #[default]
-    Waiting,
-    Started,
-    Complete,
 }
 
 impl AnthropicDecoder {
@@ -44,7 +37,7 @@ impl AnthropicDecoder {
 
 impl Decode for AnthropicDecoder {
     fn is_complete(&self) -> bool {
-        self.phase == AnthropicPhase::Complete
+        self.phase == ReplyPhase::Complete
     }
 
     fn progress(&self) -> u64 {
@@ -56,8 +49,7 @@ impl Decode for AnthropicDecoder {
     }
 
     fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
-        let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
-        if self.is_complete() || is_done_marker {
+        if self.is_complete() || is_done_marker(data) {
             return Ok(());
         }
         match serde_json::from_str::<wire::AnthropicEvent<'_>>(data) {
@@ -70,11 +62,9 @@ impl Decode for AnthropicDecoder {
     }
 
     fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
-        match (self.phase, &self.envelope.stop_reason) {
-            (AnthropicPhase::Complete, _) => Ok(()),
-            (AnthropicPhase::Started, Some(_)) => self.complete(events),
-            (AnthropicPhase::Started, None) => Err(truncated("the reply ended before the model was done")),
-            (AnthropicPhase::Waiting, _) => Err(truncated("the reply ended before it began")),
+        match self.phase {
+            ReplyPhase::Started if self.envelope.stop_reason.is_some() => self.complete(events),
+            phase => phase.at_end(),
         }
     }
 
@@ -115,12 +105,12 @@ impl AnthropicDecoder {
     }
 
     fn start_message(&mut self, raw: &RawValue, events: &mut Events) -> Result<(), ProviderError> {
-        if self.phase != AnthropicPhase::Waiting {
+        if self.phase != ReplyPhase::Waiting {
             return Err(violation("two replies in one stream"));
         }
         let message: wire::AnthropicMessage<'_> =
             serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
-        self.phase = AnthropicPhase::Started;
+        self.phase = ReplyPhase::Started;
         events.push_back(StreamEvent::MessageStarted {
             message_id: message.id.clone(),
             model: message.model.clone(),
@@ -148,8 +138,8 @@ impl AnthropicDecoder {
     /// Begins a reply without `message_start`. llama.cpp's server leaves it out if the first token is not a whole
     /// character. The first event must then be the first block, or the end: anything else shows that an event was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
-        if self.phase == AnthropicPhase::Waiting && is_beginning {
-            self.phase = AnthropicPhase::Started;
+        if self.phase == ReplyPhase::Waiting && is_beginning {
+            self.phase = ReplyPhase::Started;
             "assistant".clone_into(&mut self.envelope.role);
             events.push_back(StreamEvent::MessageStarted { message_id: String::new(), model: String::new() });
         }
@@ -163,7 +153,7 @@ impl AnthropicDecoder {
     ) -> Result<(), ProviderError> {
         self.progress += 1;
         self.start_unannounced(index == 0, events);
-        if self.phase != AnthropicPhase::Started {
+        if self.phase != ReplyPhase::Started {
             return Err(violation("a content block before the message began"));
         }
         if self.open.contains_key(&index) || self.closed.contains(&index) {
@@ -227,7 +217,7 @@ impl AnthropicDecoder {
         events: &mut Events,
     ) -> Result<(), ProviderError> {
         self.start_unannounced(event.delta.as_ref().is_some_and(|delta| delta.stop_reason.is_some()), events);
-        if self.phase != AnthropicPhase::Started {
+        if self.phase != ReplyPhase::Started {
             return Err(violation("a message_delta before the message began"));
         }
         if let Some(delta) = &event.delta {
@@ -257,7 +247,7 @@ impl AnthropicDecoder {
         while let Some((&index, _)) = self.open.first_key_value() {
             self.close_block(index, BlockEnd::CutOff, events)?;
         }
-        self.phase = AnthropicPhase::Complete;
+        self.phase = ReplyPhase::Complete;
         let stop_reason = self.stop_reason();
         events.push_back(StreamEvent::MessageCompleted { stop_reason, usage: self.usage() });
         Ok(())

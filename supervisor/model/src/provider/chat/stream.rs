@@ -10,7 +10,9 @@ use super::reasoning::Details;
 use super::usage;
 use super::wire::{CallDelta, ChatDelta, ChatDeltaPart, Choice, Chunk, string};
 use crate::provider::broken_off::broken_off;
-use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
+use crate::provider::decode::{
+    Decode, Envelope, Events, ReplyPhase, in_messages_words, invalid, truncated, violation,
+};
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
@@ -23,7 +25,7 @@ const DEEPEST_PART: usize = 2;
 /// reason (Claude behind Snowflake): then `[DONE]` after content completes the reply, and the end of the body alone
 /// means that it was cut off.
 pub struct Decoder {
-    phase: Phase,
+    phase: ReplyPhase,
     open: Option<OpenText>,
     calls: ChatCalls,
     details: Option<Details>,
@@ -35,13 +37,6 @@ pub struct Decoder {
     progress: u64,
     /// True if the log already has a message about a second reply.
     told_of_others: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Waiting,
-    Started,
-    Complete,
 }
 
 impl Default for Decoder {
@@ -60,7 +55,7 @@ impl Decoder {
     /// ids of calls unique (R4).
     pub fn after(earlier_calls: usize) -> Self {
         Self {
-            phase: Phase::Waiting,
+            phase: ReplyPhase::Waiting,
             open: None,
             calls: ChatCalls::after(earlier_calls),
             details: None,
@@ -77,7 +72,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn is_complete(&self) -> bool {
-        self.phase == Phase::Complete
+        self.phase == ReplyPhase::Complete
     }
 
     fn progress(&self) -> u64 {
@@ -111,18 +106,16 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, events: &mut Events) -> Result<(), ProviderError> {
-        match (self.phase, &self.finish_reason) {
-            (Phase::Complete, _) => Ok(()),
-            (Phase::Started, Some(_)) => self.complete(events),
-            (Phase::Started, None) => Err(truncated("the reply ended before the model was done")),
-            (Phase::Waiting, _) => Err(truncated("the reply ended before it began")),
+        match self.phase {
+            ReplyPhase::Started if self.finish_reason.is_some() => self.complete(events),
+            phase => phase.at_end(),
         }
     }
 
     fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
         let json = json.trim().trim_start_matches('\u{feff}');
         self.push(json, events)?;
-        if self.phase == Phase::Waiting {
+        if self.phase == ReplyPhase::Waiting {
             return Err(violation("a JSON reply without choices instead of a stream"));
         }
         self.complete(events)
@@ -146,7 +139,7 @@ impl Decoder {
         for choice in chunk.choices.into_iter().flatten() {
             self.choice(&choice, events)?;
         }
-        if let Some(usage) = told.filter(|_| self.phase == Phase::Started) {
+        if let Some(usage) = told.filter(|_| self.phase == ReplyPhase::Started) {
             events.push_back(StreamEvent::UsageTold { usage });
         }
         Ok(())
@@ -169,8 +162,8 @@ impl Decoder {
             }
             return Ok(());
         }
-        if self.phase == Phase::Waiting {
-            self.phase = Phase::Started;
+        if self.phase == ReplyPhase::Waiting {
+            self.phase = ReplyPhase::Started;
             let (message_id, model) = (self.envelope.id.clone(), self.envelope.model.clone());
             events.push_back(StreamEvent::MessageStarted { message_id, model });
         }
@@ -293,7 +286,7 @@ impl Decoder {
 
     fn done(&mut self, events: &mut Events) -> Result<(), ProviderError> {
         let has_content = self.next_block > 0 || !self.refusal.as_str().is_empty();
-        if self.phase == Phase::Started && (self.finish_reason.is_some() || has_content) {
+        if self.phase == ReplyPhase::Started && (self.finish_reason.is_some() || has_content) {
             return self.complete(events);
         }
         Err(truncated("the reply ended without content and without a finish reason"))
@@ -311,7 +304,7 @@ impl Decoder {
         let is_whole =
             matches!(stop_reason, StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_));
         self.calls.close(if is_whole { End::Whole } else { End::CutOff }, events)?;
-        self.phase = Phase::Complete;
+        self.phase = ReplyPhase::Complete;
         self.envelope.stop_reason = Some(stop_reason.as_str().to_owned());
         if let StopReason::Refusal(Some(explanation)) = &stop_reason {
             self.envelope.stop_details = Some(json!({"type": "refusal", "explanation": explanation}));

@@ -9,13 +9,15 @@ use serde_json::value::RawValue;
 use super::item::OpenItem;
 use super::{usage, wire};
 use crate::provider::broken_off::{broken_off, tells_error};
-use crate::provider::decode::{Decode, Envelope, Events, in_messages_words, invalid, truncated, violation};
+use crate::provider::decode::{
+    Decode, Envelope, Events, ReplyPhase, in_messages_words, invalid, is_done_marker, violation,
+};
 use crate::provider::unknown::Unknown;
 use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, StreamEvent};
 
 #[derive(Default)]
 pub struct ResponsesDecoder {
-    phase: ResponsesPhase,
+    phase: ReplyPhase,
     open: BTreeMap<usize, OpenItem>,
     /// Indices of complete items, which must not occur again.
     closed: BTreeSet<usize>,
@@ -30,14 +32,6 @@ pub struct ResponsesDecoder {
     progress: u64,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum ResponsesPhase {
-    #[default]
-    Waiting,
-    Started,
-    Complete,
-}
-
 impl ResponsesDecoder {
     pub fn new() -> Self {
         Self::default()
@@ -46,7 +40,7 @@ impl ResponsesDecoder {
 
 impl Decode for ResponsesDecoder {
     fn is_complete(&self) -> bool {
-        self.phase == ResponsesPhase::Complete
+        self.phase == ReplyPhase::Complete
     }
 
     fn progress(&self) -> u64 {
@@ -58,8 +52,7 @@ impl Decode for ResponsesDecoder {
     }
 
     fn push(&mut self, data: &str, events: &mut Events) -> Result<(), ProviderError> {
-        let is_done_marker = data.is_empty() || "[DONE]".starts_with(data);
-        if self.is_complete() || is_done_marker {
+        if self.is_complete() || is_done_marker(data) {
             return Ok(());
         }
         match serde_json::from_str::<wire::ResponsesEvent<'_>>(data) {
@@ -70,11 +63,7 @@ impl Decode for ResponsesDecoder {
     }
 
     fn finish(&mut self, _: &mut Events) -> Result<(), ProviderError> {
-        match self.phase {
-            ResponsesPhase::Complete => Ok(()),
-            ResponsesPhase::Started => Err(truncated("the reply ended before the model was done")),
-            ResponsesPhase::Waiting => Err(truncated("the reply ended before it began")),
-        }
+        self.phase.at_end()
     }
 
     fn push_whole(&mut self, json: &str, events: &mut Events) -> Result<(), ProviderError> {
@@ -123,12 +112,12 @@ impl ResponsesDecoder {
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
-        self.phase != ResponsesPhase::Waiting && !is_same
+        self.phase != ReplyPhase::Waiting && !is_same
     }
 
     /// Begins the response, which may first wait in a queue.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
-        if self.phase == ResponsesPhase::Waiting {
+        if self.phase == ReplyPhase::Waiting {
             let response = response(event)?;
             self.start(&response, events);
         }
@@ -136,7 +125,7 @@ impl ResponsesDecoder {
     }
 
     fn start(&mut self, response: &wire::Response<'_>, events: &mut Events) {
-        self.phase = ResponsesPhase::Started;
+        self.phase = ReplyPhase::Started;
         self.name(response);
         "assistant".clone_into(&mut self.envelope.role);
         events.push_back(StreamEvent::MessageStarted {
@@ -237,7 +226,7 @@ impl ResponsesDecoder {
             }
             status => return Err(violation(&format!("a response that ended with status {status:?}"))),
         }
-        if self.phase == ResponsesPhase::Waiting {
+        if self.phase == ReplyPhase::Waiting {
             self.start(&response, events);
         }
         self.name(&response);
@@ -303,7 +292,7 @@ impl ResponsesDecoder {
     }
 
     fn complete(&mut self, stop_reason: StopReason, usage: TokenUsage, events: &mut Events) {
-        self.phase = ResponsesPhase::Complete;
+        self.phase = ReplyPhase::Complete;
         self.envelope.usage = in_messages_words(usage);
         self.envelope.stop_reason = Some(stop_reason.as_str().to_owned());
         if let StopReason::Refusal(Some(words)) = &stop_reason {
@@ -314,7 +303,7 @@ impl ResponsesDecoder {
 
     /// Returns the item of an event. Fails if it has none.
     fn item<'a>(&self, event: &wire::ResponsesEvent<'a>) -> Result<&'a RawValue, ProviderError> {
-        if self.phase != ResponsesPhase::Started {
+        if self.phase != ReplyPhase::Started {
             return Err(violation("an output item before the response began"));
         }
         event.item.ok_or_else(|| violation(&format!("a {} without item", event.kind)))
