@@ -22,7 +22,6 @@ pub use changes::{FileChange, FileChanges};
 pub use command::{
     AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams,
 };
-pub(crate) use kinds::approval_kinds;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,
     EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,

@@ -5,7 +5,7 @@ use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::RightsChange;
 
-use crate::approval::{ApprovalAnswer, ApprovalMode, ReviewDecision, ServerRequest, approval_kinds};
+use crate::approval::{ApprovalAnswer, ApprovalMode, AskKind, ReviewDecision, ServerRequest};
 use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
 use crate::plan::Plan;
 
@@ -225,27 +225,20 @@ impl From<AgentAction> for UserActionKind {
     }
 }
 
-macro_rules! op {
-    ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
-        $op:ident, $constant:ident = $method:literal;)*) => {
-        /// The core's input from outside.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Op {
-            /// An action of the user; a path in it is resolved.
-            Act(AgentAction),
-            $(
-                #[doc = concat!("Decides on ", $what, ".")]
-                $op {
-                    /// The request.
-                    id: ApprovalId,
-                    /// The decision.
-                    decision: ReviewDecision,
-                    /// The digest that the answer repeats; where it is there, it has to be the request's.
-                    digest: Option<String>,
-                },
-            )*
-        }
-    };
+/// The core's input from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// An action of the user; a path in it is resolved.
+    Act(AgentAction),
+    /// Answers a request for an approval.
+    Answer {
+        /// The id of the request.
+        id: ApprovalId,
+        /// The kind of request that the answer is for.
+        kind: AskKind,
+        /// The decision.
+        decision: ReviewDecision,
+        /// The digest that the answer repeats; where it is there, it has to be the request's.
+        digest: Option<String>,
+    },
 }
-
-approval_kinds!(op);

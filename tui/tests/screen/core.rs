@@ -5,7 +5,7 @@ use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
 use ipc::rights::{Grant, NamedRoot, Network, RightsSummary};
 use ipc::tool::Access;
 use protocol::approval::{
-    ApplyPatchApprovalParams, DeniedCommandApprovalParams, ExecCommandApprovalParams,
+    ApplyPatchApprovalParams, AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams,
     ExternalToolApprovalParams, FileChange, FileChanges, NetworkApprovalParams, ServerRequest,
 };
 use protocol::event::{
@@ -35,8 +35,8 @@ pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     }))
 }
 
-pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
-    ExecCommandApprovalParams {
+fn asked(command: &str) -> AskedCommand {
+    AskedCommand {
         conversation_id: "c".into(),
         agent: AgentId::root(),
         call_id: CallId(7),
@@ -44,16 +44,18 @@ pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
         cwd: "/home/me/project".into(),
         environment: Vec::new(),
         access: Access::Write,
-        network: None,
         digest: "d1".to_owned(),
         grant: Grant { write: vec!["/home/me/project".into()], ..Grant::default() },
         rights: read_only().into(),
         timeout_ms: 300_000,
-        reason: Some("the tests have to run".to_owned()),
-        prefix: Some(["cargo", "test"].map(str::to_owned).to_vec()),
-        parts: Vec::new(),
-        grant_root: Some("/home/me/project".into()),
+        reason: None,
     }
+}
+
+pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
+    let asked = AskedCommand { reason: Some("the tests have to run".to_owned()), ..asked(command) };
+    let prefix = Some(["cargo", "test"].map(str::to_owned).to_vec());
+    ExecCommandApprovalParams::new(asked, None, prefix, Vec::new(), Some("/home/me/project".into()))
 }
 
 /// `read-only but for $TMPDIR · network off · secrets hidden`
@@ -104,23 +106,9 @@ pub(crate) fn external(json: &str) -> ExternalToolApprovalParams {
 }
 
 pub(crate) fn network(command: &str) -> NetworkApprovalParams {
-    let exec = exec(command);
-    NetworkApprovalParams {
-        conversation_id: exec.conversation_id,
-        agent: exec.agent,
-        call_id: exec.call_id,
-        command: exec.command,
-        cwd: exec.cwd,
-        environment: exec.environment,
-        access: exec.access,
-        digest: "d3".to_owned(),
-        grant: Grant { net: Network::On, ..Grant::default() },
-        rights: exec.rights,
-        timeout_ms: exec.timeout_ms,
-        reason: None,
-        prefix: None,
-        parts: Vec::new(),
-    }
+    let grant = Grant { net: Network::On, ..Grant::default() };
+    let asked = AskedCommand { digest: "d3".to_owned(), grant, ..asked(command) };
+    NetworkApprovalParams::new(asked, None, Vec::new())
 }
 
 impl Seat {
@@ -237,22 +225,7 @@ pub(crate) fn write_denied(path: &str) -> Denial {
 
 /// A command that was denied a write in /etc.
 pub(crate) fn denied(command: &str) -> DeniedCommandApprovalParams {
-    let exec = exec(command);
-    DeniedCommandApprovalParams {
-        conversation_id: exec.conversation_id,
-        agent: exec.agent,
-        call_id: exec.call_id,
-        command: exec.command,
-        cwd: exec.cwd,
-        environment: exec.environment,
-        access: Access::Standing,
-        network: None,
-        digest: exec.digest,
-        grant: Grant { write: vec!["/etc".into()], ..Grant::default() },
-        rights: exec.rights,
-        timeout_ms: exec.timeout_ms,
-        reason: None,
-        denial: write_denied("/etc/probe"),
-        grant_root: Some("/etc".into()),
-    }
+    let grant = Grant { write: vec!["/etc".into()], ..Grant::default() };
+    let asked = AskedCommand { access: Access::Standing, grant, ..asked(command) };
+    DeniedCommandApprovalParams::new(asked, None, write_denied("/etc/probe"), Some("/etc".into()))
 }

@@ -3,8 +3,8 @@
 use ipc::id::ApprovalId;
 use serde::{Deserialize, Serialize};
 
-use super::SessionScope;
 use super::kinds::approval_kinds;
+use super::{AskKind, SessionScope};
 use crate::frontend::Op;
 
 /// A person's decision on one request.
@@ -182,7 +182,7 @@ impl From<ResponseForm> for Form {
 
 macro_rules! answers {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
-        $op:ident, $constant:ident = $method:literal;)*) => {
+        $constant:ident = $method:literal;)*) => {
         $(response! {
             #[doc = concat!("The answer to a request for ", $what, ".")]
             $response
@@ -212,7 +212,9 @@ macro_rules! answers {
             /// The operation that it is on the request `id`; the error says why it is no answer.
             pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
                 match self {
-                    $(Self::$kind($response { decision, digest }) => Ok(Op::$op { id, decision, digest }),)*
+                    $(Self::$kind($response { decision, digest }) => {
+                        Ok(Op::Answer { id, kind: AskKind::$kind, decision, digest })
+                    })*
                     Self::Failed { cause } => Err(cause),
                 }
             }

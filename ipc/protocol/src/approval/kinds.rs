@@ -1,40 +1,38 @@
 //! The kinds of approvals, in one table.
 
-/// The one table of approvals: each row is a kind, its request with its parameters, its response, its [`Op`], and its method.
+/// The one table of approvals: each row is a kind, its request with its parameters, its response, and its method.
 ///
 /// `$make` is the macro that makes items of the rows. A further kind takes a row here, the type of its parameters, and its
 /// arm wherever the compiler then misses one.
-///
-/// [`Op`]: crate::frontend::Op
 macro_rules! approval_kinds {
     ($make:ident) => {
         $make! {
             Patch("a change of files"): ApplyPatchApproval(ApplyPatchApprovalParams) -> ApplyPatchApprovalResponse,
-                PatchApproval, APPLY_PATCH_APPROVAL_METHOD = "applyPatchApproval";
+                APPLY_PATCH_APPROVAL_METHOD = "applyPatchApproval";
             Exec("a command"): ExecCommandApproval(ExecCommandApprovalParams) -> ExecCommandApprovalResponse,
-                ExecApproval, EXEC_COMMAND_APPROVAL_METHOD = "execCommandApproval";
+                EXEC_COMMAND_APPROVAL_METHOD = "execCommandApproval";
             Denied("a command that was denied something"):
                 DeniedCommandApproval(DeniedCommandApprovalParams) -> DeniedCommandApprovalResponse,
-                DeniedCommandApproval, DENIED_COMMAND_APPROVAL_METHOD = "deniedCommandApproval";
+                DENIED_COMMAND_APPROVAL_METHOD = "deniedCommandApproval";
             Network("the network"): NetworkApproval(NetworkApprovalParams) -> NetworkApprovalResponse,
-                NetworkApproval, NETWORK_APPROVAL_METHOD = "networkApproval";
+                NETWORK_APPROVAL_METHOD = "networkApproval";
             ExternalTool("a call of an external tool"):
                 ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
-                ExternalToolApproval, EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
+                EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
             Agent("the rights of a sub-agent"):
                 AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
-                AgentRightsApproval, AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
+                AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
             Plan("the execution of a plan"): PlanApproval(PlanApprovalParams) -> PlanApprovalResponse,
-                PlanApproval, PLAN_APPROVAL_METHOD = "planApproval";
+                PLAN_APPROVAL_METHOD = "planApproval";
         }
     };
 }
 
-pub(crate) use approval_kinds;
+pub(super) use approval_kinds;
 
 macro_rules! kinds {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
-        $op:ident, $constant:ident = $method:literal;)*) => {
+        $constant:ident = $method:literal;)*) => {
         /// The kind of an approval: the question that an answer has to fit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum AskKind {

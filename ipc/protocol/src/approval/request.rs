@@ -90,7 +90,7 @@ pub struct ExternalToolApprovalParams {
 
 macro_rules! requests {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
-        $op:ident, $constant:ident = $method:literal;)*) => {
+        $constant:ident = $method:literal;)*) => {
         /// A request of the core to its front end. In JSON `{"method": …, "params": …}`.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ServerRequest {

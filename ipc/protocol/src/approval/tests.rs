@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::Recorded;
+use crate::frontend::Op;
 use crate::plan::{Acceptance, Plan, PlanStep};
 
 fn grant() -> Grant {
@@ -44,75 +45,48 @@ fn patch() -> ApplyPatchApprovalParams {
     }
 }
 
-fn exec() -> ExecCommandApprovalParams {
-    ExecCommandApprovalParams {
+fn asked() -> AskedCommand {
+    AskedCommand {
         conversation_id: "s".into(),
         agent: AgentId::root(),
         call_id: CallId(7),
         command: ["bash", "-c", "echo \"a  b\" | sh"].map(str::to_owned).into(),
         cwd: "/p".into(),
-        environment: vec![("A".to_owned(), "b".into())],
-        access: Access::Write,
-        network: Some(Network::On),
+        environment: vec![],
+        access: Access::Standing,
         digest: "ab".to_owned(),
         grant: grant(),
         rights: rights(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
-        prefix: Some(vec!["echo".to_owned()]),
-        parts: Vec::new(),
-        grant_root: Some("/p".into()),
     }
+}
+
+fn exec() -> ExecCommandApprovalParams {
+    let environment = vec![("A".to_owned(), "b".into())];
+    let asked = AskedCommand { environment, access: Access::Write, ..asked() };
+    let prefix = Some(vec!["echo".to_owned()]);
+    ExecCommandApprovalParams::new(asked, Some(Network::On), prefix, Vec::new(), Some("/p".into()))
 }
 
 fn denied() -> DeniedCommandApprovalParams {
-    let exec = exec();
-    DeniedCommandApprovalParams {
-        conversation_id: exec.conversation_id,
-        agent: exec.agent,
-        call_id: exec.call_id,
-        command: exec.command,
-        cwd: exec.cwd,
-        environment: vec![],
-        access: Access::Standing,
-        network: None,
-        digest: exec.digest,
-        grant: exec.grant,
-        rights: exec.rights,
-        timeout_ms: 1000,
-        reason: None,
-        denial: Denial {
-            layer: Layer::Landlock,
-            operation: Operation::Write,
-            object: Object::Path("/p/a".into()),
-            program: None,
-            missing_right: MissingRight::write(&"/p/a".into()).into(),
-            grant: Some("--write /p/a".to_owned()),
-            grade: Grade::Proved,
-            errno: Some(13),
-        },
-        grant_root: Some("/p/a".into()),
-    }
+    let denial = Denial {
+        layer: Layer::Landlock,
+        operation: Operation::Write,
+        object: Object::Path("/p/a".into()),
+        program: None,
+        missing_right: MissingRight::write(&"/p/a".into()).into(),
+        grant: Some("--write /p/a".to_owned()),
+        grade: Grade::Proved,
+        errno: Some(13),
+    };
+    let asked = AskedCommand { reason: None, ..asked() };
+    DeniedCommandApprovalParams::new(asked, None, denial, Some("/p/a".into()))
 }
 
 fn network() -> NetworkApprovalParams {
-    let exec = exec();
-    NetworkApprovalParams {
-        conversation_id: exec.conversation_id,
-        agent: exec.agent,
-        call_id: exec.call_id,
-        command: exec.command,
-        cwd: exec.cwd,
-        environment: vec![],
-        access: Access::Standing,
-        digest: exec.digest,
-        grant: Grant { write: vec![], net: Network::On, reach: Reach::default() },
-        rights: exec.rights,
-        timeout_ms: 1000,
-        reason: Some("because".to_owned()),
-        prefix: None,
-        parts: Vec::new(),
-    }
+    let grant = Grant { write: vec![], net: Network::On, reach: Reach::default() };
+    NetworkApprovalParams::new(AskedCommand { grant, ..asked() }, None, Vec::new())
 }
 
 fn external() -> ExternalToolApprovalParams {
@@ -335,7 +309,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
 }
 
 #[test]
-fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
+fn each_kind_has_a_request_and_a_response_of_its_own() {
     let requests = [
         ServerRequest::ApplyPatchApproval(patch()),
         ServerRequest::ExecCommandApproval(exec()),
@@ -347,24 +321,15 @@ fn each_kind_has_a_request_a_response_and_an_operation_of_its_own() {
     ];
     assert!(requests.iter().map(ServerRequest::kind).eq(AskKind::ALL.iter().copied()));
     assert!(requests.iter().map(ServerRequest::method).eq(SERVER_METHODS.iter().copied()));
-    let operations = requests.map(|request| {
+    let id = ApprovalId(3);
+    for request in requests {
         let answer = request.read_answer(r#"{"decision":"abort","digest":"ab"}"#).unwrap();
         assert_eq!(answer, request.answer(ReviewDecision::Abort));
-        format!("{:?}", answer.into_op(ApprovalId(3)).unwrap())
-    });
-    let fields = r#" { id: ApprovalId(3), decision: Abort, digest: Some("ab") }"#;
-    let names = [
-        "PatchApproval",
-        "ExecApproval",
-        "DeniedCommandApproval",
-        "NetworkApproval",
-        "ExternalToolApproval",
-        "AgentRightsApproval",
-        "PlanApproval",
-    ];
-    assert_eq!(operations, names.map(|name| format!("{name}{fields}")));
+        let (decision, digest) = (ReviewDecision::Abort, Some("ab".to_owned()));
+        assert_eq!(answer.into_op(id), Ok(Op::Answer { id, kind: request.kind(), decision, digest }));
+    }
     let failed = ApprovalAnswer::Failed { cause: "none".to_owned() };
-    assert_eq!(failed.into_op(ApprovalId(3)), Err("none".to_owned()));
+    assert_eq!(failed.into_op(id), Err("none".to_owned()));
 }
 
 #[test]

@@ -10,7 +10,6 @@ use gate::tools::ToolDefinition;
 use gate::{Change, StandingRights};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::Rights;
-use protocol::approval::AskKind;
 use protocol::cost::Usd;
 use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
@@ -286,26 +285,8 @@ impl Agent {
     fn on_op(&mut self, op: Op) {
         match op {
             Op::Act(action) => self.on_action(action),
-            Op::PatchApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Patch, decision, digest });
-            }
-            Op::ExecApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Exec, decision, digest });
-            }
-            Op::DeniedCommandApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Denied, decision, digest });
-            }
-            Op::NetworkApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Network, decision, digest });
-            }
-            Op::ExternalToolApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::ExternalTool, decision, digest });
-            }
-            Op::AgentRightsApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Agent, decision, digest });
-            }
-            Op::PlanApproval { id, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind: AskKind::Plan, decision, digest });
+            Op::Answer { id, kind, decision, digest } => {
+                self.on_answer(id, JudgedAnswer { kind, decision, digest });
             }
         }
     }

@@ -12,7 +12,7 @@ use protocol::approval::{
     NetworkApprovalParams, PlanApprovalParams, ServerRequest,
 };
 
-use super::scope::root_after_denial;
+use super::scope::{root_after_denial, script};
 use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};
 use crate::judgement::command_line::{offered_parts, offered_prefix};
 use crate::judgement::{Ask, StandingRights};
@@ -61,13 +61,13 @@ impl Question<'_> {
         match (ask.kind, denied) {
             (AskKind::Exec, _) => {
                 let asked = self.command(ask, proposal, exec)?;
-                let (prefix, parts) = (prefix(&asked.command), parts(&asked.command));
+                let (prefix, parts) = offered(exec);
                 let params = ExecCommandApprovalParams::new(asked, exec.network.clone(), prefix, parts, grant_root);
                 Ok(ServerRequest::ExecCommandApproval(params))
             }
             (AskKind::Network, _) => {
                 let asked = self.command(ask, proposal, exec)?;
-                let (prefix, parts) = (prefix(&asked.command), parts(&asked.command));
+                let (prefix, parts) = offered(exec);
                 Ok(ServerRequest::NetworkApproval(NetworkApprovalParams::new(asked, prefix, parts)))
             }
             (AskKind::Denied, Some(denial)) => {
@@ -205,17 +205,8 @@ fn words(exec: &Exec) -> Result<Vec<String>, CannotAsk> {
     exec.argv.iter().map(word).collect::<Result<_, _>>().map_err(|_| CannotAsk::NotText)
 }
 
-fn parts(command: &[String]) -> Vec<Vec<String>> {
-    shell_text(command).map(offered_parts).unwrap_or_default()
-}
-
-fn prefix(command: &[String]) -> Option<Vec<String>> {
-    shell_text(command).and_then(offered_prefix)
-}
-
-fn shell_text(command: &[String]) -> Option<&str> {
-    match command {
-        [bash, flag, text] if bash == "bash" && flag == "-c" => Some(text),
-        _ => None,
-    }
+/// Returns the prefix of a command that could be approved for the session, and the prefixes of its parts.
+fn offered(exec: &Exec) -> (Option<Vec<String>>, Vec<Vec<String>>) {
+    let Some(text) = script(exec) else { return (None, Vec::new()) };
+    (offered_prefix(text), offered_parts(text))
 }

@@ -4,7 +4,7 @@ use gate::activity::Activity;
 use gate::tools::{Kit, Registry};
 use insta::assert_snapshot;
 use ipc::id::ApprovalId;
-use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::approval::{AskKind, ReviewDecision, SessionScope};
 use protocol::frontend::Op;
 
 use super::approvals::{ask_config, asking_with, session};
@@ -29,7 +29,7 @@ fn digest(script: &Script) -> String {
 fn answered(decision: ReviewDecision, digest: Option<String>) -> String {
     let mut script = spawning();
     script.lines();
-    script.decide(Op::AgentRightsApproval { id: ApprovalId(1), decision, digest });
+    script.decide(Op::Answer { id: ApprovalId(1), kind: AskKind::Agent, decision, digest });
     script.lines()
 }
 

@@ -11,7 +11,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
-use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
 use protocol::event::{DecidedBy, TokenUsage};
 use protocol::frontend::{AgentAction, Op};
 
@@ -176,14 +176,15 @@ fn input(any: Any, script: &Script) -> Input {
         Any::NotPrepared(age) => Input::NotPrepared { call: call(age), reason: "no".to_owned() },
         Any::Answer(age, kind, decision) => {
             let id = approval(script, age);
-            Input::Op(match kind {
-                0 => Op::PatchApproval { id, decision, digest: None },
-                1 => Op::ExecApproval { id, decision, digest: None },
-                2 => Op::NetworkApproval { id, decision, digest: None },
-                3 => Op::ExternalToolApproval { id, decision, digest: None },
-                4 => Op::DeniedCommandApproval { id, decision, digest: None },
-                _ => Op::AgentRightsApproval { id, decision, digest: None },
-            })
+            let kind = match kind {
+                0 => AskKind::Patch,
+                1 => AskKind::Exec,
+                2 => AskKind::Network,
+                3 => AskKind::ExternalTool,
+                4 => AskKind::Denied,
+                _ => AskKind::Agent,
+            };
+            Input::Op(Op::Answer { id, kind, decision, digest: None })
         }
         Any::Lapsed(age) => {
             Input::Lapsed { id: approval(script, age), by: DecidedBy::Deadline, cause: "late".to_owned() }

@@ -9,7 +9,7 @@ use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::Network;
 use ipc::tool::{ToolCall, ToolOutput, Written};
-use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
 use protocol::frontend::{AgentAction, Op};
 
@@ -50,11 +50,11 @@ impl Script {
     }
 
     pub(super) fn patch(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::PatchApproval { id: ApprovalId(id), decision, digest: None })
+        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Patch, decision, digest: None })
     }
 
     pub(super) fn exec(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::ExecApproval { id: ApprovalId(id), decision, digest: None })
+        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Exec, decision, digest: None })
     }
 
     pub(super) fn lapsed(&mut self, id: u64, by: DecidedBy) -> &mut Self {

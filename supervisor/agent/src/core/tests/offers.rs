@@ -5,7 +5,7 @@ use gate::approval::ApprovalSettings;
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Network;
-use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::approval::{AskKind, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
 use protocol::frontend::Op;
 
@@ -20,7 +20,7 @@ const NETWORK: &str = "curl: (6) Could not resolve host: example.com";
 
 impl Script {
     fn again(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.decide(Op::DeniedCommandApproval { id: ApprovalId(id), decision, digest: None })
+        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Denied, decision, digest: None })
     }
 
     fn located(&mut self, call: u64, place: Option<&str>) -> &mut Self {
@@ -156,9 +156,15 @@ fn a_scope_that_was_not_shown_denies() {
 #[test]
 fn an_answer_of_another_kind_or_to_another_command_denies() {
     for op in [
-        Op::ExecApproval { id: ApprovalId(1), decision: ReviewDecision::Approved, digest: None },
-        Op::DeniedCommandApproval {
+        Op::Answer {
             id: ApprovalId(1),
+            kind: AskKind::Exec,
+            decision: ReviewDecision::Approved,
+            digest: None,
+        },
+        Op::Answer {
+            id: ApprovalId(1),
+            kind: AskKind::Denied,
             decision: ReviewDecision::Approved,
             digest: Some("00".to_owned()),
         },

@@ -5,7 +5,7 @@ use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
-use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::approval::{AskKind, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
 use protocol::frontend::Op;
 
@@ -55,7 +55,7 @@ fn asked(script: &mut Script, (n, line): (u64, &str), outcome: CallOutcome) -> b
 }
 
 fn decide(script: &mut Script, id: u64, decision: ReviewDecision) {
-    script.decide(Op::DeniedCommandApproval { id: ApprovalId(id), decision, digest: None });
+    script.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Denied, decision, digest: None });
 }
 
 #[test]

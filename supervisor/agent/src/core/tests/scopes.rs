@@ -4,7 +4,7 @@ use gate::approval::ApprovalSettings;
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, GrantId};
 use ipc::rights::{Network, Reach};
-use protocol::approval::{ReviewDecision, SessionScope};
+use protocol::approval::{AskKind, ReviewDecision, SessionScope};
 use protocol::frontend::{AgentAction, Op};
 
 use super::approvals::{ask_config, asking, asking_with, make, online, session, write};
@@ -105,7 +105,7 @@ fn what_configuration_approves_runs_and_nothing_beside_it() {
 fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
     let mut script = asking(&[online("a"), online("b")]);
     let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Exact };
-    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision, digest: None }).lines();
+    script.decide(Op::Answer { id: ApprovalId(1), kind: AskKind::Network, decision, digest: None }).lines();
     script.net(Network::Off);
     assert_snapshot!(script.lines(), @r#"
     log grant 1 revoked by Supervisor
@@ -126,7 +126,7 @@ fn an_approved_network_leads_as_far_as_the_start_allowed() {
     let asked = script.lines();
     assert!(asked.contains("ask 1: networkApproval") && asked.contains(host), "{asked}");
     let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
-    script.decide(Op::NetworkApproval { id: ApprovalId(1), decision, digest: None });
+    script.decide(Op::Answer { id: ApprovalId(1), kind: AskKind::Network, decision, digest: None });
     script.outcome(1, file("x")).ready(2);
     let lines = script.lines();
     assert!(lines.contains("net on +host"), "{lines}");

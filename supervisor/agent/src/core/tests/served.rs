@@ -8,7 +8,7 @@ use gate::approval::ApprovalSettings;
 use gate::tools::{ExternalTool, Invocation, Registry, SupervisorCall, Tool, ToolDefinition, ToolUseError};
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
-use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
 use protocol::frontend::{AgentAction, Op};
 use serde_json::value::RawValue;
 
@@ -64,7 +64,12 @@ fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
 
 impl Script {
     fn external(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
-        self.input(Input::Op(Op::ExternalToolApproval { id: ApprovalId(id), decision, digest: None }))
+        self.input(Input::Op(Op::Answer {
+            id: ApprovalId(id),
+            kind: AskKind::ExternalTool,
+            decision,
+            digest: None,
+        }))
     }
 
     fn served(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
@@ -170,19 +175,36 @@ fn where_nobody_is_asked_the_call_is_denied() {
 #[test]
 fn a_call_that_is_not_approved_is_not_served() {
     for op in [
-        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::DENIED, digest: None },
-        Op::ExecApproval { id: ApprovalId(1), decision: ReviewDecision::Approved, digest: None },
-        Op::ExternalToolApproval {
+        Op::Answer {
             id: ApprovalId(1),
+            kind: AskKind::ExternalTool,
+            decision: ReviewDecision::DENIED,
+            digest: None,
+        },
+        Op::Answer {
+            id: ApprovalId(1),
+            kind: AskKind::Exec,
+            decision: ReviewDecision::Approved,
+            digest: None,
+        },
+        Op::Answer {
+            id: ApprovalId(1),
+            kind: AskKind::ExternalTool,
             decision: session(SessionScope::CommandPrefix(vec!["search".to_owned()])),
             digest: None,
         },
-        Op::ExternalToolApproval {
+        Op::Answer {
             id: ApprovalId(1),
+            kind: AskKind::ExternalTool,
             decision: ReviewDecision::Approved,
             digest: Some("another".to_owned()),
         },
-        Op::ExternalToolApproval { id: ApprovalId(1), decision: ReviewDecision::Abort, digest: None },
+        Op::Answer {
+            id: ApprovalId(1),
+            kind: AskKind::ExternalTool,
+            decision: ReviewDecision::Abort,
+            digest: None,
+        },
     ] {
         let mut script = called(ask_config(), &[search("a")]);
         script.input(Input::Op(op.clone()));

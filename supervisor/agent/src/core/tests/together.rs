@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
-use protocol::approval::{ApprovalMode, ReviewDecision, SessionScope};
+use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
 use protocol::event::DecidedBy;
 use protocol::frontend::{AgentAction, Op};
 
@@ -84,7 +84,12 @@ fn what_is_carried_out_is_what_was_shown() {
     };
     // An answer that names another digest than that of all of them denies all of them.
     let wrong = Some("00".to_owned());
-    script.decide(Op::PatchApproval { id: ApprovalId(2), decision: ReviewDecision::Approved, digest: wrong });
+    script.decide(Op::Answer {
+        id: ApprovalId(2),
+        kind: AskKind::Patch,
+        decision: ReviewDecision::Approved,
+        digest: wrong,
+    });
     assert!(digests(&script).is_empty());
     assert_eq!(script.lines().matches("Denied \"The call was not approved").count(), 3);
     let shown = |script: &Script| {
@@ -96,7 +101,12 @@ fn what_is_carried_out_is_what_was_shown() {
     };
     let mut script = all_three();
     let digest = Some(shown(&script));
-    script.decide(Op::PatchApproval { id: ApprovalId(2), decision: ReviewDecision::Approved, digest });
+    script.decide(Op::Answer {
+        id: ApprovalId(2),
+        kind: AskKind::Patch,
+        decision: ReviewDecision::Approved,
+        digest,
+    });
     for call in 1..=3 {
         script.carried_out(call, written());
     }

@@ -15,7 +15,7 @@ use gate::tools::{Kit, PlanTool, Registry, ServedCall};
 use gate::{ApprovalMode, Change, StandingRights};
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::{Network, Rights, RightsChange};
-use protocol::approval::ReviewDecision;
+use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{
     EndReason, EventKind, StepAccount, SubAgentResult, SubAgentStatus, TokenUsage, ToolCallStatus,
 };
@@ -93,7 +93,7 @@ impl Script {
     }
 
     fn decide_plan(&mut self, id: u64, decision: ReviewDecision, digest: Option<String>) -> &mut Self {
-        self.input(Input::Op(Op::PlanApproval { id: ApprovalId(id), decision, digest }))
+        self.input(Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Plan, decision, digest }))
     }
 
     /// The texts on their way to the plan's file.
