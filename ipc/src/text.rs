@@ -1,4 +1,6 @@
-//! Text of others, for a terminal of ours.
+//! Text of others, for a terminal of ours; bytes as text.
+
+use std::fmt::Write;
 
 /// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
 pub fn harmless(text: &str) -> String {
@@ -14,6 +16,15 @@ pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// Writes each byte as two hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Bidirectional controls and zero-width characters: what they show is not what is there.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -22,6 +33,12 @@ const fn is_invisible(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_has_two_digits() {
+        assert_eq!(hexadecimal(&[0, 0x0a, 0xff]), "000aff");
+        assert_eq!(hexadecimal(&[]), "");
+    }
 
     #[test]
     fn a_name_is_one_line() {

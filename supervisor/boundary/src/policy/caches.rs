@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
+use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
 use super::hidden::HiddenPaths;
@@ -82,7 +83,7 @@ fn make(cache: &Path, place: &Path) -> io::Result<()> {
 fn name(project: &Path) -> String {
     let digest = Sha256::new().chain_update(project.as_os_str().as_bytes());
     let digest = digest.chain_update([0]).chain_update(identity(project)).finalize();
-    let digest = digest.iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let digest = hexadecimal(&digest[..8]);
     let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let last = project.file_name().unwrap_or_default().to_string_lossy();
     let last: String = last.chars().filter(plain).take(32).collect();

@@ -2,9 +2,9 @@
 
 use ipc::codec::{self, CodecError};
 use ipc::rights::Rights;
+use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
-use super::effect::hexadecimal;
 use crate::judgement::ChildRights;
 use crate::tools::SpawnAgent;
 

@@ -1,11 +1,11 @@
 //! Exact action that a tool call would have, prepared for an approval: checked against the call, hashed, and converted for
 //! display.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use ipc::effect::{Effect, EffectError, Exec, FileEffect, Part, Patch};
 use ipc::path::WirePath;
+use ipc::text::hexadecimal;
 use ipc::tool::{ShellExec, ToolCall};
 use protocol::approval::FileChanges;
 use sha2::{Digest, Sha256};
@@ -114,12 +114,4 @@ pub fn effect_digest(effect: &Effect) -> Result<String, EffectError> {
         hash
     };
     Ok(hexadecimal(&effect.to_parts()?.into_iter().fold(Sha256::new(), hash).finalize()))
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -2,10 +2,10 @@
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
+use ipc::text::hexadecimal;
 use protocol::plan::{PlaceToCreate, Plan};
 use sha2::{Digest, Sha256};
 
-use super::effect::hexadecimal;
 use crate::judgement::ChildRights;
 
 /// Plan from a file, and the exact rights that its execution would have.

@@ -6,10 +6,10 @@ use ipc::denial::Denial;
 use ipc::effect::Effect;
 use ipc::id::CallId;
 use ipc::rights::Grant;
+use ipc::text::hexadecimal;
 use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
-use super::effect::hexadecimal;
 use super::{AgentSpawn, PlanProposal, Proposal};
 use crate::tools::ExternalCall;
 

@@ -42,8 +42,7 @@ mod steps;
 mod tests;
 mod words;
 
-use std::fmt::Write as _;
-
+use ipc::text::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
 pub use self::document::Document;
@@ -60,9 +59,5 @@ pub const MOST_COMMANDS: usize = 64;
 
 /// Returns the SHA-256 of these bytes in hexadecimal. An approval is bound to it.
 pub fn digest(text: impl AsRef<[u8]>) -> String {
-    Sha256::digest(text.as_ref()).iter().fold(String::new(), |mut hex, byte| {
-        // A String takes every write.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hexadecimal(&Sha256::digest(text.as_ref()))
 }

@@ -1,8 +1,7 @@
 //! What names rights and rulesets in the log: digests of their encoding.
 
-use std::fmt::Write;
-
 use ipc::confinement::{Confinement, RulesetReport};
+use ipc::text::hexadecimal;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -55,15 +54,7 @@ pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) 
 /// SHA-256 of a value's encoding. Empty where the value has no encoding: it would not have reached a worker either.
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
-    if bytes.is_empty() { String::new() } else { hex(&Sha256::digest(bytes)) }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // A String takes every write.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    if bytes.is_empty() { String::new() } else { hexadecimal(&Sha256::digest(bytes)) }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use ipc::id::{AgentId, ConversationId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, NamedRoot, RightsSummary};
+use ipc::text::hexadecimal;
 use protocol::event::{
     ChangeKind, ChangedFile, EventKind, LeftFile, Recorded, RewindPreview, RewindTarget, SessionEvent,
     ToolKind,
@@ -372,12 +373,7 @@ fn preview_of(
 fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
     let states: Vec<_> = restored.iter().map(|restore| (&restore.now, &restore.then)).collect();
     let text = serde_json::to_vec(&(preview, states)).unwrap_or_default();
-    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut text, byte| {
-        use std::fmt::Write as _;
-        // A String takes every write.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal(&Sha256::digest(text))
 }
 
 fn changed(restore: &Restore) -> ChangedFile {

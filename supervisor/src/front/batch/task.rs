@@ -1,11 +1,12 @@
 //! Tasks from a file of JSON lines. The file is untrusted: its lines are limited, and its ids are checked because they become file names.
 
 use std::collections::HashSet;
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use ipc::text::hexadecimal;
 use protocol::cost::Usd;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -261,11 +262,7 @@ pub(super) fn lines(
 
 /// Returns a digest in hexadecimal.
 pub(super) fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().fold(String::new(), |mut text, byte| {
-        // A String takes every write.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal(&digest.finalize())
 }
 
 /// Returns the text of an error in a row.

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 
 use ipc::id::ConversationId;
 use ipc::message::SnapshotKind;
+use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
 use super::look::{CheckpointLine, KeptContent, SeenFile};
@@ -357,9 +358,5 @@ pub fn nanoseconds(time: SystemTime) -> i64 {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal(&Sha256::digest(bytes))
 }

@@ -1,7 +1,7 @@
 //! Trust in a project's file. It is given by an answer to a question that lists the enabled settings, and applies to
 //! this project path and these bytes only.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
+use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,12 +27,7 @@ pub struct FileDigest(String);
 
 impl FileDigest {
     pub fn of(bytes: &[u8]) -> Self {
-        let digest = Sha256::digest(bytes);
-        Self(digest.iter().fold(String::from("sha256:"), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        }))
+        Self(format!("sha256:{}", hexadecimal(&Sha256::digest(bytes))))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights};
+use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -41,8 +42,7 @@ impl Level {
             digest.update([0]);
         }
         digest.update(format!("{net:?} {reach:?} {approved}"));
-        let digest =
-            digest.finalize().iter().take(6).fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let digest = hexadecimal(&digest.finalize()[..6]);
         let approved = if *approved { "approved" } else { "unasked" };
         let net = if net.reaches_out() { "online" } else { "offline" };
         format!("{approved}-{net}-{digest}")

@@ -1,7 +1,6 @@
 //! Git's objects: ids, which are digests, and the fields of commits, tags and trees that lead from one object to another.
 
-use std::fmt::Write as _;
-
+use ipc::text::hexadecimal;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
@@ -23,10 +22,7 @@ impl ObjectId {
 
     /// Returns the id in hexadecimal.
     pub(super) fn hex(&self) -> String {
-        self.0.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hexadecimal(&self.0)
     }
 
     /// Computes the id of an object, with the digest algorithm of this id.

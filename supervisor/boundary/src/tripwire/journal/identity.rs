@@ -1,12 +1,12 @@
 //! The identity of a watched directory.
 
-use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ipc::path::WirePath;
+use ipc::text::hexadecimal;
 use nix::sys::stat::fstat;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -27,7 +27,7 @@ pub(super) struct RootIdentity {
 impl RootIdentity {
     pub(super) fn of(path: &Path, directory: &OwnedFd) -> io::Result<Self> {
         let handle = match file_handle(directory) {
-            Ok(handle) => hex(&handle),
+            Ok(handle) => hexadecimal(&handle),
             Err(_) => format!("inode {}", fstat(directory.as_fd())?.st_ino),
         };
         Ok(Self { path: path.into(), handle })
@@ -36,7 +36,7 @@ impl RootIdentity {
     /// Returns the name of the directory that holds the journal.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::new().chain_update(self.path.as_path().as_os_str().as_bytes());
-        hex(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
+        hexadecimal(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
     /// True if both are at the same path but are different directories.
@@ -58,13 +58,6 @@ impl RootIdentity {
         let (one, other_path) = (self.path.as_path(), other.path.as_path());
         one.starts_with(other_path) || other_path.starts_with(one) || self.handle == other.handle
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
