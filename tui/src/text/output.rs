@@ -2,6 +2,7 @@
 
 use ratatui::style::Modifier;
 use vte::ansi::{Attr, Color, Handler, NamedColor, Processor, Rgb};
+use vte::{Params, Parser, Perform};
 
 use super::{Hue, Ink, Styled, Tone};
 
@@ -26,18 +27,20 @@ struct State {
     background: Option<Hue>,
 }
 
-/// Control sequence at the beginning of a text.
-enum Sequence {
-    /// Complete sequence of this length that sets colours or emphasis.
-    Style(usize),
-    /// Complete sequence of this length that has no visible effect later, such as erasing the rest of a line or hiding the
-    /// cursor.
-    Idle(usize),
-    /// Incomplete sequence.
-    Open,
-    /// Any other sequence, which is shown.
+/// Effect of a control sequence.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// Sets colours or emphasis.
+    Style,
+    /// Nothing that is visible later, such as erasing the rest of a line or hiding the cursor.
+    Idle,
+    /// Anything else. The sequence is shown.
     Other,
 }
+
+/// Effect of the first sequence that vte reads.
+#[derive(Default)]
+struct First(Option<Effect>);
 
 impl Output {
     pub fn new(untrusted: &str) -> Self {
@@ -58,7 +61,7 @@ impl Output {
             let (before, from) = rest.split_at(at);
             self.show(before);
             rest = match (from.strip_prefix('\r'), sequence(from)) {
-                (Some(""), _) | (None, Sequence::Open) => {
+                (Some(""), _) | (None, None) => {
                     from.clone_into(&mut self.held);
                     return;
                 }
@@ -67,13 +70,13 @@ impl Output {
                     self.show("\n");
                     after.strip_prefix('\n').unwrap_or(after)
                 }
-                (None, Sequence::Style(end)) => {
+                (None, Some((Effect::Style, end))) => {
                     Processor::<vte::ansi::StdSyncHandler>::new()
                         .advance(&mut self.state, &from.as_bytes()[..end]);
                     &from[end..]
                 }
-                (None, Sequence::Idle(end)) => &from[end..],
-                (None, Sequence::Other) => {
+                (None, Some((Effect::Idle, end))) => &from[end..],
+                (None, Some((Effect::Other, _))) => {
                     self.show("\x1b");
                     &from[1..]
                 }
@@ -103,23 +106,47 @@ impl Output {
     }
 }
 
-/// Parses the sequence at the beginning of a text (ECMA-48, section 5.4).
-fn sequence(text: &str) -> Sequence {
+/// Returns the effect and the length of the sequence at the beginning of a text, or `None` if it is incomplete.
+fn sequence(text: &str) -> Option<(Effect, usize)> {
     let bytes = text.as_bytes();
-    match bytes.get(1) {
-        None => return Sequence::Open,
-        Some(b'[') => {}
-        Some(_) => return Sequence::Other,
+    // Strings such as OSC are shown. vte would hold them back until their end.
+    if *bytes.get(1)? != b'[' {
+        return Some((Effect::Other, 1));
     }
-    let parameters = bytes.iter().skip(2).take_while(|byte| matches!(byte, b'0'..=b'?')).count();
-    let end = 2 + parameters + 1;
-    match (bytes.get(2 + parameters), text.get(2..2 + parameters)) {
-        (None, _) if text.len() < LONGEST => Sequence::Open,
-        (Some(b'm'), Some(set)) if end <= LONGEST && !set.starts_with(['<', '=', '>', '?']) => {
-            Sequence::Style(end)
-        }
-        (Some(b'K'), Some("" | "0" | "1" | "2")) | (Some(b'h' | b'l'), Some("?25")) => Sequence::Idle(end),
-        _ => Sequence::Other,
+    let mut first = First::default();
+    let end = Parser::new().advance_until_terminated(&mut first, &bytes[..bytes.len().min(LONGEST)]);
+    // Inside a sequence vte skips DEL and characters beyond ASCII. Nothing of the text may disappear with a sequence.
+    if !bytes[1..end].iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Some((Effect::Other, 1));
+    }
+    match first.0 {
+        None if bytes.len() < LONGEST => None,
+        effect => Some((effect.unwrap_or(Effect::Other), end)),
+    }
+}
+
+impl Perform for First {
+    /// Called after a malformed sequence, which vte drops.
+    fn print(&mut self, _character: char) {
+        self.0 = Some(Effect::Other);
+    }
+
+    fn execute(&mut self, _control: u8) {
+        self.0 = Some(Effect::Other);
+    }
+
+    fn csi_dispatch(&mut self, parameters: &Params, intermediates: &[u8], _ignored: bool, end: char) {
+        let mut parameters = parameters.iter();
+        let effect = match (intermediates, parameters.next(), parameters.next(), end) {
+            ([], _, _, 'm') => Effect::Style,
+            ([], Some([0..=2]), None, 'K') | (b"?", Some([25]), None, 'h' | 'l') => Effect::Idle,
+            _ => Effect::Other,
+        };
+        self.0 = Some(effect);
+    }
+
+    fn terminated(&self) -> bool {
+        self.0.is_some()
     }
 }
 
@@ -218,6 +245,13 @@ mod tests {
         assert_eq!(text("\x1bPq\x1b\\\x1b"), "\\u{1b}Pq\\u{1b}\\\\u{1b}");
         let long = ["\x1b[", &"1;".repeat(200), "mx"].concat();
         assert!(text(&long).starts_with("\\u{1b}[1;1;"));
+    }
+
+    #[test]
+    fn a_sequence_that_holds_other_characters_is_shown() {
+        let text = |untrusted| Output::new(untrusted).text.text().as_str().to_owned();
+        assert_eq!(text("\x1b[1é\x7fm\x1b[3\u{9b}1m"), "\\u{1b}[1é\\u{7f}m\\u{1b}[3\\u{9b}1m");
+        assert_eq!(text("\x1b[0<mx\x1b[1\x182m\x1b[?25Km"), "\\u{1b}[0<mx\\u{1b}[1\\u{18}2m\\u{1b}[?25Km");
     }
 
     #[test]
