@@ -17,6 +17,8 @@
 //! Requests with an answer of a fixed form (cursor position, attributes, modes, colours) pass, because full-screen
 //! programs wait for the answers. The filter records them, so that answers after the command's end can be dropped. The
 //! output is UTF-8.
+//!
+//! `docs/adr/0020-one-filter-keeps-its-own-parser.md` lists the promises that the crate `vte` does not keep.
 
 use std::collections::BTreeSet;
 
@@ -413,6 +415,18 @@ mod tests {
         assert_eq!(String::from_utf8(pieces).unwrap(), "é\x1b[1;31mß");
         let long = [b"\x1b]2;".to_vec(), vec![b'x'; LONGEST], b"\x07a".to_vec()].concat();
         assert_eq!(passed(&long), "a");
+    }
+
+    /// The cases of ADR 20 that the tests above do not have.
+    #[test]
+    fn a_dropped_sequence_takes_no_text_along() {
+        assert_eq!(passed("\x1b[1;2?1000hé".as_bytes()), "é");
+        assert_eq!(passed("\x1b[1ém".as_bytes()), "m");
+        assert_eq!(passed("\x1bPq“[2J\x1b\\a".as_bytes()), "a");
+        assert_eq!(passed(b"\x1b]2;a\x18b"), "b");
+        let mut filter = Filter::default();
+        filter.pass(["\x1b[?", &"1;".repeat(32), "1000h"].concat().as_bytes());
+        assert_eq!(filter.undo(), b"\x1b[?1000l");
     }
 
     #[test]
