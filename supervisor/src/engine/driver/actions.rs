@@ -79,7 +79,21 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
             RightsChange::AddHosts { .. } | RightsChange::AddWrite { .. } => false,
         },
         AgentAction::SetMode { mode } => modes::takes_away(now, *mode),
-        _ => false,
+        // A grant and a plan belong to the agent that the user named.
+        AgentAction::Prompt { .. }
+        | AgentAction::EditPlan { .. }
+        | AgentAction::RevisePlan { .. }
+        | AgentAction::ExecutePlan { .. }
+        | AgentAction::AskTogether { .. }
+        | AgentAction::RevokeGrant { .. }
+        | AgentAction::Compact
+        | AgentAction::Clear
+        | AgentAction::RunCommand { .. }
+        | AgentAction::Interrupt
+        | AgentAction::Quit
+        | AgentAction::InterruptSession
+        | AgentAction::Terminate
+        | AgentAction::HangUp => false,
     }
 }
 

@@ -125,7 +125,29 @@ pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(Notice
         UserActionKind::Agent(AgentAction::Prompt { .. }) => {
             Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
         }
-        _ => None,
+        UserActionKind::Agent(
+            AgentAction::SetRights { .. }
+            | AgentAction::EditPlan { .. }
+            | AgentAction::RevisePlan { .. }
+            | AgentAction::ExecutePlan { .. }
+            | AgentAction::AskTogether { .. }
+            | AgentAction::SetMode { .. }
+            | AgentAction::RevokeGrant { .. }
+            | AgentAction::Compact
+            | AgentAction::Clear
+            | AgentAction::RunCommand { .. }
+            | AgentAction::Interrupt
+            | AgentAction::Quit
+            | AgentAction::InterruptSession
+            | AgentAction::Terminate
+            | AgentAction::HangUp,
+        )
+        | UserActionKind::Plan { .. }
+        | UserActionKind::SetModel { .. }
+        | UserActionKind::ListFiles
+        | UserActionKind::FindBranch
+        | UserActionKind::Rewind { .. }
+        | UserActionKind::RetryLog => None,
     }
 }
 

@@ -18,7 +18,29 @@ pub(crate) fn unheard(action: &UserAction) -> Option<String> {
         UserActionKind::Agent(AgentAction::Prompt { .. }) => {
             Some(format!("a message to agent {agent} is lost, since session {conversation_id} is over"))
         }
-        _ => None,
+        UserActionKind::Agent(
+            AgentAction::SetRights { .. }
+            | AgentAction::EditPlan { .. }
+            | AgentAction::RevisePlan { .. }
+            | AgentAction::ExecutePlan { .. }
+            | AgentAction::AskTogether { .. }
+            | AgentAction::SetMode { .. }
+            | AgentAction::RevokeGrant { .. }
+            | AgentAction::Compact
+            | AgentAction::Clear
+            | AgentAction::RunCommand { .. }
+            | AgentAction::Interrupt
+            | AgentAction::Quit
+            | AgentAction::InterruptSession
+            | AgentAction::Terminate
+            | AgentAction::HangUp,
+        )
+        | UserActionKind::Plan { .. }
+        | UserActionKind::SetModel { .. }
+        | UserActionKind::ListFiles
+        | UserActionKind::FindBranch
+        | UserActionKind::Rewind { .. }
+        | UserActionKind::RetryLog => None,
     }
 }
 
