@@ -18,7 +18,7 @@ pub struct PickerRow {
     /// Main text of the row.
     pub title: String,
     pub about: String,
-    /// True if the row is listed from the start.
+    /// True if the row is always listed. Tab shows and hides the others.
     pub is_near: bool,
 }
 

@@ -78,7 +78,7 @@ struct Child {
     group: Option<Cgroup>,
 }
 
-/// Objects that the mediator of a child's system calls starts with.
+/// Objects for starting the mediator, which answers the child's system calls.
 #[derive(Debug)]
 struct Calls {
     /// Channel by which the child hands over the listener of its mediating filter.

@@ -22,7 +22,8 @@ pub(crate) struct Ruleset {
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// Seccomp filter of every program, followed by the filter for read-only programs if this is one.
+    /// Seccomp filters of the confined program: the standing one, then the one that denies every change, if the
+    /// program is to be read-only. Empty if the kernel has no seccomp.
     pub(crate) programs: Vec<Program>,
     /// Rules by which the broker answers the program's system calls, if they are mediated.
     pub(crate) mediation: Option<Mediation>,

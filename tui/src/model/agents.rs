@@ -134,7 +134,8 @@ impl Agents {
         }
     }
 
-    /// Resets the turn's cost of a resting agent, because the user starts a sub-agent beside it.
+    /// Sets the cost of an agent's last turn to zero if no turn runs: the user has started a sub-agent of it, whose cost is then
+    /// shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {

@@ -51,8 +51,10 @@ pub(super) struct ChangeStep {
 
 #[derive(Debug)]
 pub(super) enum ChangeTold {
+    /// Reported by a file tool.
     ByCall(AgentCall, FileDiff),
-    /// Found by comparing snapshots; true if the run before was interrupted.
+    /// Found by comparing two snapshots of the project. True if a run was cut off between them: its calls may have made the
+    /// change.
     ByLook(Box<SeenChange>, bool),
 }
 

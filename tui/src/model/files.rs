@@ -59,7 +59,8 @@ impl Files {
         self.look_up();
     }
 
-    /// Looks up another word, or none. Returns true if the list of files should be requested.
+    /// Updates the matches for the word at the caret; `None` if the caret is not in a word with `@`. Returns true if the names
+    /// should be requested: a new word has begun, and the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;

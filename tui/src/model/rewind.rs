@@ -74,7 +74,8 @@ impl Rewind {
         kept
     }
 
-    /// Drops the removed blocks and messages: the latest rewind changed only files.
+    /// Drops the blocks and messages that an earlier rewind removed. After a rewind of files alone, an undo must not restore
+    /// them.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }

@@ -98,14 +98,14 @@ fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
     (rows > 0).then(|| bottom(&mut room, rows))
 }
 
-/// Cuts columns off the right side of an area, as many as it has.
+/// Cuts `columns` columns off the right side of an area, or fewer if it is narrower. Returns the part that was cut off.
 fn right(area: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(area.width);
     area.width -= columns;
     Rect { x: area.x + area.width, width: columns, ..*area }
 }
 
-/// Cuts rows off the bottom of an area, as many as it has.
+/// Cuts `rows` rows off the bottom of an area, or fewer if it is lower. Returns the part that was cut off.
 fn bottom(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     area.height -= rows;

@@ -160,13 +160,13 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Marks the last character as complete, and frees unused memory.
+    /// Ends the text: text that is pushed later, such as a combining mark, does not join the last character. Frees unused memory.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
     }
 
-    /// Marks the last character as complete.
+    /// Separates later text from the last character, so that a combining mark does not join it.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();
     }

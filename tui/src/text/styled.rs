@@ -83,7 +83,7 @@ impl Styled {
         }
     }
 
-    /// Marks the last character as complete, and frees unused memory.
+    /// Ends the text: text that is pushed later does not join the last character. Frees unused memory.
     pub fn finish(&mut self) {
         self.text.finish();
         self.spans.shrink_to_fit();

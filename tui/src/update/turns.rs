@@ -75,7 +75,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     }
 }
 
-/// Shows the key that has the model repeat a call whose request expired.
+/// If nobody answered an approval request in time, names the key that asks the model to make that call again.
 pub(super) fn tell_lapsed(model: &mut Model) {
     let bound_in: &[_] =
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };

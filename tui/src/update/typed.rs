@@ -108,7 +108,7 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Switches to another known model, or lists the models without a name.
+/// Executes `:model`: with a name, changes the model; without one, lists the known models.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => list_models(model),

@@ -52,7 +52,8 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// Tests access to a process's directory in `/proc`: sends signal 0 (kill(2)), or opens the file for reading.
+/// Repeats the access to a place in `/proc/PID`. For the directory itself the command tried to signal the process, so this sends
+/// signal 0 (kill(2)), which has no effect. A file below it is opened for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
