@@ -3,15 +3,15 @@
 use crate::effect::{FileEffect, FileState};
 use crate::tool::Change;
 
-/// Limit of the text of a change, before and after together: 64 KiB.
+/// Maximum size of the text of a change, before and after together.
 const MOST: usize = 64 << 10;
 
-/// Number of equal lines shown before and after those that differ, where a file is not shown whole.
+/// Number of equal lines shown around the changed ones if a file is not shown whole.
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// The texts before and after: whole, or of a long file the lines from the first that differs to the last. None where they are too
-    /// long or no text.
+    /// Returns the texts before and after: whole, or from the first changed line to the last. `None` if they are too long or no
+    /// text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {
@@ -34,7 +34,7 @@ impl Change {
         self.old.as_ref().map_or(0, String::len) + self.new.len()
     }
 
-    /// The lines between an equal beginning and an equal end, with some of either.
+    /// Returns the differing lines with a few equal ones around them.
     fn differing(&self) -> Option<Self> {
         let old: Vec<_> = self.old.as_ref()?.split_inclusive('\n').collect();
         let new: Vec<_> = self.new.split_inclusive('\n').collect();
@@ -96,7 +96,6 @@ mod tests {
     }
 
     proptest! {
-        /// Reinserted at their positions, the lines restore the whole.
         #[test]
         fn what_is_left_out_is_equal(old in lines(), new in lines()) {
             let whole = Change { first_line: 1, old: Some(old.concat()), new: new.concat() };

@@ -1,8 +1,8 @@
-//! Values to bytes and back: the one file that names bincode.
+//! Values to bytes and back: the only file that names bincode.
 //!
-//! bincode 1.3.3 is what tokio-serde 0.9 speaks. It is marked unmaintained (RUSTSEC-2025-0141); `deny.toml` says why we
-//! keep it. It is confined to this file, with a size limit, fixed-width integers, and trailing bytes rejected, so that
-//! a hostile peer can neither make us allocate more than a frame nor hide bytes behind a value.
+//! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason to keep it). A
+//! size limit, fixed-width integers and the rejection of trailing bytes keep a hostile peer from large allocations and from
+//! hiding bytes behind a value.
 
 use bincode::Options;
 use serde::Serialize;

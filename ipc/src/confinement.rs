@@ -1,7 +1,7 @@
-//! What `sandbox-exec` is told by its caller, and what it reports back.
+//! Orders to `sandbox-exec`, and its reports.
 //!
-//! The order travels on a descriptor of its own (`--rights-fd N`), and the reports come back on another (`--status-fd N`): both as
-//! length-delimited frames of generation 0.
+//! Orders arrive on one descriptor (`--rights-fd N`), reports leave on another (`--status-fd N`), both as frames of generation
+//! 0.
 
 use std::fmt;
 
@@ -18,32 +18,30 @@ pub struct Confinement {
     pub rights: Rights,
     /// The project's root: the working directory of the program, and `.` in printed rights.
     pub project: WirePath,
-    /// The private temp directory, which exists; it becomes `TMPDIR`. Also one of the write roots, and the only one that may lie in
-    /// a hidden place.
+    /// Existing private temp directory, which becomes `TMPDIR`. It is a write root, and the only one that may be in a hidden
+    /// place.
     pub temp: Option<WirePath>,
-    /// Identities of the hidden paths inside the write roots, now and since the session began: an agent can
-    /// rename such a path there, and a later start must not take it for something else. Filled in before each
-    /// start.
+    /// Identities of the hidden paths inside the write roots since the start of the session. An agent can rename such a path
+    /// there; it stays hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// The places among [`devices`](crate::devices) that no other agent has; where they are a container's own, the program has
-    /// them in the floor.
+    /// Places among [`devices`](crate::devices) that only this agent has. If they belong to a container, the program gets them
+    /// in the floor tier.
     pub devices: Vec<WirePath>,
     /// Environment variables that are passed on.
     pub environment: Environment,
     /// True if the program starts although a layer that this machine should have is missing.
     pub allow_degraded: bool,
-    /// True if the program only reads: the calls that change modes, owners, times and attributes, which no
-    /// write root bounds, are denied as well.
+    /// True if the program only reads. Changes of modes, owners, times and attributes, which no write root limits, are denied
+    /// too.
     pub read_only: bool,
     /// The tier to build.
     pub tier: TierChoice,
     /// The newest Landlock ABI to use, to see what an older kernel would do; the kernel's own, if absent.
     pub landlock_abi: Option<u32>,
-    /// User that the program runs as, where it is not the caller: root without capabilities cannot write
-    /// files of other users.
+    /// User of the program, if not the caller's: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
-    /// True if the terminal among the program's descriptors 0, 1 and 2 becomes the controlling terminal of
-    /// its session. It must be a terminal that was created for the program: never the user's own.
+    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new terminal,
+    /// never the user's own.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
@@ -52,8 +50,8 @@ pub struct Confinement {
 /// Joint limits of a program and its descendants; an absent limit is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// The most processes and threads at a time. Kept by the program's control group where one is delegated, and in the full
-    /// tier by `RLIMIT_NPROC`, unless the program is root's.
+    /// Maximum number of processes and threads. Enforced by the program's control group if one is delegated, and in the full
+    /// tier by `RLIMIT_NPROC`, unless the program runs as root.
     pub processes: Option<u64>,
     /// The most memory in bytes, swap apart. Kept by the program's control group where one is delegated.
     pub memory: Option<u64>,
@@ -62,7 +60,7 @@ pub struct Bounds {
 /// An order to `sandbox-exec`: to execute the program, confined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// Its confinement.
+    /// Confinement of the program.
     pub confinement: Confinement,
     /// Arguments that follow those of the command line.
     pub arguments: Vec<String>,
@@ -91,7 +89,6 @@ pub enum TierChoice {
     Floor,
 }
 
-/// Path of the private temp directory in the full tier.
 const TMP: &str = "/tmp";
 
 /// The devices that every confined program may read and write.
@@ -99,8 +96,8 @@ pub const HARMLESS_DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 impl Confinement {
-    /// Exactly these rights, in the best tier: no private temp directory, only the usual variables, no
-    /// terminal, and the caller's identity.
+    /// Returns a confinement with exactly these rights in the best tier, without private temp directory and terminal, with the
+    /// usual variables and the caller's identity.
     pub fn new(rights: Rights, project: WirePath) -> Self {
         Self {
             rights,
@@ -119,20 +116,20 @@ impl Confinement {
         }
     }
 
-    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the
-    /// host's `/tmp` sees the host's.
+    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the host's `/tmp` sees
+    /// that one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
-    /// Its rights in short.
+    /// Returns the rights in short.
     pub fn summary(&self) -> RightsSummary {
         let Self { rights, project, temp, environment, .. } = self;
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// The confinement as the program sees it in this tier: with a private `/tmp`, that is its temp directory, and variables
-    /// that are set to a place in it follow it.
+    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory, also in
+    /// variables.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -156,10 +153,10 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
     tier == Tier::Full && temp.is_some() && !granted && *project != place
 }
 
-/// Rights and private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
+/// Returns the rights and the private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
 ///
-/// A write root below the host's `/tmp` stays a separate root when `/tmp` is private: they are two places.
-/// Such rights are sorted, and not in the form of [`Rights::normalised`], which would drop that root.
+/// A write root below the host's `/tmp` stays a separate root if `/tmp` is private. [`Rights::normalised`] would drop it, so
+/// these rights are only sorted.
 pub fn rights_in_tier(
     rights: &Rights,
     project: &WirePath,
@@ -180,7 +177,7 @@ pub fn rights_in_tier(
     (seen, Some(TMP.into()))
 }
 
-/// Moves a path in `from` to the same place in `to`.
+/// Replaces the prefix `from` of a path with `to`.
 fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
     if let Some(rest) = value.strip_prefix(from).filter(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
     {
@@ -204,8 +201,8 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables that are set, whatever the caller's environment says.
     pub set: Vec<(String, Vec<u8>)>,
-    /// The caches that some of these lead to: a place of the program's level of rights, which is one of the write roots and
-    /// `caches` in printed rights, or a directory in the private temp, which is not printed. Absent where nothing is read down.
+    /// Directory of caches that some of these variables name: a write root of the program's level, printed as `caches`, or a
+    /// directory in the private temp, which is not printed. `None` if no cache is copied down.
     pub caches: Option<WirePath>,
 }
 
@@ -232,7 +229,7 @@ pub enum BrokerReport {
     },
     /// The program and all its descendants are gone.
     Ended {
-        /// Its exit code, or 128 + the signal that ended it.
+        /// Exit code, or 128 + the number of the signal that ended it.
         status: i32,
     },
     /// A call was refused by the rules. May come before [`BrokerReport::Started`] as well: nobody waits for anybody there.
@@ -292,8 +289,8 @@ pub enum FullTierStep {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
-    /// The floor and user, mount, pid, ipc, uts and, with the network off, network namespaces, a read-only mount tree, and a
-    /// broker that mediates sockets.
+    /// The floor; user, mount, pid, ipc, uts and, with the network off, network namespaces; a read-only mount tree; a broker
+    /// for sockets.
     Full,
     /// Landlock, seccomp, no capabilities, and a broker that mediates sockets, whose names are the host's.
     Floor,
@@ -302,7 +299,6 @@ pub enum Tier {
     FloorUnmediated,
 }
 
-/// Asks for the tier that was in force.
 impl From<Tier> for TierChoice {
     fn from(tier: Tier) -> Self {
         match tier {

@@ -99,8 +99,8 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// The kernel or the broker denied it, and the rights do not cover it: our own tool met the error, the
-    /// broker reported it, or a worker repeated the act of a command's output and met the same error.
+    /// Denied by the kernel or the broker, and not covered by the rights. Our own tool met the error, the broker reported it,
+    /// or a worker repeated the act of a command and met the same error.
     Proved,
     /// Read from a command's output.
     Likely,
@@ -147,7 +147,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// One sentence, for the model and for people: what was refused, by whom, and the remedy.
+/// Displays one sentence for the model and for people: the denied act, the denying part, and the remedy.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layer, operation, object, missing_right, .. } = self;

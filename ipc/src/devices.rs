@@ -1,9 +1,8 @@
-//! Shared memory and terminals: the places that one agent of a container has at a time.
+//! Shared memory and terminals: places that one agent of a container has at a time.
 //!
-//! In the floor a rule there covers every segment and every terminal, whoever made them. So an agent is granted such a place only
-//! while it has the lock on it (flock(2)). The lock is on the directory itself: whoever shares the place shares the lock, whatever
-//! user that is, and wherever our own files lie. A confined program can lock a directory that nobody has locked; then no
-//! agent is granted it.
+//! In the floor tier a rule there covers every segment and terminal of any process. So an agent gets such a place only while it
+//! holds the lock (flock(2)) on the directory itself, which all users of the place share. A confined program can take a free
+//! lock; then no agent gets the place.
 
 use std::fs::File;
 
@@ -29,7 +28,7 @@ impl Devices {
         Self([MEMORY, TERMINALS].into_iter().filter_map(take).collect())
     }
 
-    /// Their paths.
+    /// Returns the paths of the places.
     pub fn places(&self) -> Vec<WirePath> {
         self.0.iter().map(|(place, _)| WirePath::from(*place)).collect()
     }

@@ -45,8 +45,8 @@ pub struct FileEffect {
 /// The type bits of a symbolic link, as in git: a [`FileState`] with this mode is one, and its bytes are the target.
 pub const LINK: u32 = 0o120_000;
 
-/// The type bits of a directory, as in git: a [`FileState`] with this mode is one, and has no bytes. It is only ever removed, and only while
-/// nothing is in it.
+/// Type bits of a directory, as in git. A [`FileState`] with this mode has no bytes; it is only ever removed, and only if
+/// empty.
 pub const DIRECTORY: u32 = 0o040_000;
 
 /// A regular file's content and permission bits; a symbolic link ([`LINK`]); a directory ([`DIRECTORY`]).
@@ -79,7 +79,7 @@ pub struct Exec {
 /// A piece of an encoded effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Its place, from 0.
+    /// Position, from 0.
     pub index: u32,
     /// True for the last part.
     pub last: bool,
@@ -152,7 +152,7 @@ impl Assembler {
     }
 }
 
-/// Byte strings as such: serde would write a `Vec<u8>` one number at a time.
+/// Serialises byte strings as such. serde would write a `Vec<u8>` number by number.
 pub(crate) mod bytes {
     use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Frames: `u32` length · `u8` version · `u32` generation · payload, all integers little-endian.
 //!
-//! The length counts everything after itself. It is compared with [`MAX_FRAME`] before anything is allocated.
+//! The length excludes itself, and is compared with [`MAX_FRAME`] before any allocation.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -124,7 +124,7 @@ impl AgentId {
 pub struct AgentCall {
     /// The agent.
     pub agent: AgentId,
-    /// Its call.
+    /// Id of the call.
     pub call: CallId,
 }
 

@@ -10,7 +10,7 @@ use crate::path::WirePath;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ignored {
-    /// Their number: an ignored directory counts once, with everything in it.
+    /// Number of entries; an ignored directory counts as one.
     pub count: u64,
     /// The first of them, relative to the project.
     pub first: Vec<WirePath>,
@@ -34,7 +34,7 @@ impl Ignored {
     }
 }
 
-/// Names are quoted: none is a sentence, whatever it has in it.
+/// Names are quoted, so that none can imitate a sentence.
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (places, are) = if self.count == 1 { ("place", "is") } else { ("places", "are") };

@@ -40,26 +40,25 @@ impl MediaType {
     }
 }
 
-/// The short name: `png` …
 impl fmt::Display for MediaType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str().strip_prefix("image/").unwrap_or(self.as_str()))
     }
 }
 
-/// A picture: its kind and its size are the word of the process that made it.
+/// Picture. The process that made it claims its kind and its size.
 // A clone shares the bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
-    /// The media type.
+    /// Media type.
     media_type: MediaType,
-    /// Its width in pixels.
+    /// Width in pixels.
     width: u32,
-    /// Its height in pixels.
+    /// Height in pixels.
     height: u32,
-    /// Its bytes in base64, with padding; at most 3.75 MiB before encoding, and 8000 pixels a side.
+    /// Bytes in base64, with padding: at most 3.75 MiB before encoding, and 8000 pixels a side.
     #[serde(rename = "data", with = "data")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     bytes: Arc<[u8]>,
@@ -91,12 +90,12 @@ impl Image {
         (self.width, self.height)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the picture.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its bytes in base64, with padding.
+    /// Returns the bytes in base64, with padding.
     pub fn base64(&self) -> impl fmt::Display + '_ {
         Base64Display::new(&self.bytes, &BASE64_STANDARD)
     }
@@ -106,7 +105,7 @@ fn bounded(bytes: Arc<[u8]>) -> Result<Arc<[u8]>, TooManyBytes> {
     if bytes.len() > MAX_IMAGE_BYTES { Err(TooManyBytes(bytes.len() as u64)) } else { Ok(bytes) }
 }
 
-/// `[image png 640×480, 12 KB]`: the words for people and models.
+/// Displays `[image png 640×480, 12 KB]`.
 impl fmt::Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { media_type, width, height, bytes } = self;

@@ -1,7 +1,7 @@
-//! What Bailiwick's processes say to each other, and nothing else.
+//! Messages between Bailiwick's processes, and nothing else.
 //!
-//! This crate is a leaf: wire types, identifiers, rights, framing and the codec. It links no network, no terminal and no
-//! Landlock code, so that every process of the system can share one vocabulary without sharing anything else.
+//! This crate is a leaf: wire types, identifiers, rights, framing and the codec. It links no network, terminal or Landlock
+//! code, so that all processes can share its types and nothing else.
 //!
 //! * [`rights`]: what an agent may do, as a lattice.
 //! * [`place`]: what an internet address is to this machine. [`probe`]: an act that is tried inside a confinement.
@@ -13,8 +13,8 @@
 //!   it refused.
 //! * [`gateway`]: what is said around the process that connects to hosts by name.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
-//! * [`recorded`]: values for which older logs have a sentence.
-//! * [`denial`]: a denial that explains itself; [`missing_right`]: the right that it lacked; [`named`]: places that a command's output names.
+//! * [`recorded`]: values that older logs have as a sentence.
+//! * [`denial`]: explained denials; [`missing_right`]: the missing right; [`named`]: places that a command's output names.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,6 +1,6 @@
 //! The two directions of the worker boundary.
 //!
-//! Nothing that goes up asks for anything: a worker can only answer calls, and lie about their results.
+//! No message of a worker asks for anything: it can only answer calls, or lie about their results.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,7 +19,7 @@ pub enum ToWorker {
     Hello(Hello),
     /// A call to serve.
     Call {
-        /// Its id.
+        /// Id of the call.
         call: CallId,
         /// The work to do.
         work: Work,
@@ -49,8 +49,8 @@ pub struct Hello {
     pub project: WirePath,
     /// The private temp directory.
     pub temp: Option<WirePath>,
-    /// The rights that it was born with. The kernel holds it to them; it knows them for its error messages and to
-    /// build the deeper domains of its commands.
+    /// Rights of the worker, enforced by the kernel. The worker uses them for error messages and for the domains of its
+    /// commands.
     pub rights: Rights,
     /// The tier that the kernel holds it to them by.
     pub tier: Tier,
@@ -152,13 +152,13 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>,
 /// One thing of the project, as a snapshot saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotEntry {
-    /// Its path, relative to the project.
+    /// Path relative to the project.
     pub path: WirePath,
     /// The kind of entry.
     pub kind: SnapshotKind,
     /// The file system's evidence that it did not change.
     pub stamp: Stamp,
-    /// When a file came to be, nanoseconds since the epoch: where its content was read, and the file system knows.
+    /// Birth time of the file in nanoseconds since the epoch, if its content was read and the file system has it.
     pub born_ns: Option<i64>,
 }
 
@@ -167,9 +167,9 @@ pub struct SnapshotEntry {
 pub enum SnapshotKind {
     /// A regular file.
     File {
-        /// Its permission bits (`0o777` of the mode).
+        /// Permission bits (`0o777` of the mode).
         mode: u32,
-        /// Its size in bytes; `Content` of as many follows where contents were asked for and `omitted` is false.
+        /// Size in bytes. That many bytes follow as `Content` if contents were requested and `omitted` is false.
         size: u64,
         /// True if the content is too large to be included.
         omitted: bool,

@@ -13,7 +13,7 @@ use crate::place::Place;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MissingRight {
-    /// To change, create or remove a file.
+    /// Changing, creating or removing a file.
     Write {
         /// The file, or the directory that would have to be writable.
         path: WirePath,
@@ -21,57 +21,57 @@ pub enum MissingRight {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closed_by: Option<ClosedBy>,
     },
-    /// To write a tree that a sub-agent was to get.
+    /// Writing in a tree that a sub-agent would get.
     WriteForSubAgent {
         /// The tree.
         path: WirePath,
     },
-    /// To move or remove a path that the user's own programs use.
+    /// Moving or removing a path that the user's own programs use.
     Move {
         /// The place.
         path: WirePath,
     },
-    /// To read a file or list a directory.
+    /// Reading a file or listing a directory.
     Read {
         /// The file or directory.
         path: WirePath,
     },
-    /// To execute a program.
+    /// Executing a program.
     Execute {
         /// The program.
         path: WirePath,
     },
-    /// To set the set-user-ID or set-group-ID bit.
+    /// Setting the set-user-ID or set-group-ID bit.
     SetId {
         /// The file.
         path: WirePath,
     },
-    /// To use the network.
+    /// Using the network.
     Network,
-    /// To use the network, for a sub-agent that was to get it.
+    /// Using the network in a sub-agent.
     NetworkForSubAgent,
-    /// To use the network in a command that declares access `read`: only another declaration helps.
+    /// Using the network in a command with access `read`. Only another declared access helps.
     NetworkInReadingCommand,
-    /// To reach a place in this machine or its neighbourhood, with the network on.
+    /// Connecting to this machine or its neighbourhood, with the network on.
     Reach {
         /// The place.
         place: Place,
     },
-    /// To use the network and to reach a place.
+    /// Using the network and connecting to such a place.
     NetworkAndReach {
         /// The place.
         place: Place,
     },
-    /// To accept connections from outside the sandbox.
+    /// Accepting connections from outside the sandbox.
     Accept,
-    /// To signal another program or use one of its objects.
+    /// Signalling another program or using one of its objects.
     OfAnotherProgram {
         /// The attempt: `signal` or `share`.
         operation: Operation,
     },
-    /// To run commands.
+    /// Running commands.
     RunCommands,
-    /// To make a system call for which there is no right.
+    /// Making a system call for which there is no right.
     Call {
         /// The name of the call.
         name: String,
@@ -179,7 +179,7 @@ impl MissingRight {
 }
 
 impl ClosedBy {
-    /// The reason; the approval mode needs none, since the grant names it.
+    /// Returns the reason. The approval mode needs none, since the grant names it.
     const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Mode => None,

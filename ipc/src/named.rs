@@ -9,11 +9,11 @@ use crate::path::WirePath;
 /// A place that a command's output complains of, as it was found when the command had ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPlace {
-    /// Its name, as the output has it.
+    /// Name as the output has it.
     pub named: String,
     /// The place that it leads to: absolute, and without links as far as it exists.
     pub path: WirePath,
-    /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
+    /// Nearest existing ancestor, if the place does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,
     /// The acts that plain permissions would have allowed.
     pub permits: Permits,
@@ -57,8 +57,7 @@ impl Permits {
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// The kernel's answer to the same act at a place, tried in the command's confinement: the error number, or 0
-/// where the act succeeded. Absent where the act was not tried.
+/// Error number of the same act, tried in the command's confinement; 0 on success, `None` if not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Opening it to read.

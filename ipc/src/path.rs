@@ -11,10 +11,10 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// A path as the kernel knows it: any bytes but NUL. Lossless in every format.
+/// Path as the kernel knows it: any bytes but NUL, lossless in every format.
 ///
-/// In binary formats it is a byte string. In JSON it is a string where the bytes are UTF-8, and otherwise an object
-/// `{"base64": "…"}`: serde's own `PathBuf` refuses such paths.
+/// A byte string in binary formats. In JSON a string if the bytes are UTF-8, else an object `{"base64": "…"}`; serde rejects
+/// such a `PathBuf`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WirePath(PathBuf);
 
@@ -40,14 +40,13 @@ impl WirePath {
     }
 }
 
-/// True if a byte can be part of a name: it neither ends a component nor makes one that is dropped, as `.`
-/// does.
+/// True if a byte can be part of a name and neither ends a component nor makes one that is dropped, such as `.`.
 const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }
 
-/// A path's parent and its name, where it has both. By bytes where that will do: most paths are canonical, and taking them apart by
-/// components costs several times as much.
+/// Returns the parent and the name of a path, if it has both. Works on bytes if the path is canonical: splitting into
+/// components is several times slower.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
@@ -69,7 +68,7 @@ impl fmt::Debug for WirePath {
     }
 }
 
-/// Lossy, for people: bytes that are not UTF-8 become U+FFFD.
+/// Replaces bytes that are not UTF-8 with U+FFFD.
 impl fmt::Display for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)

@@ -1,6 +1,6 @@
-//! Which message may come when: one table, in the manner of OpenSSH's monitor.
+//! Order of messages: one table, as in OpenSSH's monitor.
 //!
-//! A violation is fatal to the worker; nothing is negotiated. The table is pure: the monitor keeps the phase.
+//! A violation ends the worker; nothing is negotiated. The table is pure: the monitor keeps the phase.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -81,7 +81,7 @@ pub enum Violation {
     OpenCalls(usize),
 }
 
-/// The table: the phase that follows, or the violation.
+/// Returns the next phase, or the violation.
 ///
 /// | phase ╲ message | Ready | Output | Prepared | Outcome | Bye |
 /// | --- | --- | --- | --- | --- | --- |
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(error, "Ready in phase Serving");
     }
 
-    /// Event at a worker: the supervisor opens a call or asks for the end, or the worker sends a message.
+    /// Event at a worker.
     #[derive(Clone, Debug)]
     enum Step {
         Open(Expected),
@@ -275,7 +275,7 @@ mod tests {
         Says(ToSupervisor),
     }
 
-    /// Few call ids, so that messages meet open calls, calls that ended, and calls that never were.
+    /// Returns messages with few call ids, so that they meet open, ended and unknown calls.
     fn says() -> impl Strategy<Value = ToSupervisor> {
         let ready = Ready { pid: 1, version: String::new() };
         let call = || (0..6_u64).prop_map(CallId);

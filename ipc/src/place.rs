@@ -1,6 +1,6 @@
-//! Internet addresses on the host's network: what each is to this machine.
+//! Internet addresses and their relation to this machine.
 //!
-//! Nothing is sent: the kernel is asked which addresses are its own, by binding.
+//! Nothing is sent: binding an address shows whether it is the machine's own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::rights::Reach;
 
-/// Addresses at which clouds hand out credentials: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle,
-/// Tencent, Scaleway.
+/// Addresses of credential services: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle, Tencent, Scaleway.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -26,8 +25,8 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. It has no [`io::ErrorKind`]; the number is the
-/// same on every architecture that has programs (`asm-generic/errno.h`).
+/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported architectures
+/// use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// Position of an address relative to this machine.
@@ -39,9 +38,9 @@ pub enum Place {
     Host,
     /// A neighbour, or all of them.
     LinkLocal,
-    /// One that hands out credentials.
+    /// Address of a service with credentials.
     Metadata,
-    /// In a private network (RFC 1918, RFC 4193, RFC 6598): of an office, of containers, of a VPN.
+    /// Address in a private network (RFC 1918, RFC 4193, RFC 6598), as of an office, of containers, of a VPN.
     Lan,
     /// Anywhere else.
     Elsewhere,
@@ -68,7 +67,7 @@ impl Place {
         })
     }
 
-    /// By what is written in the address alone.
+    /// Returns the class that follows from the address alone.
     fn by_form(address: IpAddr) -> Option<Self> {
         if METADATA.contains(&address) {
             return Some(Self::Metadata);
@@ -101,7 +100,7 @@ impl Place {
     }
 }
 
-/// True if routers of the internet do not carry it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and `fec0::/10` that was before it.
+/// True if the internet does not route it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older `fec0::/10`.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
@@ -135,7 +134,8 @@ pub fn resolvers(text: &str) -> Vec<IpAddr> {
     if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
 }
 
-/// Mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`, `64:ff9b:1::/48`), and 6to4 (`2002::/16`).
+/// Returns the embedded IPv4 address: mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`,
+/// `64:ff9b:1::/48`), 6to4 (`2002::/16`).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -150,8 +150,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Asks the kernel, which lets only its own addresses be bound: interfaces come and go, and whole networks can be local. Where
-/// it lets everything be bound (`ip_nonlocal_bind`), everything is taken for local.
+/// True if the kernel lets us bind the address. Interfaces change, and whole networks can be local, so there is no list. With
+/// `ip_nonlocal_bind` every address counts as local.
 pub fn is_local(address: IpAddr) -> bool {
     let strange = |error: &io::Error| {
         error.kind() != io::ErrorKind::AddrNotAvailable && error.raw_os_error() != Some(EAFNOSUPPORT)
@@ -159,8 +159,7 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// True for a unicast link-local address of this machine. A multicast group can always be bound, which proves
-/// nothing.
+/// True for a unicast link-local address of this machine. Multicast groups can always be bound, which proves nothing.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

@@ -7,8 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A value of an event. In JSON it is an object; schemas before 6 have a sentence in its place, which is kept as it is and
-/// read for nothing.
+/// Value of an event. In JSON an object; schemas before 6 have a sentence in its place, which is kept but not parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Recorded<T> {
@@ -67,7 +66,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for RecordedVisitor<T> {
     }
 }
 
-/// Today's schema knows the value alone.
+/// The present schema has only the value.
 #[cfg(feature = "schema")]
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
     fn inline_schema() -> bool {

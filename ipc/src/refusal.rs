@@ -1,4 +1,4 @@
-//! What the broker refused its program, call by call: proof, since the broker is who refused.
+//! System calls that the broker denied: proof, since the broker itself denied them.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,7 @@ pub const MAX_REFUSAL: usize = 4096;
 /// A call that the rules of the sandbox refused, where neither the machine nor plain permissions would have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The child of the confined program that the caller descends from, or the program itself, by its number beneath the
-    /// broker.
+    /// Child of the confined program from which the caller descends, or the program itself. The number is the broker's.
     pub process: u32,
     /// Name that the calling process gives itself: any text.
     pub program: String,

@@ -42,8 +42,7 @@ impl ToolCall {
         }
     }
 
-    /// True if the call may change files. Such calls run one after the other, in the order of the model's
-    /// turn.
+    /// True if the call may change files. Such calls run one after the other, in the order of the model's turn.
     pub const fn may_write(&self) -> bool {
         match self {
             Self::ReadFile(_) | Self::ListDirectory(_) | Self::SearchFiles(_) => false,
@@ -194,11 +193,11 @@ pub struct Listing {
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its path, relative to the directory that was listed.
+    /// Path relative to the listed directory.
     pub path: WirePath,
     /// The kind of entry.
     pub kind: EntryKind,
-    /// Its size in bytes, of a file.
+    /// Size of a file in bytes.
     pub size: u64,
 }
 
@@ -244,7 +243,7 @@ pub struct WrittenFile {
     pub path: WirePath,
     /// True if the file was created.
     pub created: bool,
-    /// Its size in bytes now.
+    /// Present size in bytes.
     pub bytes: u64,
     /// Number of replacements that an edit made.
     pub replacements: u64,
@@ -280,8 +279,8 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// The places that its output complains of: the first that it names.
     pub named: Vec<NamedPlace>,
-    /// Process id, in the worker's numbering, of the process that watched the command and from which all the
-    /// command's processes descend. It only assigns refusals to the calls of one worker.
+    /// Process id, as the worker numbers processes, of the process that watched the command. All processes of the command
+    /// descend from it. It only assigns refusals to calls.
     pub process: u32,
     /// Refusals that the broker reported for those processes: a worker cannot forge them.
     #[serde(skip)]
@@ -304,9 +303,9 @@ pub struct SavedOutput {
 /// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandExit {
-    /// It exited with this code.
+    /// Exit with this code.
     Code(i32),
-    /// This signal ended it.
+    /// End by this signal.
     Signal(i32),
     /// The command ran longer than permitted, and was killed with its descendants.
     TimedOut,
@@ -377,6 +376,6 @@ pub struct FailedAccess {
     pub errno: i32,
     /// True if plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,
-    /// Its nearest ancestor that exists, where it does not exist itself: a right can only be given on what exists.
+    /// Nearest existing ancestor, if the place does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,
 }

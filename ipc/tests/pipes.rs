@@ -87,7 +87,6 @@ fn up() -> Vec<ToSupervisor> {
     ]
 }
 
-/// One of each report of a broker, with every kind of a refusal.
 fn reports() -> Vec<BrokerReport> {
     let refused = |act, object| {
         let program = "curl\u{1b}".to_owned();
@@ -133,7 +132,7 @@ fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
     bytes
 }
 
-/// The bytes on the wire are checked in: whoever changes a wire type has to change `frame::VERSION` too.
+/// The bytes are checked in, so that a change of a wire type fails here until `frame::VERSION` changes too.
 #[test]
 fn golden_frames_are_what_they_were() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/frames");
@@ -271,14 +270,12 @@ async fn a_message_beyond_the_cap_is_not_sent() {
 }
 
 proptest! {
-    /// Whatever comes, a reader ends with a value or a typed error: it neither panics nor reads beyond the frame.
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut reader: FrameReader<_, ToWorker> = FrameReader::new(Cursor::new(&bytes), GENERATION);
         while let Ok(Some(_)) = reader.receive() {}
     }
 
-    /// Neither does a good stream with one byte changed.
     #[test]
     fn a_flipped_byte_never_panics(place in any::<prop::sample::Index>(), value in any::<u8>()) {
         let mut bytes = bytes_of(&down());

@@ -56,7 +56,7 @@ impl<R: Read, M: DeserializeOwned> FrameReader<R, M> {
         frame::open(self.generation, &body).map(Some)
     }
 
-    /// Fills `buffer` as far as the stream goes.
+    /// Fills `buffer`, or less at the end of the stream.
     fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {

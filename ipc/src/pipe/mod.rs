@@ -1,7 +1,7 @@
-//! Typed pipe ends: the whole boundary in the types of two halves.
+//! Typed pipe ends: the types of the two halves define the boundary.
 //!
-//! An [`Outgoing`] writes one direction's messages and an [`FrameReader`] reads the other's; a process holds one of each, of
-//! opposite directions, so that no end can send what it should receive.
+//! An [`Outgoing`] writes messages of one direction, a [`FrameReader`] reads those of the other. A process has one of each, so
+//! no end can send the messages that it should receive.
 
 mod blocking;
 #[cfg(feature = "tokio")]

@@ -14,22 +14,21 @@ use tokio_util::codec::{Decoder, Encoder, FramedRead, FramedWrite};
 use crate::frame::{self, FrameError};
 use crate::id::Generation;
 
-/// Size of a read.
 const AT_ONCE: usize = 8 << 10;
 
-/// Reads messages of type `M`.
+/// Reader of messages of type `M`.
 #[derive(Debug)]
 pub struct AsyncIncoming<R, M> {
     frames: SymmetricallyFramed<FramedRead<R, FrameCodec>, M, Sealed<M>>,
 }
 
-/// Writes messages of type `M`.
+/// Writer of messages of type `M`.
 #[derive(Debug)]
 pub struct AsyncOutgoing<W, M> {
     frames: SymmetricallyFramed<FramedWrite<W, FrameCodec>, M, Sealed<M>>,
 }
 
-/// Makes the two ends of one process: what it receives and what it sends.
+/// Returns the two ends of one process.
 pub fn async_pair<R, W, In, Out>(
     reader: R,
     writer: W,
@@ -43,7 +42,7 @@ where
 }
 
 impl<R: AsyncRead, M> AsyncIncoming<R, M> {
-    /// Reads frames of one generation from `reader`.
+    /// Returns a reader of the frames of one generation.
     pub fn new(reader: R, generation: Generation) -> Self {
         let frames = FramedRead::new(reader, FrameCodec);
         Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
@@ -51,7 +50,7 @@ impl<R: AsyncRead, M> AsyncIncoming<R, M> {
 }
 
 impl<R: AsyncRead + Unpin, M: DeserializeOwned + Unpin> AsyncIncoming<R, M> {
-    /// Reads the next message; `None` at the end of the stream between two frames. Cancel safe.
+    /// Reads the next message; `None` at the end of the stream. Cancel safe.
     pub async fn receive(&mut self) -> Result<Option<M>, FrameError> {
         // What the last message left free may be less than this one takes: then it would need two reads. The room of messages
         // that are done with is used again.
@@ -61,7 +60,7 @@ impl<R: AsyncRead + Unpin, M: DeserializeOwned + Unpin> AsyncIncoming<R, M> {
 }
 
 impl<W: AsyncWrite, M> AsyncOutgoing<W, M> {
-    /// Writes frames of one generation to `writer`.
+    /// Returns a writer of frames of one generation.
     pub fn new(writer: W, generation: Generation) -> Self {
         let frames = FramedWrite::new(writer, FrameCodec);
         Self { frames: SymmetricallyFramed::new(frames, Sealed::new(generation)) }
@@ -75,7 +74,7 @@ impl<W: AsyncWrite + Unpin, M: Serialize + Unpin> AsyncOutgoing<W, M> {
     }
 }
 
-/// Cuts a byte stream into frames; the length is judged before a byte is reserved for it.
+/// Splits a byte stream into frames. Checks a length before it allocates memory.
 #[derive(Debug)]
 struct FrameCodec;
 
@@ -117,7 +116,7 @@ impl Encoder<Bytes> for FrameCodec {
     }
 }
 
-/// The part of a frame behind its length, as tokio-serde wants it.
+/// Part of a frame after its length, as tokio-serde needs it.
 #[derive(Debug)]
 struct Sealed<M> {
     generation: Generation,

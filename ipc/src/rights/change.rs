@@ -15,7 +15,7 @@ pub enum RightsChange {
     Network {
         /// The network's new state.
         net: Network,
-        /// Its reach, where it is on; the one that the session's start allowed, where absent.
+        /// Reach if the network is on; absent for the reach of the session's start.
         #[serde(default)]
         reach: Option<Reach>,
     },
@@ -29,12 +29,12 @@ pub enum RightsChange {
     },
     /// Another tree that may be changed.
     AddWrite {
-        /// Its root.
+        /// Root to add.
         path: WirePath,
     },
     /// A tree that may no longer be changed.
     RemoveWrite {
-        /// Its root.
+        /// Root to remove.
         path: WirePath,
     },
 }

@@ -25,7 +25,6 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Ten minutes, 64 KiB.
     fn default() -> Self {
         Self { timeout_ms: 600_000, output_bytes: 64 << 10 }
     }

@@ -1,4 +1,4 @@
-//! What one effect may do beyond the standing rights.
+//! Rights of one effect beyond the standing rights.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl Grant {
     }
 }
 
-/// Displays the grant for a person: `write /p/a · net on +host`.
+/// Displays `write /p/a · net on +host`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

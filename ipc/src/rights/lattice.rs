@@ -1,4 +1,4 @@
-//! What an agent may do, and the order among such rights.
+//! Rights of an agent and their order.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,7 @@ use super::network::{Network, Reach};
 use super::roots::{intersection, is_under, roots, union, within};
 use crate::path::WirePath;
 
-/// Rights of an agent. Made by [`Rights::normalised`] or [`Rights::meet`], so that equal rights are equal
-/// values. By default nothing may be read or changed, and the network is off.
+/// Rights of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal rights equal values. The default allows nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
@@ -31,8 +30,8 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The canonical form: paths sorted, and none beneath another of its list; no reach where the network is off, so that
-    /// what turns the network on says how far.
+    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off, so that
+    /// a grant of the network has to name the reach.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! What an agent may do: a lattice of plain data.
+//! Rights of an agent: a lattice of plain data.
 //!
-//! [`Rights::meet`] attenuates, [`Rights::covers`] compares; `a.covers(&b)` holds exactly when `a.meet(&b)` is `b`.
-//! Paths are absolute and canonical: whoever builds rights resolves them first. Nothing here touches a file system.
+//! [`Rights::meet`] attenuates, [`Rights::covers`] compares: `a.covers(&b)` holds exactly if `a.meet(&b)` is `b`. Paths are
+//! absolute and canonical; callers resolve them first. This module does not access a file system.
 
 #[cfg(test)]
 mod arbitrary;

@@ -105,7 +105,7 @@ impl fmt::Display for Network {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_excessive_bools, reason = "each place is a right of its own")]
 pub struct Reach {
-    /// This machine's own addresses, loopback among them. The resolver of the machine is always within reach.
+    /// This machine's own addresses, including loopback. The machine's resolver is always within reach.
     pub host: bool,
     /// Private networks, but for this machine's own addresses in them.
     #[serde(default)]
@@ -136,7 +136,7 @@ impl Reach {
     }
 }
 
-/// Each place within reach, as ` +host`.
+/// Displays each place within reach, as ` +host`.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, lan, link_local, metadata } = *self;

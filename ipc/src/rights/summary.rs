@@ -10,7 +10,7 @@ use super::network::{Network, Reach};
 use super::word::Word;
 use crate::path::WirePath;
 
-/// Separator of the items of a line; no path in the line has this character.
+/// Separator of items; no quoted path contains it.
 pub(super) const SEPARATOR: char = '·';
 
 /// The rights of an agent. The places that are hidden or protected are counted: there are hundreds.
@@ -90,7 +90,7 @@ impl NamedPlaces<'_> {
         }
     }
 
-    /// The names of these roots: first those that a reader looks for, then those that are always there, then all others.
+    /// Returns the names of the roots: important ones first, then those that every agent has, then the others.
     fn names(&self, roots: &[WirePath]) -> Vec<NamedRoot> {
         let rank =
             |path: &WirePath| (path != self.project, Some(path) != self.temp, Some(path) != self.caches);
@@ -109,8 +109,8 @@ impl NamedPlaces<'_> {
 }
 
 impl Rights {
-    /// The rights in short. As text they are one line, as the status bar, `doctor` and denials show it:
-    /// `writes in the project, $TMPDIR · network off · secrets hidden`.
+    /// Returns the rights in short. As text they are one line of the status bar, `doctor` and denials: `writes in the project,
+    /// $TMPDIR · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
         RightsSummary {
@@ -125,7 +125,7 @@ impl Rights {
     }
 }
 
-/// The name of a tree as one word. Paths are quoted so that none reads as another item of the line.
+/// Displays the name as one word. Paths are quoted, so that none looks like another item.
 impl fmt::Display for NamedRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

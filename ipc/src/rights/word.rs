@@ -5,8 +5,8 @@ use std::fmt;
 use super::summary::SEPARATOR;
 use crate::path::WirePath;
 
-/// A path among other words. A path of plain characters is written as it is; any other is quoted and escaped,
-/// so that no path reads as two words, as another item of the line, or as another path.
+/// Path as one word. A path of plain characters is written as it is, any other is quoted and escaped, so that no path looks
+/// like two words, another item of the line or another path.
 pub struct Word<'a>(pub &'a WirePath);
 
 impl fmt::Display for Word<'_> {
