@@ -5,30 +5,29 @@ use libc::{ENOSYS, EPERM};
 use self::When::{Always, AsIfAbsent, Sometimes};
 use super::ErrorLine;
 
-/// A call that confined programs are denied whatever their rights.
+/// System call that confined programs are denied whatever their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeniedCall {
-    /// Its name, as in `syscalls(2)`.
+    /// Name as in `syscalls(2)`.
     pub name: &'static str,
-    /// Without which capability the kernel may refuse it to anybody (`capabilities(7)`); absent where it takes none.
+    /// Capability without which the kernel may deny it to anybody (`capabilities(7)`); `None` if it needs none.
     pub capability: Option<u8>,
-    /// When it is denied.
     pub when: When,
 }
 
-/// When a call is denied, and with which answer.
+/// Condition and error of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// With EPERM, for any arguments.
+    /// EPERM for any arguments.
     Always,
-    /// With ENOSYS for any arguments, as on a kernel without it; programs mostly fall back. Every kernel that
-    /// has Landlock has it, except `io_uring`.
+    /// ENOSYS for any arguments, as on a kernel without the call; programs mostly fall back. Every kernel with Landlock has it,
+    /// except `io_uring`.
     AsIfAbsent,
-    /// By its arguments, with EPERM, so that a line does not show the cause.
+    /// EPERM for some arguments, so that a line of output does not show the cause.
     Sometimes,
 }
 
-/// The calls, by when they are denied and by their capability, as linux/capability.h numbers it.
+/// Denied calls with their capability, as linux/capability.h numbers it.
 const DENIED: &[(When, Option<u8>, &str)] = &[
     (Sometimes, None, "personality"),
     (Sometimes, Some(13 /* NET_RAW */), "socket"),
@@ -53,17 +52,17 @@ const DENIED: &[(When, Option<u8>, &str)] = &[
     (Always, Some(39 /* BPF */), "bpf"),
 ];
 
-/// Words of a program about a call, in lower case, with their error number.
+/// Words of a program about a call, in lower case, with the error number.
 const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
 
-/// Every call that is denied.
 pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
     DENIED.iter().flat_map(|&(when, capability, names)| {
         names.split(' ').map(move |name| DeniedCall { name, capability, when })
     })
 }
 
-/// The call that a line says was refused: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned with 1 (…)`.
+/// Returns the call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned with 1
+/// (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
     let complaint = ErrorLine::of(line, &PHRASES)?;
     let before = complaint.before().trim_end_matches([' ', ':', '(']);

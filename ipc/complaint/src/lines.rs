@@ -1,21 +1,19 @@
 //! The lines of an output, each with what a trace above it tells.
 
-/// The most lines that are looked at.
 const MAX_LINES: usize = 4000;
 
-/// Python's modules that make POSIX shared memory and semaphores: `File ".../multiprocessing/synchronize.py", line 57`.
+/// Python's modules for POSIX shared memory and semaphores: `File ".../multiprocessing/synchronize.py", line 57`.
 const OF_MEMORY: [&str; 2] = ["multiprocessing/shared_memory.py\"", "multiprocessing/synchronize.py\""];
 
-/// One line of an output.
+/// Line of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// The line itself.
     pub text: &'a str,
-    /// True if it is the error at the end of a trace whose last call made shared memory or a semaphore: it may name no path.
+    /// True if the line is the error of a trace whose last call made shared memory or a semaphore. It may name no path.
     pub in_memory: bool,
 }
 
-/// The lines of an output, the first so many.
+/// Returns the first lines of an output, at most `MAX_LINES`.
 pub fn lines(texts: [&str; 2]) -> impl Iterator<Item = Line<'_>> {
     let mut in_memory = false;
     texts.into_iter().flat_map(str::lines).take(MAX_LINES).map(move |text| {

@@ -1,9 +1,7 @@
 //! Names in a line of text: between quotes, and as words.
 
-/// Pairs of quotes around a name.
 const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('`', '\''), ('‘', '’'), ('“', '”')];
 
-/// Returns the texts between quotes of any kind.
 pub(super) fn quoted(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (open, close) in QUOTES {
@@ -19,7 +17,7 @@ pub(super) fn quoted(line: &str) -> Vec<&str> {
     found
 }
 
-/// Splits at the next quote that opens: not the apostrophe of a word.
+/// Splits at the next opening quote, which is no apostrophe in a word.
 fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     let is_opening =
         |(at, _): &(usize, &str)| open != '\'' || !text[..*at].ends_with(|c: char| c.is_alphanumeric());
@@ -27,8 +25,7 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// Returns the line in lower case without its quoted texts; all of it would match a name of one letter in
-/// every word.
+/// Returns the line in lower case without its quoted texts; with them, a name of one letter would match in every word.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
     for name in quoted(line) {
@@ -40,7 +37,8 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     words
 }
 
-/// The path of a segment between colons, if it begins as one. `open /etc/x`: its last word, unless spaces belong to it.
+/// Returns the path at the start of a segment between colons. Of `open /etc/x` it is the last word, unless spaces belong to the
+/// path.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);
@@ -50,16 +48,16 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
 }
 
-/// The relative name just before the words of a refusal: `tool: name: Permission denied`; not an error's own, as in
-/// `Error: EACCES: permission denied`.
+/// Returns the relative name before the words of a denial: `tool: name: Permission denied`. An error's own name, as in `Error:
+/// EACCES: permission denied`, is none.
 pub(super) fn name_in(segment: &str) -> Option<&str> {
     let name = segment.trim_end().trim_end_matches(':');
     let is_code = name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase());
     (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
-/// The path of a redirection that dash was refused, blanks included: `sh: 1: cannot create /srv/a b`. After a number, so that
-/// bash's `line 1: cannot create temp file for here-document` names none.
+/// Returns the path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. It follows a number,
+/// so `line 1: cannot create temp file for here-document` of bash has none.
 pub(super) fn redirected(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let before = before.strip_suffix(':').unwrap_or(before);

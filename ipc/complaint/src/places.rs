@@ -9,11 +9,11 @@ use ipc::named::{Asked, NamedPlace, Permits};
 
 use super::{ErrorLine, lines};
 
-/// The most places that are looked at: hostile output has no more.
+/// Maximum number of places, in hostile output too.
 const MAX_PLACES: usize = 32;
 
-/// Finds the target of a name relative to `directory`; `permits` returns what plain permissions allow of a
-/// path without links.
+/// Finds the target of a name relative to `directory`; `permits` returns the acts that plain permissions allow for a path
+/// without links.
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
     let path = resolved(&directory.join(named));
     let nearest = path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
@@ -27,7 +27,7 @@ pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permit
     }
 }
 
-/// The path without links and `..`, as far as it exists; what does not is taken as it is named.
+/// Returns the path without links and `..`; the part that does not exist stays as named.
 pub fn resolved(path: &Path) -> PathBuf {
     let (whole, rest) = path
         .ancestors()
@@ -43,14 +43,14 @@ pub fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// The names in the lines of an output that complain, each once, in their order.
+/// Returns the names in the lines that complain, each once, in order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let names = lines(texts).filter_map(ErrorLine::new).flat_map(|complaint| complaint.paths());
     names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
 }
 
-/// The processes that the lines of an output say may not be signalled, each once, as their directories in `/proc`.
+/// Returns the processes that may not be signalled according to the output, each once, as directories in `/proc`.
 pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
     let numbers = lines(texts).filter_map(|line| ErrorLine::new(line)?.process());
     let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// Words with which a command, or a program of it, goes to another directory.
+/// Words with which a command or its program changes the directory.
 const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 
-/// The directory at which the names of a shell's command begin, run in this one; absent where it may go elsewhere on its way: its relative
-/// names could then be of any directory. A program that goes elsewhere unasked, such as a script of the project's, is not known here.
+/// Returns the directory of the relative names in a command that starts in `directory`; `None` if the command may change it. A
+/// program that changes its directory unasked, such as a script, is not recognised.
 pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     let (start, rest) = first_change(command)
         .map_or((directory.to_owned(), command), |(to, rest)| (directory.join(to), rest));
@@ -15,8 +15,7 @@ pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     (!words.any(|word| MOVES.contains(&word))).then_some(start)
 }
 
-/// The directory that a command changes to before anything else: `cd DIR && …`, where the word is as plain as it is mostly; and
-/// what follows.
+/// Returns the plain directory of `cd DIR && …` at the start of a command, and the rest.
 fn first_change(command: &str) -> Option<(&str, &str)> {
     let rest = command.trim_start().strip_prefix("cd ")?;
     let (word, rest) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;

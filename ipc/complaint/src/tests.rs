@@ -2,7 +2,6 @@ use ipc::named::process_of;
 
 use super::*;
 
-/// A line by itself.
 fn complaint(text: &str) -> Option<ErrorLine<'_>> {
     ErrorLine::new(Line { text, in_memory: false })
 }
@@ -11,7 +10,7 @@ fn paths(line: &str) -> Vec<&str> {
     complaint(line).map(|complaint| complaint.paths()).unwrap_or_default()
 }
 
-/// Line, the first path that it names.
+/// Lines, each with the first path that it names.
 const NAMED: &[(&str, &str)] = &[
     ("touch: cannot touch '/etc/x': Permission denied", "/etc/x"),
     ("touch: cannot touch ‘/etc/a b’: Read-only file system", "/etc/a b"),
