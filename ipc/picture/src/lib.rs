@@ -1,11 +1,11 @@
-//! Pictures are known by their content, bounded, and never decoded.
+//! Pictures, recognised by their content, limited in size, and never decoded.
 //!
-//! A name says nothing, and neither does a media type that somebody claims: the first bytes count. Of the rest only
-//! the structure is walked (chunks, segments, blocks), so that a picture that is cut short is found before a provider refuses a
-//! whole conversation for it, and a decompression bomb is as harmless as any other bytes.
+//! Names and claimed media types do not count, only the first bytes. The structure (chunks, segments, blocks) is checked,
+//! because a provider rejects the whole conversation for a picture that is cut short. Without decoding, a decompression bomb is
+//! harmless.
 //!
-//! An [`Image`] that a process receives is a claim. The worker reads files with [`read`]; the supervisor has [`check`]
-//! read again every picture that a worker, a log or a recording gives it, before the model, a person or the log sees it.
+//! A received [`Image`] is a claim. The worker reads files with [`read`]; the supervisor calls [`check`] for every picture from
+//! a worker, a log or a recording before anyone sees it.
 
 #![forbid(unsafe_code)]
 
@@ -15,46 +15,28 @@ use std::sync::Arc;
 
 use ipc::image::{Image, MAX_IMAGE_BYTES, MediaType, TooManyBytes};
 
-/// The most pixels of a side: the vendors' limit.
+/// Maximum number of pixels per side: the vendors' limit.
 pub const MAX_IMAGE_SIDE: u32 = 8000;
 
-/// Reason that bytes are no picture for a model; completes a sentence that begins with the source of the
-/// bytes.
+/// Reason that bytes are no picture for a model. Completes a sentence that begins with the source of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// They are of no kind that we know.
     #[error("is no PNG, JPEG, GIF or WebP picture")]
     Unknown,
-    /// They begin as a picture.
     #[error("is a damaged {0} picture: it is cut short, or its parts do not fit together")]
     Damaged(MediaType),
-    /// They are too many.
     #[error(transparent)]
     TooManyBytes(#[from] TooManyBytes),
-    /// It is too large.
     #[error(
         "is {width}×{height} pixels, and a picture may have at most {MAX_IMAGE_SIDE} a side, and at least one: scale it"
     )]
-    Size {
-        /// Its width.
-        width: u32,
-        /// Its height.
-        height: u32,
-    },
-    /// It is of another kind than claimed.
+    Size { width: u32, height: u32 },
     #[error("is said to be {}, and is {}", claimed.as_str(), found.as_str())]
-    OtherKind {
-        /// The claim.
-        claimed: MediaType,
-        /// The kind by its content.
-        found: MediaType,
-    },
-    /// It has another size than claimed.
+    OtherKind { claimed: MediaType, found: MediaType },
     #[error("is {0}×{1}, and not as said")]
     OtherSize(u32, u32),
 }
 
-/// Tells the kind of a picture by its first bytes.
 pub fn media_type(bytes: &[u8]) -> Option<MediaType> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(MediaType::Png),
@@ -65,20 +47,19 @@ pub fn media_type(bytes: &[u8]) -> Option<MediaType> {
     }
 }
 
-/// Reads the bytes of a whole picture.
 pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<Image, ImageError> {
     let bytes = bytes.into();
     let (kind, size) = measure(&bytes)?;
     Ok(Image::new(kind, size, bytes)?)
 }
 
-/// Reads a received picture again: its bytes have to be a whole picture, and the one that it is said to be.
+/// Checks that the bytes of a received picture are a whole picture of the claimed kind and size.
 pub fn check(image: &Image) -> Result<(), ImageError> {
     let (width, height) = image.size();
     check_claims(image.bytes(), image.media_type(), (Some(width), Some(height)))
 }
 
-/// The same for claims that may leave out the size.
+/// Checks claims that may lack the size.
 pub fn check_claims(
     bytes: &[u8],
     claimed: MediaType,
@@ -95,7 +76,7 @@ pub fn check_claims(
     Ok(())
 }
 
-/// The kind of a picture, and its width and height.
+/// Returns the kind, the width and the height.
 fn measure(bytes: &[u8]) -> Result<(MediaType, (u32, u32)), ImageError> {
     let kind = media_type(bytes).ok_or(ImageError::Unknown)?;
     if bytes.len() > MAX_IMAGE_BYTES {
@@ -130,7 +111,7 @@ mod tests {
         std::fs::read(path).unwrap()
     }
 
-    /// A PNG of this size whose pixels nobody looks at.
+    /// Returns a PNG of this size without valid pixels.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let mut bytes = picture("shapes.png");
         bytes[16..20].copy_from_slice(&width.to_be_bytes());

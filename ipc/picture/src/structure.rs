@@ -2,7 +2,7 @@
 
 use ipc::image::MediaType;
 
-/// Width and height; `None` for what is cut short or has no such structure.
+/// Returns width and height; `None` for a structure that is cut short or of another kind.
 pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     match kind {
         MediaType::Png => png(bytes),
@@ -12,7 +12,7 @@ pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Chunks from `IHDR` to `IEND`, with data between them (PNG specification, §5).
+/// Walks chunks from `IHDR` to `IEND`, with data between them (PNG specification, §5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     const SIGNATURE: usize = 8;
     const AROUND_DATA: usize = 12;
@@ -34,7 +34,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Segments up to the scan, among them a frame header; then an end-of-image mark somewhere behind (ITU T.81, annex B).
+/// Walks segments up to the scan, with a frame header, and finds an end-of-image mark after them (ITU T.81, annex B).
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     const END: [u8; 2] = [0xff, 0xd9];
     let (mut at, mut size) = (2, None);
@@ -63,12 +63,12 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// SOF0 to SOF15, without the tables (DHT, DAC) and the extension (JPG) among them.
+/// True for SOF0 to SOF15 without the tables (DHT, DAC) and the extension (JPG) among them.
 const fn is_frame_header(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
-/// The logical screen, then blocks up to the trailer, among them a picture (the `GIF89a` specification).
+/// Walks the logical screen and the blocks up to the trailer, with at least one picture (`GIF89a` specification).
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     const HEADER: usize = 13;
     let size = (u32::from(le16(bytes, 6)?), u32::from(le16(bytes, 8)?));
@@ -90,12 +90,12 @@ fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// The bytes of a colour table that these flags announce.
+/// Returns the size of the colour table that these flags announce.
 const fn colour_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Behind the blocks that begin here, each with its length; an empty one is the last.
+/// Returns the position after the sub-blocks; an empty one is the last.
 fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*bytes.get(at)?) {
@@ -105,8 +105,8 @@ fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A RIFF container that is all there; its first chunk says the size (WebP container specification; RFC 6386 §9.1 for
-/// lossy, the lossless bitstream's §3 for the other).
+/// Checks that a RIFF container is complete. Its first chunk has the size (WebP container specification; RFC 6386 §9.1 if
+/// lossy, §3 of the lossless bitstream's specification otherwise).
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     const BEFORE_COUNT: usize = 8;
     const FIRST_CHUNK: usize = 12;
