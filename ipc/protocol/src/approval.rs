@@ -1,7 +1,7 @@
-//! Approvals: what a front end is asked, and what it may answer.
+//! Approvals: requests to a front end, and its answers.
 //!
-//! A request carries everything that a person needs to decide: the exact bytes or the exact argument vector, and the right that
-//! is missing. It is answered once, by a typed decision; whatever else comes counts as [`ReviewDecision::Denied`].
+//! A request has everything that a person needs to decide: the exact bytes or arguments, and the missing right. One typed
+//! decision answers it; any other answer counts as [`ReviewDecision::Denied`].
 
 mod agent;
 mod answer;

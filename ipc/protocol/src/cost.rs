@@ -1,7 +1,7 @@
-//! What tokens cost.
+//! Cost of tokens.
 //!
-//! Amounts are whole numbers: a price in millionths of a dollar for a million tokens is one in millionths of a millionth for
-//! one token, so that a cost is a sum of products and nothing is rounded. Sums saturate, at 18 million dollars.
+//! Amounts are whole numbers, so costs are never rounded: a price in millionths of a dollar for a million tokens is a price in
+//! millionths of a millionth for one. Sums saturate at 18 million dollars.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +13,14 @@ use crate::event::TokenUsage;
 /// An amount in US dollars; in JSON a decimal number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Usd {
-    /// In millionths of a millionth of a dollar.
+    /// Millionths of a millionth of a dollar.
     picos: u64,
 }
 
 /// Price of a million tokens, in US dollars; in JSON a decimal number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price {
-    /// In millionths of a dollar: the price of one token, in millionths of a millionth.
+    /// Price of a million tokens in millionths of a dollar; equally, of one token in millionths of a millionth.
     micros: u64,
 }
 
@@ -62,10 +62,8 @@ pub struct LongPrompt {
 #[error("expected an amount in US dollars with at most {0} decimals, as in 0.50")]
 pub struct NotAnAmount(usize);
 
-/// The decimals of an amount.
 const DECIMALS: usize = 12;
 
-/// The decimals of a price.
 const PRICE_DECIMALS: usize = 6;
 
 impl Usd {
@@ -106,7 +104,7 @@ impl FromStr for Usd {
     }
 }
 
-/// Displays two significant digits, with four decimals at most: `$12.30`, `$0.08`, `$0.0032`.
+/// Displays two significant digits and at most four decimals: `$12.30`, `$0.08`, `$0.0032`.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const CENT: u64 = 10_000_000_000;
@@ -206,7 +204,7 @@ impl Prices {
     }
 }
 
-/// A decimal number without sign or exponent, times ten to the power of `decimals`.
+/// Returns a decimal number without sign or exponent, times ten to the power of `decimals`.
 fn scaled(text: &str, decimals: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-/// An enum with one block per error: its code, its cause, the next step, and the status that a command ends with.
+/// Makes an enum. A block has the code of an error, its cause, the next step, and the exit status of a command.
 macro_rules! errors {
     ($($variant:ident { code: $code:literal, cause: $cause:literal, next: $next:literal, exit: $exit:expr })+) => {
         /// The stable code of an error.
@@ -181,7 +181,7 @@ impl ErrorCode {
         if Self::of(text).is_some() { text.to_owned() } else { self.mark_anew(text) }
     }
 
-    /// The same for words of others, whose own end is no code of ours.
+    /// Appends the code to the first line of a text by others, even if that line seems to end in a code.
     pub fn mark_anew(self, text: &str) -> String {
         let (cause, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
         format!("{cause} [{self}]{rest}")

@@ -65,14 +65,13 @@ pub enum UiEventKind {
     },
     /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.
     Branch {
-        /// Its name, or the beginning of the commit where there is no branch; none where neither can be read.
+        /// Name of the branch, or the beginning of the commit without a branch. `None` if neither can be read.
         name: Option<String>,
     },
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
-    /// The log cannot be written, since its disk is full: no request goes to the model, and no call starts.
-    /// Bailiwick retries from time to time, and on [`UserActionKind::RetryLog`], whose failure repeats this
-    /// event.
+    /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries from time
+    /// to time and on [`UserActionKind::RetryLog`]. A failure of the latter repeats this event.
     LogPaused {
         /// The log.
         path: WirePath,
@@ -118,18 +117,18 @@ pub enum UserActionKind {
         /// The purpose of the plan.
         text: String,
     },
-    /// Changes the model, within the same provider: only at rest. Answered by the event `model_changed`, or
-    /// by a notice with the reason.
+    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a notice with the
+    /// reason.
     SetModel {
         /// The model's name.
         model: String,
     },
-    /// Has the agent's worker list the project's files. Answered by [`UiEventKind::FileNames`].
+    /// Requests the list of the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
     ListFiles,
-    /// Has the agent's worker read the branch of the project. Answered by [`UiEventKind::Branch`], unless the worker ends before.
+    /// Requests the branch of the project from the agent's worker. Answered by [`UiEventKind::Branch`], unless the worker ends.
     FindBranch,
-    /// Takes files, the conversation or both back to a message: only at rest. Answered by a preview if the
-    /// digest is absent or outdated; else by the event `rewound`, or by a notice with the reason.
+    /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is absent or
+    /// outdated, else by the event `rewound` or a notice with the reason.
     Rewind {
         /// The rewind.
         target: RewindTarget,
@@ -157,30 +156,28 @@ pub enum AgentAction {
         /// The change.
         change: RightsChange,
     },
-    /// Replaces the bytes of a plan that waits for its approval: that request is over, and another one
-    /// follows.
+    /// Replaces the bytes of a plan that waits for its approval. Another request replaces the open one.
     EditPlan {
         /// The request.
         id: ApprovalId,
         /// The bytes.
         markdown: String,
     },
-    /// Writes these fields into a plan that waits for its approval, and leaves the rest of its text as it is: that request is over, and another
-    /// one follows.
+    /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request replaces the
+    /// open one.
     RevisePlan {
         /// The request.
         id: ApprovalId,
         /// The plan.
         plan: Box<Plan>,
     },
-    /// Executes a plan that was made before the session. The session's first agent, a planner, revises it if a step fails and the
-    /// plan is to be revised then.
+    /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan allows
+    /// that.
     ExecutePlan {
         /// The bytes.
         markdown: String,
     },
-    /// Adds the other file changes of the same reply to one that waits for its approval: that request is
-    /// over, and one for all of them follows.
+    /// Adds the reply's other file changes to one that waits for its approval. One request for all replaces the open one.
     AskTogether {
         /// The request.
         id: ApprovalId,
@@ -195,14 +192,13 @@ pub enum AgentAction {
         /// The id of the grant.
         id: GrantId,
     },
-    /// Summarises the conversation, and continues with the summary: at rest at once, else before the next
-    /// request.
+    /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
     Compact,
-    /// Starts an empty conversation in the same session: at rest. Answered by the event `context_compacted`,
-    /// or by a notice with the reason.
+    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or by a
+    /// notice with the reason.
     Clear,
-    /// Runs a command of the user's own in the sandbox, with the project writable for it alone: at rest. The model is asked nothing, and
-    /// reads the command and its output with the next message.
+    /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model reads the
+    /// command and its output with the next message.
     RunCommand {
         /// The text for `bash -c`.
         command: String,

@@ -54,8 +54,7 @@ pub enum Acceptance {
 /// The rights that a plan asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanRights {
-    /// The files and trees to be written, relative to the project or absolute; an empty list is the whole
-    /// project.
+    /// Writable files and trees, relative to the project or absolute; an empty list is the whole project.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// True if it needs the network.
@@ -114,7 +113,7 @@ impl Plan {
 }
 
 impl PlanStep {
-    /// Its acceptance commands, in order.
+    /// Returns the acceptance commands in order.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
         self.acceptance.iter().filter_map(|one| match one {
             Acceptance::Command(text) => Some(text.as_str()),

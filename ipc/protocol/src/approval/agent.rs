@@ -18,9 +18,9 @@ pub enum AgentAccess {
     Write,
 }
 
-/// Asks whether a sub-agent may be started with exactly these rights for exactly this task.
+/// Asks to start a sub-agent with exactly these rights for exactly this task.
 ///
-/// It is asked once, before the sub-agent starts: an answer for the session is refused.
+/// It is asked once, before the sub-agent starts. An answer for the session is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

@@ -1,4 +1,4 @@
-//! What a front end may answer.
+//! Answers of a front end.
 
 use ipc::id::ApprovalId;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use crate::frontend::Op;
 
 /// A person's decision on one request.
 ///
-/// In JSON it is an object with `decision` and what belongs to it: `{"decision":"approved"}`,
+/// In JSON an object with `decision` and its fields: `{"decision":"approved"}`,
 /// `{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}`,
 /// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
 #[derive(schemars::JsonSchema)]
 pub enum ReviewDecision {
-    /// This once.
+    /// Approved once.
     Approved,
-    /// This once, and what the scope covers for the rest of the session.
+    /// Approved, together with the calls in the scope for the rest of the session.
     ApprovedForSession {
         /// Scope of the approval.
         scope: SessionScope,
@@ -47,7 +47,7 @@ impl ReviewDecision {
         .as_str()
     }
 
-    /// The word for the decision in a result, whatever else the result says.
+    /// Returns the decision's word in a result, whatever else the result has.
     pub(crate) fn word_in(result: &str) -> Option<&'static str> {
         #[derive(Deserialize)]
         struct Decided {
@@ -78,7 +78,7 @@ impl DecisionWord {
     }
 }
 
-/// The JSON form of a decision, and of the response that carries it.
+/// JSON form of a decision and of its response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -153,7 +153,7 @@ macro_rules! response {
     };
 }
 
-/// The JSON form of a response: serde cannot both flatten and refuse unknown fields.
+/// JSON form of a response: serde cannot both flatten and reject unknown fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

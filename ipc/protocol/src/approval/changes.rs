@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// Prefix of a key that is no UTF-8. No path of a change begins so: they are absolute.
+/// Prefix of a key that is not UTF-8. No path of a change has it: they are absolute.
 const ENCODED: &str = "base64:";
 
 /// Change to one file.
@@ -23,7 +23,7 @@ const ENCODED: &str = "base64:";
 pub enum FileChange {
     /// A new file.
     Add {
-        /// Its whole content; bytes that are not UTF-8 as `\xNN`.
+        /// Whole content; bytes that are not UTF-8 as `\xNN`.
         content: String,
     },
     /// A removed file.
@@ -41,7 +41,7 @@ pub enum FileChange {
     },
 }
 
-/// Changes by absolute path, in the order of the paths.
+/// Changes by absolute path, sorted.
 ///
 /// In JSON an object; a path that is not UTF-8 has the key `base64:…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

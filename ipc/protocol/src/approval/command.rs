@@ -11,7 +11,7 @@ use crate::event::Recorded;
 
 /// Makes the type of a request's parameters: the fields of [`AskedCommand`], and the fields of one request alone.
 ///
-/// A macro, because serde cannot both flatten a shared struct and refuse unknown fields.
+/// A macro, because serde cannot both flatten a shared struct and reject unknown fields.
 macro_rules! command_params {
     ($(#[$doc:meta])* $name:ident
         { $($(#[$network_meta:meta])* pub $network:ident: $network_type:ty,)* }
@@ -95,7 +95,7 @@ pub struct AskedCommand {
 }
 
 command_params! {
-    /// Asks for exactly this command.
+    /// Asks to run exactly this command.
     ExecCommandApprovalParams {
         /// The network that it declares to need.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ command_params! {
 }
 
 command_params! {
-    /// Asks for the network, which is all that this command lacks.
+    /// Asks for the network, the only right that this command lacks.
     NetworkApprovalParams {} {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,9 +126,9 @@ command_params! {
 }
 
 command_params! {
-    /// Offers to run a command again that was denied something, with exactly the access that it lacked. The call has no result yet.
+    /// Offers to repeat a command that was denied something, with exactly the missing access. The call has no result yet.
     ///
-    /// An answer for the session is `grant_root` or `network`; no other scope fits.
+    /// An answer for the session can have the scope `grant_root` or `network` only.
     DeniedCommandApprovalParams {
         /// The network that it declares to need.
         #[serde(default, skip_serializing_if = "Option::is_none")]

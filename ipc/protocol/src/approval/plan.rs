@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{PlaceToCreate, Plan};
 
-/// Asks whether exactly this plan may be executed, by an agent of its own with exactly these rights that asks nobody.
+/// Asks to execute exactly this plan, by an agent of its own that has exactly these rights and asks nobody.
 ///
-/// It is asked once for these bytes: an answer for the session is refused.
+/// It is asked once for these bytes. An answer for the session is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -29,8 +29,8 @@ pub struct PlanApprovalParams {
     /// The steps that an execution before has finished, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All rights of the execution, without a private temp directory. Every acceptance command runs under
-    /// them without another question.
+    /// All rights of the execution, without a private temp directory. Acceptance commands run under them without another
+    /// request.
     pub rights: Rights,
     /// The write root among them that is the project's package caches, which lie outside the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What a front end is asked.
+//! Requests to a front end.
 
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
@@ -169,14 +169,13 @@ macro_rules! requests {
                 }
             }
 
-            /// The answer that the result of a response to this request is.
+            /// Returns the answer in the result of a response to this request.
             pub(crate) fn read_answer(&self, result: &str) -> Result<ApprovalAnswer, String> {
                 match self {
                     $(Self::$request(_) => decode(result).map(ApprovalAnswer::$kind),)*
                 }
             }
 
-            /// Each method with the schemas of its parameters and its response.
             pub(crate) fn schemas(
                 generator: &mut schemars::SchemaGenerator,
             ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {

@@ -1,4 +1,4 @@
-//! Whether there is anybody to ask, and what an answer may cover beyond the one call.
+//! Approval modes, and the scopes of answers.
 
 use std::fmt;
 
@@ -48,13 +48,13 @@ impl fmt::Display for ApprovalMode {
 
 /// Scope of an approval for the session.
 ///
-/// A call that matches [`Exact`](Self::Exact), a prefix or a pattern runs in a one-shot worker of its own,
-/// without a prompt; the standing rights stay as they are. The other two change them: a new generation.
+/// A call that matches [`Exact`](Self::Exact), a prefix or a pattern runs in its own one-shot worker without a request; the
+/// standing rights stay. The other two scopes change the standing rights, in a new generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SessionScope {
-    /// This very command under the same rights, or any change of these very files.
+    /// This exact command with the same rights, or any change of exactly these files.
     #[default]
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.

@@ -10,7 +10,7 @@ use crate::cost::Usd;
 /// Tokens and cost of anything: `12.3k in, 94% cached, 1.2k out, $0.08`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Its tokens.
+    /// Tokens of the requests.
     pub usage: TokenUsage,
     /// The cost, where it is known.
     pub cost: Option<Usd>,
@@ -54,7 +54,6 @@ impl EventKind {
 }
 
 impl std::ops::AddAssign for Account {
-    /// An unknown cost makes the sum unknown, unless it is that of an empty account.
     fn add_assign(&mut self, other: Self) {
         self.cost = match (self.cost, other.cost) {
             (Some(ours), Some(theirs)) => Some(ours + theirs),

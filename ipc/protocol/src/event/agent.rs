@@ -29,19 +29,19 @@ pub struct SubAgentSpawned {
     /// The number of the plan's first steps that executions before have finished: it does not do them again.
     #[serde(default, skip_serializing_if = "are_none")]
     pub finished: u32,
-    /// Its task, in its parent's words.
+    /// Task in the parent's words.
     pub task: String,
-    /// Its role, if it has one.
+    /// Role, if the agent has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Its model.
+    /// Model of the agent.
     pub model: String,
     /// Trees that it may change besides its own private temp.
     pub write: Vec<WirePath>,
-    /// The one among them that is the project's package caches.
+    /// The root among them that has the project's package caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
-    /// Its network.
+    /// Network of the agent.
     pub net: Network,
     /// Reach of the network, where it is on.
     pub reach: Reach,
@@ -68,8 +68,8 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that it changed, in order: by its file tools, or by an observed change where it may write while
-    /// no other agent wrote there. Files that git ignores are left out. At most a thousand.
+    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no other agent
+    /// wrote. Without files that git ignores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that it may have changed other files too.
@@ -82,7 +82,7 @@ pub struct SubAgentResult {
     pub denied: Vec<Denial>,
     /// Number of answered requests.
     pub steps: u32,
-    /// Its tokens, without those of its own sub-agents.
+    /// Tokens of the agent, without those of its own sub-agents.
     pub usage: TokenUsage,
     /// The price of them, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ pub struct SubAgentResult {
     /// The steps of the plan that it executed, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plan: Vec<StepAccount>,
-    /// Its last message, bounded: a claim.
+    /// Last message, shortened. It is a claim.
     pub text: String,
 }
 
@@ -101,11 +101,11 @@ pub struct SubAgentResult {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SubAgentStatus {
-    /// It ended its turn.
+    /// The turn ended.
     Done,
-    /// It ended its turn after a denial, and nothing succeeded since.
+    /// The turn ended after a denial, and no call succeeded after it.
     Denied,
-    /// It made no progress, or its model refused.
+    /// The agent made no progress, or its model refused.
     GaveUp,
     /// Its steps, or the session's tokens, money or time, are spent.
     Budget,
@@ -113,7 +113,7 @@ pub enum SubAgentStatus {
     Interrupted,
     /// The provider failed.
     Provider,
-    /// It never started, or ended through a fault of Bailiwick.
+    /// The agent never started, or ended by a fault of Bailiwick.
     Crashed,
 }
 
@@ -150,7 +150,7 @@ pub struct WriteTurnTaken {
     pub waited_ms: u64,
 }
 
-/// One line for people: `sub-agent 1.2 (write /p/src · net off): fix the parser`.
+/// Displays `sub-agent 1.2 (write /p/src · net off): fix the parser`.
 impl fmt::Display for SubAgentSpawned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sub-agent {}", self.agent)?;
@@ -170,7 +170,7 @@ impl fmt::Display for SubAgentSpawned {
     }
 }
 
-/// One line for people: `sub-agent 1.2: done · 3 steps · 2 files changed · 1.2k in, 0% cached, 34 out · 2.5 s`.
+/// Displays `sub-agent 1.2: done · 3 steps · 2 files changed · 1.2k in, 0% cached, 34 out · 2.5 s`.
 impl fmt::Display for SubAgentResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let account = Account::of(self.usage, self.cost_usd);
@@ -189,14 +189,13 @@ impl fmt::Display for SubAgentResult {
     }
 }
 
-/// The words that people read.
 impl fmt::Display for SubAgentStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.as_str().replace('_', " "))
     }
 }
 
-/// Displays one line for people: `call 3 waits: 1.2 writes the same files`.
+/// Displays `call 3 waits: 1.2 writes the same files`.
 impl fmt::Display for WriteTurnAwaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holders: Vec<_> = self.holders.iter().map(AgentId::as_str).collect();
@@ -208,7 +207,7 @@ impl fmt::Display for WriteTurnAwaited {
     }
 }
 
-/// Displays one line for people: `call 3 goes on after 2.5 s`.
+/// Displays `call 3 goes on after 2.5 s`.
 impl fmt::Display for WriteTurnTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited = Duration::from_millis(self.waited_ms).as_secs_f64();

@@ -1,4 +1,4 @@
-//! How a request for an approval was decided.
+//! Decisions on requests for an approval.
 
 use ipc::id::{ApprovalId, CallId, GrantId};
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ pub struct ApprovalAnswered {
     pub call: CallId,
     /// The decision.
     pub decision: ReviewDecision,
-    /// The one who decided.
+    /// Author of the decision.
     pub by: DecidedBy,
     /// Fault of the answer, or reason for its absence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
 
-/// The one who decided on an approval.
+/// Author of a decision on an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -35,16 +35,16 @@ pub enum DecidedBy {
     SessionGrant(GrantId),
     /// The user's configuration.
     Configuration,
-    /// Nobody in time.
+    /// Nobody answered in time.
     Deadline,
-    /// Nobody: there is no front end that could ask, or it is gone.
+    /// Nobody: no front end can ask.
     NoFrontEnd,
-    /// Nobody: the answer was none that counts.
+    /// Nobody: the answer was invalid.
     BadAnswer,
     /// Nobody: the turn ended, or the rights changed.
     Interrupted,
-    /// Nobody: a person edited the plan that it was about, and another request follows.
+    /// Nobody: a person edited the plan, and another request follows.
     Edited,
-    /// Nobody: a person wants to see the other changes of the reply with it, and another request follows.
+    /// Nobody: a person wants to see the reply's other changes too, and another request follows.
     Together,
 }

@@ -51,11 +51,11 @@ impl RestoredPlace {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum PlaceChange {
-    /// It was created.
+    /// Creation of the path.
     Created,
-    /// It was changed.
+    /// Change of the content.
     Changed,
-    /// It was removed.
+    /// Removal of the path.
     Removed,
     /// The directory that holds it was moved away.
     #[serde(alias = "moved away")]
@@ -69,7 +69,7 @@ pub enum PlaceChange {
     /// Something that is not a file came in the place of one.
     #[serde(alias = "not a file")]
     NotAFile,
-    /// It leads git elsewhere, or to a program, when an operation is continued.
+    /// The file leads git elsewhere, or to a program, when an operation continues.
     #[serde(alias = "leads git elsewhere, or to a program, when it goes on")]
     LeadsElsewhere,
     /// Git does not accept the configuration.
@@ -77,9 +77,9 @@ pub enum PlaceChange {
     BadConfiguration,
     /// Other users could have written there.
     Permissions,
-    /// These keys of a configuration were changed; an empty list means their order.
+    /// Changed keys of a configuration; an empty list means a changed order.
     Keys(Vec<String>),
-    /// These commands were added to an operation of git that is paused.
+    /// Commands that were added to a paused operation of git.
     Commands(Vec<String>),
     /// The phrase of an older schema.
     #[serde(untagged)]
@@ -88,7 +88,7 @@ pub enum PlaceChange {
 }
 
 impl PlaceChange {
-    /// True if a tool of the user's may have made it in a git directory.
+    /// True if a git tool of the user may have made the change.
     const fn is_of_git(&self) -> bool {
         matches!(self, Self::NoPartOfGit | Self::NotAFile | Self::LeadsElsewhere)
     }
@@ -133,8 +133,8 @@ pub enum ChangeKind {
     Added,
     /// A removed file.
     Deleted,
-    /// Its content or mode changed.
+    /// Changed content or mode.
     Modified,
-    /// It has the content of a file that is gone.
+    /// New name: the file has the content of a removed one.
     RenamedFrom(WirePath),
 }

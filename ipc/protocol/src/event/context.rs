@@ -62,11 +62,10 @@ pub enum SummaryFrom {
     Conversation,
     /// The model, asked about a shortened record of the conversation.
     Record,
-    /// Nobody: only what is known without the model was carried over.
+    /// No model: only facts that need no model were carried over.
     Nobody,
 }
 
-/// The line that a person reads.
 impl fmt::Display for CompactionStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cause, tokens, window } = self;
@@ -80,7 +79,6 @@ impl fmt::Display for CompactionStarted {
     }
 }
 
-/// The line that a person reads.
 impl fmt::Display for ContextCompacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cause, summary, tokens_before, tokens_after, .. } = self;

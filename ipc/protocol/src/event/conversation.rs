@@ -1,4 +1,4 @@
-//! How a session begins, what a turn brings, and how both end.
+//! Beginning of a session, results of a turn, and the ends of both.
 
 use crate::error_code::ErrorCode;
 use ipc::path::WirePath;
@@ -42,8 +42,8 @@ pub struct ModelChanged {
     pub from: String,
     /// The model of the next requests.
     pub to: String,
-    /// True if a new context continues with the messages, calls and results: thinking, signatures and blocks
-    /// of the provider's own tools are dropped.
+    /// True if a new context continues with the messages, calls and results, without thinking, signatures and blocks of the
+    /// provider's own tools.
     pub new_context: bool,
     /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,8 +64,7 @@ pub struct AssistantMessage {
     pub stop_reason: String,
     /// The tokens of the reply.
     pub usage: TokenUsage,
-    /// True if the tokens are our estimate, in whole or in part: no provider counts those of an interrupted
-    /// reply.
+    /// True if the number of tokens is, at least in part, our estimate. Providers do not count an interrupted reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// The cost, where the model's prices are known.

@@ -125,7 +125,6 @@ impl EndReason {
     }
 }
 
-/// The words that people read.
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.as_str().replace('_', " "))
@@ -139,9 +138,9 @@ impl fmt::Display for EndReason {
 pub enum WorkerEnd {
     /// The run is over.
     RunOver,
-    /// It exited by itself.
+    /// Normal exit.
     Exited {
-        /// Its exit code.
+        /// Exit code.
         code: i32,
     },
     /// A signal ended it.
@@ -154,14 +153,14 @@ pub enum WorkerEnd {
         /// The signal's number.
         signal: i32,
     },
-    /// It was killed because it broke the protocol.
+    /// Killed, because it broke the protocol.
     ProtocolBroken {
         /// The message that is not allowed.
         violation: String,
     },
-    /// It was killed because it answered none of its calls in time.
+    /// Killed, because it answered no call in time.
     Silent,
-    /// Its end could not be waited for.
+    /// The wait for its end failed.
     NotWaitedFor {
         /// The error.
         error: String,
@@ -170,7 +169,7 @@ pub enum WorkerEnd {
     ReaderGone,
 }
 
-/// A clause whose subject is the worker.
+/// Displays a clause with the worker as its subject.
 impl fmt::Display for WorkerEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -16,7 +16,7 @@ pub enum LeftOut {
 }
 
 words! {
-    /// Reason that a reply is missing or incomplete: the API's word for it, or ours.
+    /// Reason that a reply is missing or incomplete: a word of the API, or ours.
     pub enum FailureKind {
         /// The server failed.
         Api = "api_error",

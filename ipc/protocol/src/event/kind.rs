@@ -1,4 +1,4 @@
-//! What happened.
+//! Kinds of events.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ pub enum EventKind {
         /// True if a part of the reply had arrived: it is void, and not in the conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         discarded: bool,
-        /// When it is tried again, in milliseconds; absent if it is not.
+        /// Time until the next attempt in milliseconds; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
         /// The part of the conversation that the provider does not take back, if the request is made again without it.
@@ -100,8 +100,7 @@ pub enum EventKind {
         status: ToolCallStatus,
         /// The result as the model receives it.
         content: String,
-        /// Number of bytes at the end of `content` that repeat the `denied` events of this call, and the
-        /// rights.
+        /// Number of bytes at the end of `content` that repeat this call's `denied` events and the rights.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         explanation_bytes: Option<u64>,
         /// Duration in milliseconds.
@@ -170,7 +169,7 @@ pub enum EventKind {
     },
     /// Something that a person should know.
     Notice {
-        /// Its kind.
+        /// Kind of the notice.
         code: NoticeCode,
         /// The sentence.
         message: String,
@@ -218,7 +217,7 @@ pub enum EventKind {
     Result(RunResult),
 }
 
-/// Events are equal when their JSON is, byte for byte: what the model wrote is kept as raw text, and has no other equality.
+/// Compares the JSON text: what the model wrote is kept as raw text, which has no other equality.
 impl PartialEq for EventKind {
     fn eq(&self, other: &Self) -> bool {
         match (serde_json::to_string(self), serde_json::to_string(other)) {

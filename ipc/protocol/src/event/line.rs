@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{EventKind, ObservedBy, SCHEMA, SessionEvent};
 
-/// Fields at the beginning of an event's JSON; those of its kind follow.
+/// First fields of an event's JSON; those of its kind follow.
 #[derive(Serialize)]
 struct EventLine<'a> {
     v: u32,
@@ -23,7 +23,7 @@ struct EventLine<'a> {
     data: Box<RawValue>,
 }
 
-/// A kind in JSON: it is adjacently tagged, and taken apart, not made up again.
+/// JSON form of a kind, adjacently tagged. It is taken apart and never built anew.
 #[derive(Deserialize)]
 struct TaggedKind {
     r#type: String,

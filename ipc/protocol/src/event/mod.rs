@@ -1,6 +1,6 @@
-//! The session's events: what the log holds and what `stream-json` prints.
+//! Events of the session, in the log and in `stream-json`.
 //!
-//! One JSON object a line. The fields of [`SessionEvent`] come first, then `type` and `data` of its [`EventKind`].
+//! One JSON object per line: the fields of [`SessionEvent`], then `type` and `data` of its [`EventKind`].
 
 mod account;
 mod activity;
@@ -59,11 +59,11 @@ pub const OLDEST_SCHEMA: u32 = 3;
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionEvent {
-    /// Its place in the log.
+    /// Position in the log.
     pub id: EventId,
     /// The event that it follows from; absent for the first one.
     pub parent: Option<EventId>,
-    /// When it was recorded, milliseconds since the epoch.
+    /// Time of the recording in milliseconds since the epoch.
     pub time_ms: u64,
     /// The session.
     pub session: ConversationId,

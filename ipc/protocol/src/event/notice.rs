@@ -3,7 +3,7 @@
 use super::word::words;
 
 words! {
-    /// Kind of a notice. A front end acts on this code alone; the sentence with it is for people.
+    /// Kind of a notice. Front ends act on this code alone; the sentence is for people.
     pub enum NoticeCode {
         /// An answer to a request for an approval does not count.
         ApprovalIgnored = "approval_ignored",

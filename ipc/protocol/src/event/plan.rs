@@ -16,7 +16,7 @@ use crate::plan::{Plan, StepStatus};
 pub struct PlanCreated {
     /// The call that wrote it, or whose plan a person edited.
     pub call: CallId,
-    /// Its file, in the state directory.
+    /// File of the plan in the state directory.
     pub path: WirePath,
     /// SHA-256 of its bytes, in hexadecimal.
     pub digest: String,
@@ -47,7 +47,7 @@ pub struct PlanApproved {
     /// The call that wrote it; absent where it was approved before the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Its file.
+    /// File of the plan.
     pub path: WirePath,
     /// SHA-256 of its bytes, in hexadecimal.
     pub digest: String,
@@ -57,7 +57,7 @@ pub struct PlanApproved {
     pub net: Network,
     /// The neighbourhood that it leads to, where it is on.
     pub reach: Reach,
-    /// The one that decided.
+    /// Author of the decision.
     pub by: DecidedBy,
     /// The bytes, where no event `plan_created` of this session has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct PlanApproved {
 pub struct PlanStepStatus {
     /// The number of the step, from 1.
     pub step: u32,
-    /// Its title.
+    /// Title of the plan.
     pub title: String,
     /// The status before.
     pub from: StepStatus,
@@ -81,8 +81,8 @@ pub struct PlanStepStatus {
     /// The outcomes of its acceptance commands, where they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
-    /// Files of the project that changed since the report on the step before, in order, a thousand at most. Where the project could not be
-    /// looked at they are those that file tools changed since the step began.
+    /// Changed files of the project since the report on the step before, sorted, at most a thousand. If the project could not
+    /// be compared: files that file tools changed since the step began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
 }
@@ -92,7 +92,7 @@ pub struct PlanStepStatus {
 pub struct StepAccount {
     /// The number of the step, from 1.
     pub step: u32,
-    /// Its title.
+    /// Title of the step.
     pub title: String,
     /// The status of it.
     pub status: StepStatus,
@@ -123,8 +123,7 @@ pub struct AcceptanceOutcome {
 }
 
 impl AcceptanceOutcome {
-    /// Returns one line that is the same whenever the command ends in the same way: `passed: cargo test ·
-    /// exit status 0`.
+    /// Returns the outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit status 0`.
     pub fn without_time(&self) -> String {
         let word = if self.passed { "passed" } else { "failed" };
         format!("{word}: {} · {}", self.command, self.ended)
@@ -142,7 +141,7 @@ impl PlanAuthor {
     }
 }
 
-/// One line for people: `plan "Fix the parser" (3 steps): /state/plans/2026-11-25-101112.md`.
+/// Displays `plan "Fix the parser" (3 steps): /state/plans/2026-11-25-101112.md`.
 impl fmt::Display for PlanCreated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plan: Plan { title, steps, .. }, path, author, .. } = self;
@@ -152,7 +151,7 @@ impl fmt::Display for PlanCreated {
     }
 }
 
-/// One line for people: `plan approved (write /p · net off)`.
+/// Displays `plan approved (write /p · net off)`.
 impl fmt::Display for PlanApproved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("plan approved (")?;
@@ -166,7 +165,7 @@ impl fmt::Display for PlanApproved {
     }
 }
 
-/// One line for people, and one for each acceptance command: `step 2 completed: Fix the parser`.
+/// Displays `step 2 completed: Fix the parser`, and a line for each acceptance command.
 impl fmt::Display for PlanStepStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, title, to, note, acceptance, files, .. } = self;
@@ -181,7 +180,7 @@ impl fmt::Display for PlanStepStatus {
     }
 }
 
-/// The names of files, the first few of many: `src/a.rs, src/b.rs and 3 more`.
+/// Displays the first names: `src/a.rs, src/b.rs and 3 more`.
 struct Files<'a>(&'a [WirePath]);
 
 impl fmt::Display for Files<'_> {
@@ -198,7 +197,7 @@ impl fmt::Display for Files<'_> {
     }
 }
 
-/// One line for people: `2 failed: Fix the parser (a test fails) · 1 of 2 commands passed`.
+/// Displays `2 failed: Fix the parser (a test fails) · 1 of 2 commands passed`.
 impl fmt::Display for StepAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, title, status, note, acceptance, files } = self;
@@ -213,7 +212,7 @@ impl fmt::Display for StepAccount {
     }
 }
 
-/// One line for people: `passed: cargo test · exit status 0 · 2.5 s`.
+/// Displays `passed: cargo test · exit status 0 · 2.5 s`.
 impl fmt::Display for AcceptanceOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let took = Duration::from_millis(self.duration_ms).as_secs_f64();

@@ -19,8 +19,8 @@ pub struct PromptFixed {
     /// The event that has the same prompt and the same tools in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<EventId>,
-    /// The cause of a new context that begins here with what was said, called and answered: thinking, signatures and blocks of the
-    /// provider's own tools stay behind. Absent where no context was left.
+    /// Cause of a new context that starts here from the messages, calls and answers, without thinking, signatures and blocks of
+    /// the provider's own tools. Absent without a new context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_context: Option<NewContext>,
 }
@@ -28,16 +28,16 @@ pub struct PromptFixed {
 /// A tool as the model read about it.
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RecordedTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Its purpose, for the model.
+    /// Description for the model.
     pub description: String,
     /// The JSON schema of its arguments, byte for byte.
     #[schemars(with = "serde_json::Value")]
     pub input_schema: Box<RawValue>,
 }
 
-/// Raw JSON is equal where its bytes are.
+/// Compares raw JSON by its bytes.
 impl PartialEq for RecordedTool {
     fn eq(&self, other: &Self) -> bool {
         let Self { name, description, input_schema } = self;
@@ -56,7 +56,7 @@ impl Eq for RecordedTool {}
 pub enum NewContext {
     /// Another model, or another provider, answers.
     Model,
-    /// The same model answers at another address.
+    /// The same model at another address.
     Server,
     /// A tool of the earlier runs is not offered any more: its name.
     Tool(String),
@@ -64,7 +64,6 @@ pub enum NewContext {
     Imported,
 }
 
-/// A clause for people.
 impl fmt::Display for NewContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

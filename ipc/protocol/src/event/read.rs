@@ -1,6 +1,6 @@
-//! Reading an event back.
+//! Reading of logged events.
 //!
-//! A log has a hundred thousand lines: each is read in one pass, without a copy of what stands in it.
+//! A log can have a hundred thousand lines. Each is read in one pass without a copy of its content.
 
 use std::fmt;
 
@@ -42,7 +42,6 @@ enum Field {
     Unknown,
 }
 
-/// The fields that were read so far.
 #[derive(Default)]
 struct Read {
     v: Option<u32>,
@@ -55,7 +54,7 @@ struct Read {
     observed_by: Option<ObservedBy>,
     r#type: Option<String>,
     kind: Option<EventKind>,
-    /// The content, where it came before its type.
+    /// Content that came before its type.
     content: Option<Box<RawValue>>,
 }
 
@@ -97,7 +96,7 @@ impl Read {
         }
     }
 
-    /// Fails on another version, whose remaining fields may have any meaning.
+    /// Fails on another version, whose other fields may have any meaning.
     fn check_version<E: Error>(&self) -> Result<(), E> {
         match self.v {
             Some(OLDEST_SCHEMA..=SCHEMA) => Ok(()),
@@ -161,7 +160,7 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Sets a field that may be absent, or `null`.
+/// Sets a field that may be absent or `null`.
 fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     place: &mut Option<T>,
     name: &'static str,
@@ -174,7 +173,7 @@ fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// A tag that was read, and the content that comes next in a map, as the map of the two that a kind is read from.
+/// Deserialiser of a kind from its tag, which was read already, and the content that follows in the map.
 struct TaggedEvent<'a, A> {
     tag: &'a str,
     map: &'a mut A,
@@ -238,7 +237,7 @@ mod tests {
         }
     }
 
-    /// The fields of an object, in its order.
+    /// Returns the fields of an object in order.
     fn fields(line: &str) -> Vec<(String, Box<RawValue>)> {
         struct Fields;
         impl<'de> Visitor<'de> for Fields {

@@ -47,8 +47,7 @@ pub struct SeenChange {
     /// The lines that went.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
-    /// The texts before and after; absent where the content is no text, unchanged, or too long. A link's text
-    /// is its target.
+    /// Texts before and after; absent if the content is no text, unchanged or too long. The text of a link is its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<FileDiff>,
 }
@@ -73,7 +72,7 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A line for people: `forgot.txt +1, new · call 2 of agent 1`.
+/// Displays `forgot.txt +1, new · call 2 of agent 1`.
 impl fmt::Display for SeenChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path)?;

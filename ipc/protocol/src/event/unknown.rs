@@ -10,12 +10,12 @@ use crate::rpc::is_event_type;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UnknownEvent {
     v: u32,
-    /// Its place in the log.
+    /// Position in the log.
     pub id: EventId,
     /// The event that it follows from; absent for the first one.
     #[serde(default)]
     pub parent: Option<EventId>,
-    /// Its type.
+    /// Type of the event.
     pub r#type: String,
 }
 

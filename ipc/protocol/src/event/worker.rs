@@ -12,7 +12,7 @@ use super::Recorded;
 pub struct WorkerStarted {
     /// The generation.
     pub generation: Generation,
-    /// Its process id.
+    /// Process id of the worker.
     pub pid: u32,
     /// The tier that this machine can enforce.
     pub tier: Tier,
@@ -39,19 +39,19 @@ pub struct WorkerStarted {
     pub startup_us: u64,
 }
 
-/// The one effect of a worker.
+/// Effect of a one-shot worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneShot {
     /// The call that it belongs to; absent where it wrote files of a rewind, whose `rewound` event follows.
     #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Its rights beyond the standing ones.
+    /// Rights beyond the standing ones.
     pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,
 }
 
-/// The id of a call; earlier versions wrote a rewind's as call 0.
+/// Returns the id of a call; earlier versions wrote a rewind as call 0.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }
@@ -61,7 +61,7 @@ fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Er
 pub struct RightsChanged {
     /// The first incarnation under the new rights.
     pub generation: Generation,
-    /// Its process id.
+    /// Process id of the worker.
     pub pid: u32,
     /// The new rights.
     pub rights: Recorded<RightsSummary>,

@@ -1,9 +1,8 @@
-//! The front-end protocol between processes: JSON-RPC 2.0, one object a line. The transport knows no method.
+//! The front-end protocol between processes: JSON-RPC 2.0, one object per line. The transport knows no method.
 //!
-//! The two directions have names of their own: a [`ClientRequest`] comes from the front end, a
-//! [`ServerRequest`](crate::approval::ServerRequest) asks it for an approval, a [`Notification`] tells it something. Each
-//! method's string stands once, as a constant. Nothing untyped passes: what does not parse is answered with the
-//! [`ErrorObject`] that fits, and an approval that is answered by anything but its own response is denied.
+//! A [`ClientRequest`] comes from the front end, a [`ServerRequest`](crate::approval::ServerRequest) asks it for an approval, a
+//! [`Notification`] informs it. Each method's string is one constant. A message that does not parse gets an [`ErrorObject`]; an
+//! approval that is answered by anything but its own response is denied.
 
 mod methods;
 #[cfg(test)]

@@ -24,18 +24,18 @@ pub struct ListAgentsResponse {
 pub struct AgentInfo {
     /// The agent.
     pub agent: AgentId,
-    /// Its parent; absent for an agent that is nobody's sub-agent.
+    /// Parent of the agent; absent for an agent that is not a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
     /// The task that its parent gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Its model.
+    /// Model of the agent.
     pub model: String,
     /// The rights of its worker; absent before the first one has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<RightsSummary>,
-    /// Its state.
+    /// State of the agent.
     pub state: AgentState,
     /// The kind of its end, once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct AgentInfo {
     pub calls: Vec<OpenCall>,
     /// The number of whole replies of its model.
     pub steps: u64,
-    /// Its tokens, without those of its sub-agents.
+    /// Tokens of the agent, without those of its sub-agents.
     pub usage: TokenUsage,
     /// The price of them, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub enum AgentState {
     /// No turn runs.
     #[default]
     AtRest,
-    /// Its model is asked, or answers.
+    /// The model's reply is awaited or arrives.
     Model,
     /// Calls run.
     Calls,
@@ -85,7 +85,7 @@ pub enum AgentState {
 pub struct OpenCall {
     /// The call.
     pub call: CallId,
-    /// Its tool.
+    /// Name of the tool.
     pub name: String,
 }
 

@@ -14,19 +14,19 @@ use ipc::image::{MediaType, data};
 pub struct Attachment {
     /// The media type, with which the data must agree.
     pub media_type: MediaType,
-    /// Its width in pixels, with which the data must agree; it may be left out.
+    /// Width in pixels, which the data must have; may be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Its height in pixels, with which the data must agree; it may be left out.
+    /// Height in pixels, which the data must have; may be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// Its bytes in base64, with padding; at most 3.75 MiB before encoding, and 8000 pixels a side.
+    /// Bytes in base64, with padding: at most 3.75 MiB before encoding, and 8000 pixels a side.
     #[serde(with = "data")]
     #[schemars(with = "String")]
     pub data: Arc<[u8]>,
 }
 
-/// Without the data: there may be megabytes of it.
+/// Leaves out the data, which may have megabytes.
 impl fmt::Debug for Attachment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[attached {}, {} bytes]", self.media_type, self.data.len())

@@ -1,4 +1,4 @@
-//! What a front end may ask for.
+//! Requests of a front end.
 
 use ipc::confinement::TierChoice;
 use ipc::id::{AgentId, ApprovalId, ConversationId, EventId, GrantId};
@@ -16,7 +16,7 @@ use crate::approval::ApprovalMode;
 use crate::cost::Usd;
 use crate::event::Activity;
 
-/// The one table of requests: each method's string, its parameters and its result.
+/// The table of requests: a row has the method, its parameters and its result.
 macro_rules! requests {
     ($($(#[$doc:meta])* $variant:ident($params:ty) -> $result:ty, $constant:ident = $method:literal;)*) => {
         $(
@@ -45,7 +45,6 @@ macro_rules! requests {
             }
         }
 
-        /// Each method with the schemas of its parameters and its result.
         pub(super) fn schemas(
             generator: &mut schemars::SchemaGenerator,
         ) -> Vec<(&'static str, schemars::Schema, schemars::Schema)> {
@@ -59,34 +58,33 @@ macro_rules! requests {
 }
 
 requests! {
-    /// Says hello; has to come first, once.
+    /// Greets the server; must be the first request, and comes once.
     Initialize(InitializeParams) -> InitializeResponse, INITIALIZE_METHOD = "initialize";
     /// Opens a conversation with an agent of its own.
     NewConversation(NewConversationParams) -> NewConversationResponse, NEW_CONVERSATION_METHOD = "newConversation";
-    /// Says something to the agent; while it is busy, the message waits its turn.
+    /// Sends a message to the agent; while the agent is busy, the message waits.
     SendUserMessage(SendUserMessageParams) -> Accepted, SEND_USER_MESSAGE_METHOD = "sendUserMessage";
-    /// Ends the turn that runs.
+    /// Ends the running turn.
     Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
-    /// Turns the network on or off: a new worker, in the middle of a turn too.
+    /// Turns the network on or off, with a new worker, also during a turn.
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
     /// Changes the handling of calls that the standing rights do not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
-    /// Changes the model, within the same provider: only at rest.
+    /// Changes the model within the same provider, at rest only.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
-    /// Gives the agent one more right for the rest of the conversation: a new worker, in the middle of a turn too.
+    /// Gives the agent one more right for the rest of the conversation, with a new worker, also during a turn.
     Grant(GrantParams) -> Accepted, GRANT_METHOD = "grant";
-    /// Withdraws a right from an agent, by whomever it was granted.
+    /// Withdraws a right from an agent, whoever granted it.
     Withdraw(GrantParams) -> Accepted, WITHDRAW_METHOD = "withdraw";
-    /// Takes back what was approved for the session.
+    /// Revokes an approval for the session.
     RevokeGrant(RevokeGrantParams) -> Accepted, REVOKE_GRANT_METHOD = "revokeGrant";
-    /// Summarises the conversation and continues with the summary: at rest at once, else before the next
-    /// request.
+    /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
     Compact(ConversationParams) -> Accepted, COMPACT_METHOD = "compact";
     /// Reads the logged events of an open conversation again, in pages.
     History(HistoryParams) -> HistoryResponse, HISTORY_METHOD = "history";
-    /// Lists the agents of a conversation, those that are over too.
+    /// Lists the agents of a conversation, including ended ones.
     ListAgents(ConversationParams) -> super::ListAgentsResponse, LIST_AGENTS_METHOD = "listAgents";
-    /// Says something to an agent, which reads it with its next request.
+    /// Sends a message to an agent, which reads it with its next request.
     SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
     /// Ends the turn of an agent, and every agent below it.
     StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
@@ -96,12 +94,11 @@ requests! {
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
-    /// Takes files, the conversation or both back to a message of the user's; without a digest, only reports
-    /// the consequences.
+    /// Takes files, the conversation or both back to a message of the user; without a digest, only reports the consequences.
     Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
-    /// Ends every conversation, and the server; answered when they are over.
+    /// Ends every conversation and the server; answered when all have ended.
     Shutdown(ShutdownParams) -> Accepted, SHUTDOWN_METHOD = "shutdown";
 }
 
@@ -123,9 +120,9 @@ pub struct InitializeParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ClientInfo {
-    /// Its name.
+    /// Name of the front end.
     pub name: String,
-    /// Its version.
+    /// Version of the front end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -183,12 +180,11 @@ pub struct NewConversationParams {
     /// Handling of calls that the standing rights do not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
-    /// The purpose of the agent; `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes
-    /// the plan when it is approved.
+    /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes the
+    /// plan after its approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// The session to continue, by its id or the beginning of it: its history comes as events first. A new
-    /// one starts if absent.
+    /// Id of the session to continue, or its beginning. Its history comes first, as events. Absent for a new session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     /// True if that session stays unchanged, and a copy of it continues as a new one.
@@ -224,8 +220,8 @@ pub struct NewConversationParams {
     /// True to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
-    /// Owner of the changes that a session left that ended during a command; if absent, a conversation with
-    /// such changes is not opened.
+    /// Owner of the changes that a session left when it ended during a command. Without it, a conversation with such changes is
+    /// not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
     /// Time to wait for an approval, in seconds; then its call is denied.
@@ -322,7 +318,7 @@ pub struct SetNetParams {
     pub conversation_id: ConversationId,
     /// The network's new state.
     pub net: Network,
-    /// Its reach, where it is on; the one that the conversation was opened with, where absent.
+    /// Reach if the network is on; absent for the reach with which the conversation was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }

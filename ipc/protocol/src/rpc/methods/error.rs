@@ -23,9 +23,9 @@ pub struct ErrorObject {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ErrorData {
-    /// The stable word.
+    /// Stable word.
     pub word: ErrorWord,
-    /// The stable code of the error, where it has one.
+    /// Stable code of the error, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
 }
@@ -55,7 +55,7 @@ pub enum ErrorWord {
     ProjectRefused,
     /// An option of a new conversation cannot be granted.
     OptionRefused,
-    /// This machine does not confine what it has to.
+    /// This machine cannot enforce a layer of the sandbox.
     SandboxUnavailable,
     /// No usable API key exists.
     NoKey,

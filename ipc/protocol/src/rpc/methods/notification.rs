@@ -1,7 +1,7 @@
-//! What a front end is told without asking: one typed enum, in two forms.
+//! Notifications to a front end: one typed enum, in two forms.
 //!
-//! The typed form has a method for each kind of event; the generic form has one method, and the kind as `type`. Both are
-//! made from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
+//! The typed form has a method for each kind of event. The generic form has one method, and the kind as `type`. Both come from
+//! the same value: `{"v", "conversation_id", "logged"?, "data"}`.
 
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,9 @@ use crate::rpc::transport::RequestId;
 /// The method of every notification in the generic form.
 pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
 
-/// Prefix of the kind in a method of the typed form.
 const TYPED: &str = "event/";
 
-/// The one table of typed notifications: each method's string, and its content.
+/// The table of typed notifications: a row has the method and its content.
 macro_rules! notifications {
     ($($kind:pat => $constant:ident = $method:literal;)*) => {
         $(
@@ -169,7 +168,6 @@ pub enum NotificationForm {
     Generic,
 }
 
-/// Kind of a notification, borrowed.
 enum NotificationKind<'a> {
     Logged(&'a EventKind),
     Passing(&'a Passing),
@@ -180,12 +178,12 @@ enum NotificationKind<'a> {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct Logged {
-    /// Its place in the log.
+    /// Position in the log.
     pub id: EventId,
     /// The event that it follows from; absent for the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<EventId>,
-    /// When it was recorded, milliseconds since the epoch.
+    /// Time of the recording in milliseconds since the epoch.
     pub time_ms: u64,
     /// The agent that it concerns.
     pub agent: AgentId,
@@ -196,7 +194,7 @@ pub struct Logged {
     pub observed_by: ObservedBy,
 }
 
-/// The parameters of a notification; `type` only in the generic form.
+/// Parameters of a notification; `type` only in the generic form.
 #[derive(Serialize)]
 struct Params {
     v: u32,
@@ -208,7 +206,7 @@ struct Params {
     data: Box<RawValue>,
 }
 
-/// The JSON of either kind of content: adjacently tagged.
+/// JSON of either kind of content, adjacently tagged.
 #[derive(Deserialize)]
 struct TaggedNotification {
     r#type: String,
@@ -297,7 +295,7 @@ pub fn is_event_type(r#type: &str) -> bool {
     NOTIFICATION_METHODS.iter().filter_map(|method| type_of(method)).any(|known| known == r#type)
 }
 
-/// The kind that a method of the typed form is for: `event/toolCallStarted` → `tool_call_started`.
+/// Returns the kind of a method of the typed form: `event/toolCallStarted` → `tool_call_started`.
 pub(in crate::rpc) fn type_of(method: &str) -> Option<String> {
     let camel = NOTIFICATION_METHODS.contains(&method).then(|| method.strip_prefix(TYPED))??;
     let mut snake = String::new();

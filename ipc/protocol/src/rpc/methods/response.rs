@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use crate::rpc::transport::{RequestId, ResponseOutcome};
 
-/// The longest piece of a front end's own words in a cause.
+/// Maximum length of a front end's own words in a cause.
 const LONGEST: usize = 200;
 
 /// Returns the meaning of a front end's response to a request.
@@ -38,7 +38,7 @@ pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     format!("ignored a response to {id}, which is not waited for{decided}")
 }
 
-/// Reads one value; the error has the position of a mismatch.
+/// Reads one value. An error has the position of the mismatch.
 pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
-//! The protocol as one JSON schema, made from the types themselves.
+//! The protocol as one JSON schema, generated from the types.
 //!
-//! The root describes a line in either direction; `methods` lists each method with the schemas of its parameters and its
-//! result, for those who generate code.
+//! The root describes a line in either direction. `methods` lists each method with the schemas of its parameters and its
+//! result, for code generators.
 
 use ipc::id::ConversationId;
 use schemars::generate::SchemaSettings;
@@ -114,13 +114,13 @@ fn call(method: &str, params: &Value) -> Value {
     ))
 }
 
-/// An object of exactly these members.
+/// Returns an object of exactly these members.
 fn object(properties: &Map<String, Value>) -> Value {
     let required: Vec<_> = properties.keys().collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A response in either direction; only ours to a line whose id could not be read has none.
+/// Returns a response in either direction. Only our response to a line without a readable id has no id.
 fn response(error: &Value) -> Value {
     let of = |member: &str, value: &Value, id: Value| {
         let members =
@@ -133,13 +133,12 @@ fn response(error: &Value) -> Value {
     ]})
 }
 
-/// All notifications to a front end.
 struct Told {
-    /// The content of each kind.
+    /// Content of each kind.
     events: Map<String, Value>,
-    /// The parameters of each method of the typed form.
+    /// Parameters of each method of the typed form.
     typed: Map<String, Value>,
-    /// Those of the generic form, which has one method.
+    /// Parameters of the method of the generic form.
     generic: Value,
 }
 
@@ -178,7 +177,6 @@ impl Told {
         Self { events, typed, generic: json!({"params": {"oneOf": all}}) }
     }
 
-    /// Each notification as a message.
     fn calls() -> Vec<Value> {
         let place = |method: &str| method.replace('~', "~0").replace('/', "~1");
         let of = |group: &str, method: &str| {
@@ -189,7 +187,7 @@ impl Told {
     }
 }
 
-/// The kinds of an adjacently tagged enum, each with the schema of its content.
+/// Returns the kinds of an adjacently tagged enum, each with the schema of its content.
 fn variants<T: JsonSchema>(generator: &mut SchemaGenerator) -> Vec<(String, Value)> {
     // The definitions that the contents refer to, but not the enum itself.
     generator.subschema_for::<T>();

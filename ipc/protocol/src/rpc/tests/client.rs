@@ -14,7 +14,6 @@ fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
     ClientRequest::read(method, Some(&params))
 }
 
-/// The JSON is exactly this request.
 fn reads(json: &str, request: &ClientRequest) {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -207,7 +206,6 @@ fn every_error_has_a_number_of_its_own() {
     assert_eq!(own.count(), WORDS.len() - 5, "JSON-RPC leaves -32000 to -32099 to servers");
 }
 
-/// An error names the path of the fault; no parameter has a hidden default.
 #[test]
 fn parameters_that_do_not_fit_say_where() {
     for (method, params, wanted) in [

@@ -29,12 +29,11 @@ fn passing(kind: Passing) -> Notification {
     Notification::Passing { conversation_id: "c".into(), kind }
 }
 
-/// The notification has exactly this line in the typed form.
 fn typed(told: &Notification, line: &str) {
     assert_eq!(notification(told, NotificationForm::Typed).unwrap(), line);
 }
 
-/// One of each kind, with what is optional and without it.
+/// Returns one notification of each kind, with and without optional fields.
 fn all() -> Vec<Notification> {
     let mut all = vec![];
     for (kind, data, more) in [conversation(), calls(), approvals(), workers(), agents()].concat() {
@@ -72,7 +71,7 @@ fn with(mut base: Value, more: Value) -> Value {
     base
 }
 
-/// A kind, what it always has, and what it may have.
+/// Kind, required fields, and optional fields.
 type Sample = (&'static str, Value, Value);
 
 fn usage() -> Value {
@@ -189,7 +188,6 @@ fn agents() -> Vec<Sample> {
     ]
 }
 
-/// The lists are complete, and each method is the name of its kind.
 #[test]
 fn the_method_is_the_kinds_own_name() {
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What ties a response to its request.
+//! Ids, which connect responses to requests.
 
 use std::fmt;
 

@@ -52,7 +52,7 @@ pub struct Refused {
     pub cause: String,
 }
 
-/// Every member that a message can have; what is there counts, `null` too.
+/// Members that a message can have; a present `null` counts as present.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Members {
@@ -70,7 +70,7 @@ struct Members {
     error: Option<Box<RawValue>>,
 }
 
-/// Only the id: what names a line that is otherwise nothing.
+/// The id alone, for the answer to an invalid line.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]

@@ -18,7 +18,7 @@ pub enum Line {
 #[derive(Debug, Default)]
 pub struct Lines {
     pub(in crate::rpc) open: Vec<u8>,
-    /// True if the present line is too long and is skipped.
+    /// True while the rest of a line that is too long is skipped.
     over: bool,
 }
 
