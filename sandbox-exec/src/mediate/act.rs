@@ -20,12 +20,10 @@ use std::os::fd::OwnedFd;
 
 /// Maximum number of bytes of a stream that are copied at once.
 const PIECE: usize = 128 << 10;
-/// Maximum size of an internet datagram in bytes.
 const DATAGRAM: usize = 0xffff;
 /// Maximum number of messages of one `sendmmsg` (`UIO_MAXIOV`).
 const MAX_MESSAGES: u64 = 1024;
 
-/// A call that is being mediated.
 pub(super) struct MediatedCall<'a, 'b> {
     pub(super) shared: &'a Shared,
     pub(super) caller: Caller<'a>,
@@ -104,7 +102,7 @@ impl MediatedCall<'_, '_> {
         connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, kind, &target, stop))
     }
 
-    /// Reports a call that the rules deny; returns the error for the caller.
+    /// Reports a call that the rules deny; returns the caller's error.
     pub(super) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }
@@ -133,7 +131,6 @@ impl MediatedCall<'_, '_> {
         Err(Errno::ECONNREFUSED)
     }
 
-    /// `sendto(2)` with an address.
     fn send_to(&mut self) -> Result<i64, Stop> {
         let [number, start, length, flags, name, name_length] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -149,8 +146,7 @@ impl MediatedCall<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// `sendmmsg(2)`: stops at the first message that fails, and returns its error only if no message was
-    /// sent.
+    /// `sendmmsg(2)`: stops at the first failure, which it returns only if no message was sent.
     fn send_messages(&mut self) -> Result<i64, Stop> {
         let [number, start, count, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -180,7 +176,7 @@ impl MediatedCall<'_, '_> {
         Ok(self.caller.memory().write(header.wrapping_add(HEADER), &sent.to_ne_bytes())?)
     }
 
-    /// Sends a message and returns the number of bytes sent.
+    /// Sends a message; returns the number of bytes.
     fn send(
         &mut self,
         socket: &OwnedFd,
@@ -209,7 +205,6 @@ impl MediatedCall<'_, '_> {
         sent.map(|sent| i64::try_from(sent).unwrap_or(i64::MAX))
     }
 
-    /// Returns the destination of a message.
     fn name(
         &self,
         socket: &OwnedFd,
@@ -316,7 +311,6 @@ impl MediatedCall<'_, '_> {
         self.wait(socket, libc::SO_SNDTIMEO, false, || socket::send(socket, address, bytes, control, flags))
     }
 
-    /// A duplicate of the caller's socket.
     pub(super) fn socket(&mut self, number: u64) -> Result<(OwnedFd, SocketKind), Errno> {
         let held = self.held.take();
         let socket = held.map_or_else(|| self.caller.descriptor(integer(number)), Ok)?;
@@ -324,8 +318,8 @@ impl MediatedCall<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs a call that may wait, for as long as the option `timeout` of the socket says; `soon` if it is
-    /// not expected to wait.
+    /// Performs a call that may wait, for as long as the socket's option `timeout` says; `soon` if it should
+    /// not wait.
     pub(super) fn wait<T>(
         &self,
         socket: &OwnedFd,
@@ -345,9 +339,8 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Removes `MSG_ZEROCOPY`: without copying, the kernel would go on reading this process's memory, and notify
-/// the caller when it is done with it. The kernel may always refuse the flag (`MSG_ZEROCOPY` in the
-/// documentation of the kernel).
+/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later and notify the
+/// caller. The kernel may always refuse the flag.
 fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
     let wanted = flags & libc::MSG_ZEROCOPY != 0;
     if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {

@@ -20,13 +20,11 @@ const MAX_UNIX: usize = NAME + 108;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address(Vec<u8>);
 
-/// Parsed address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning<'a> {
-    /// No family: `connect` dissolves an association, `sendto` means the socket's own family.
+    /// No family: `connect` dissolves an association, `sendto` uses the socket's family.
     Unspecified,
     Path(&'a Path),
-    /// Abstract unix socket of the network namespace.
     Abstract(&'a [u8]),
     /// Unix socket without a name: `bind` chooses an abstract one.
     Unnamed,
@@ -36,7 +34,7 @@ pub(super) enum Meaning<'a> {
 }
 
 impl Address {
-    /// Copies the address of a call, which is a pointer and an `int`.
+    /// Copies the address of a call.
     pub(super) fn read(memory: Memory, start: u64, length: u64) -> Result<Self, Errno> {
         let length = integer(length);
         // move_addr_to_kernel of net/socket.c.
@@ -67,7 +65,6 @@ impl Address {
         Self(bytes)
     }
 
-    /// An address that the kernel wrote.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
@@ -93,7 +90,7 @@ impl Address {
         if let Meaning::Internet(address) = self.meaning() { address.port() } else { 0 }
     }
 
-    /// Parses the address. The kernel denies an address that is shorter than its family needs.
+    /// Parses the address. The kernel denies one that is too short for its family.
     pub(super) fn meaning(&self) -> Meaning<'_> {
         match self.family() {
             libc::AF_UNSPEC => Meaning::Unspecified,
@@ -105,8 +102,8 @@ impl Address {
     }
 }
 
-/// Parses a unix address as `unix_mkname` of the kernel does: a path ends at the first null byte; an abstract
-/// name includes them all.
+/// Parses a unix address like `unix_mkname` of the kernel: a path ends at the first null byte, an abstract
+/// name does not.
 fn unix(bytes: &[u8]) -> Meaning<'_> {
     match bytes.get(NAME..).unwrap_or_default() {
         [] => Meaning::Unnamed,

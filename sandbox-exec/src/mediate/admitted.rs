@@ -1,9 +1,8 @@
-//! Filter of the senders that a datagram socket hears: a classic socket filter (`SO_ATTACH_FILTER`,
-//! socket(7)) that passes the datagrams of some ports.
+//! Classic filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some
+//! ports.
 //!
-//! The kernel runs the filter on a datagram from its UDP header on, before it queues the datagram
-//! (`udp_queue_rcv_one_skb`, `udpv6_queue_rcv_one_skb` of the kernel). A new filter replaces the old one in
-//! one step.
+//! The kernel runs it on a datagram from its UDP header on, before queueing (`udp_queue_rcv_one_skb`,
+//! `udpv6_queue_rcv_one_skb`). A new filter replaces the old one in one step.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -14,12 +13,12 @@ use nix::libc::{self, sock_filter};
 use super::filter::{answer, equal, jump, statement};
 use super::socket;
 
-/// Maximum number of ports of one socket. A filter's memory counts against `net.core.optmem_max` (20 KiB
-/// before Linux 6.9), twice while it is replaced.
+/// Maximum number of ports of a socket. A filter counts against `net.core.optmem_max` (20 KiB before Linux
+/// 6.9), twice while it is replaced.
 pub(super) const MOST: usize = 1024;
 
-/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and of the source port in
-/// its UDP header.
+/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and of its UDP source
+/// port.
 #[expect(clippy::cast_sign_loss, reason = "the kernel takes it for an offset that is negative")]
 const PROTOCOL: u32 = libc::SKF_AD_OFF as u32;
 const SOURCE_PORT: u32 = 0;
@@ -32,7 +31,7 @@ const REACH: usize = 255;
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 
-/// Restricts a socket to these senders, each given by its port and the family of its address.
+/// Restricts a socket to senders with these ports and address families.
 pub(super) fn hear_only(socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
     socket::filter(socket, &program(senders))
 }

@@ -19,7 +19,7 @@ pub(super) const MAX_SIGNAL: c_int = 64;
 const OWNER_THREAD: c_int = 0;
 const F_SETSIG: c_int = 10;
 
-/// Data that comes with a signal: `siginfo_t`, as the kernel takes it.
+/// `siginfo_t` of a signal.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub(super) struct Info([u8; 128]);
@@ -29,7 +29,6 @@ impl Info {
         memory.read(start).map(Self)
     }
 
-    /// Replaces the signal number.
     pub(super) fn of_signal(mut self, number: c_int) -> Self {
         self.0[..4].copy_from_slice(&number.to_ne_bytes());
         self
@@ -52,8 +51,8 @@ enum Held {
 }
 
 impl Aim {
-    /// Pins the process or thread that has this number now. Facts looked up by the number afterwards are
-    /// about this target, if it can still be signalled after the lookup.
+    /// Pins the present owner of this number. Facts looked up by the number later are about this target if it
+    /// can still be signalled after the lookup.
     pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
         let held = match thread {
             None => Held::Descriptor(pidfd_open(process, 0)?),
@@ -88,8 +87,7 @@ impl Aim {
     }
 }
 
-/// Makes a thread the owner of a pipe: the kernel then notes the thread itself, not its number (fcntl(2),
-/// `F_SETOWN_EX`).
+/// Makes a thread the owner of a pipe: the kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
@@ -97,7 +95,7 @@ fn own(thread: pid_t) -> Result<Held, Errno> {
     Ok(Held::Owner(read, write))
 }
 
-/// Makes the kernel signal the owner of a pipe that the pipe has data to read.
+/// Makes the kernel signal the owner of a pipe that has data.
 fn raise(read: &OwnedFd, write: &OwnedFd, number: c_int) -> Result<(), Errno> {
     process::control(read.as_fd(), F_SETSIG, number)?;
     process::control(read.as_fd(), libc::F_SETFL, libc::O_NONBLOCK | libc::O_ASYNC)?;
@@ -113,8 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a thread that waits for a signal that all other threads of this process block; returns the
-    /// signal that it got.
+    /// Starts a thread that waits for a signal that all other threads block; returns the signal that it got.
     fn reached(aim: impl Fn(pid_t, pid_t) -> Aim) -> Signal {
         let awaited = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGUSR2]);
         awaited.thread_block().unwrap();

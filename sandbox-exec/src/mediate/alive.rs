@@ -1,8 +1,8 @@
 //! Sockets from inside that are open in some process.
 //!
-//! A duplicate of each socket would keep its port taken and its queue listening after its last close. An
-//! epoll instance holds nothing: the kernel drops a socket from it when the last duplicate is closed, in
-//! whichever process, and lists the rest (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
+//! Duplicates would keep ports taken and queues listening after the last close. An epoll instance holds
+//! nothing: the kernel drops a socket from it with its last duplicate, and lists the rest
+//! (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,7 +20,7 @@ impl Alive {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Adds a socket, which must not be registered yet, by a number that no other socket has.
+    /// Adds an unregistered socket under an unused number.
     pub(super) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
@@ -33,9 +33,8 @@ impl Alive {
         }
     }
 
-    /// Returns the numbers of the sockets that are open somewhere, also of those that are only in a message
-    /// underway. `None` when the kernel does not say, for example because this process has too many
-    /// descriptors open: the sockets may be open nevertheless.
+    /// Returns the numbers of the sockets that are open, or in a message underway. `None` if the kernel does
+    /// not say, for example because this process has too many descriptors: they may be open nevertheless.
     pub(super) fn numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
         fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())

@@ -22,18 +22,17 @@ pub(super) use crate::system::pidfd_open;
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): a pidfd of one thread, not of its group.
 pub(super) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// Caller, for as long as its call waits. A file that is opened through the caller is the caller's own only
-/// if [`Caller::still_waits`] succeeds afterwards.
+/// Caller whose call waits. A file that is opened through it is its own only if [`Caller::still_waits`]
+/// succeeds afterwards.
 pub(super) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    /// Table of its sockets, unless they can be duplicated.
+    /// Table of its sockets, if they cannot be duplicated.
     made: Option<&'a Made>,
 }
 
 impl<'a> Caller<'a> {
-    /// Returns the caller of a notification. `made` holds its sockets, unless they can be duplicated.
     pub(super) fn of(listener: &'a Listener, notification: &Notification, made: Option<&'a Made>) -> Self {
         Self { listener, id: notification.id, thread: notification.thread, made }
     }
@@ -50,8 +49,7 @@ impl<'a> Caller<'a> {
         Memory(self.thread)
     }
 
-    /// Returns a duplicate of one of the caller's descriptors. All acts on the caller's own sockets start
-    /// here.
+    /// Duplicates a descriptor of the caller. All acts on the caller's sockets start here.
     pub(super) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
         if let Some(made) = self.made {
             return made.duplicate(self.place(number));
@@ -74,18 +72,16 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Returns the location of one of its descriptors.
     pub(super) fn place(&self, number: RawFd) -> HoldingPlace {
         HoldingPlace { thread: self.thread, number }
     }
 
-    /// Fails if the call no longer waits.
     pub(super) fn still_waits(&self) -> Result<(), Errno> {
         if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// Returns a path as the caller means it, as seen by this process: relative to the caller's working
-    /// directory, with the caller's `/proc/self`.
+    /// Returns the caller's path for this process: from the caller's working directory, with the caller's
+    /// `/proc/self`.
     pub(super) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
         let own = PathBuf::from(format!("/proc/{}", self.thread));
         let bytes = path.as_os_str().as_bytes();
@@ -101,7 +97,6 @@ impl<'a> Caller<'a> {
         Ok(join(&own.join("cwd"), bytes))
     }
 
-    /// Sends the signal that the caller's own call would have sent.
     pub(super) fn signal(&self, signal: c_int) {
         if let (Ok(status), true) = (Status::of(self.thread), self.listener.waits(self.id)) {
             system::signal_thread(status.process, self.thread, signal);
@@ -109,8 +104,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Fails if the caller has another root. `chroot(2)` and `pivot_root(2)` are denied, and our root stays the
-/// same: no confined program can change its root.
+/// Fails if the caller has another root. No confined program can change its root: `chroot(2)` and
+/// `pivot_root(2)` are denied.
 fn has_our_root(own: &Path) -> Result<(), Errno> {
     static OURS: OnceLock<Option<(u64, u64)>> = OnceLock::new();
     let identity = |path: &Path| fs::metadata(path).ok().map(|root| (root.dev(), root.ino()));
@@ -118,7 +113,7 @@ fn has_our_root(own: &Path) -> Result<(), Errno> {
     if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-/// Joins bytes: `Path::join` would restart at a slash, which the kernel does not do here.
+/// Joins bytes: `Path::join` would restart at a slash, unlike the kernel.
 fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push("/");

@@ -1,21 +1,17 @@
-//! Connections from inside to inside that were started and not yet accepted.
-//!
-//! A client may be gone before its connection is accepted, and is then no longer in the table of open
-//! sockets.
+//! Connections within the sandbox that are not accepted yet. A client may end before; then the table of open
+//! sockets lacks it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). A client that started
-/// before that many others, and was not accepted since, is not let in. Connections that a server closed
-/// without accepting are never looked up.
+/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). After that many later
+/// ones, a client is not let in. Connections that a server closes unaccepted are never looked up.
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections(Mutex<VecDeque<u64>>);
 
 impl Connections {
-    /// Records that a client starts a connection.
     pub(super) fn begin(&self, client: u64) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !begun.contains(&client) {
@@ -26,7 +22,7 @@ impl Connections {
         }
     }
 
-    /// Returns true if the client started a connection, and removes it: it is accepted now.
+    /// Removes a started connection, which is now accepted; returns false if there was none.
     pub(super) fn accept(&self, client: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = begun.iter().position(|&cookie| cookie == client);

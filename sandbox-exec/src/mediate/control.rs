@@ -1,5 +1,4 @@
-//! Control data of a message (`cmsg(3)`): the open files that it passes are translated from the caller's
-//! numbers to ours.
+//! Control data of a message (`cmsg(3)`), with descriptors translated from the caller's numbers to ours.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -9,24 +8,21 @@ use nix::libc::{self, c_int};
 use super::caller::Caller;
 use super::status::Status;
 
-/// Size of `struct cmsghdr` on 64-bit architectures: length, level, type. Items start at multiples of eight.
+/// Size of `struct cmsghdr` (length, level, type). Items start at multiples of eight.
 const ITEM: usize = 16;
-/// Maximum number of descriptors of one message, in all its items (`SCM_MAX_FD`, net/scm.h).
+/// Maximum number of descriptors of a message (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
 /// Control data with the numbers of this process.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// Bytes as `sendmsg` takes them.
     pub(super) bytes: Vec<u8>,
     /// Open files behind the numbers in the bytes.
     held: Vec<OwnedFd>,
 }
 
 impl Control {
-    /// Translates a caller's control data.
-    ///
-    /// `allows` decides, by level and name, on each item.
+    /// Translates a caller's control data; `allows` judges each item by level and name.
     pub(super) fn carry(
         caller: &Caller<'_>,
         bytes: Vec<u8>,
@@ -93,8 +89,8 @@ fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>)
     Ok(())
 }
 
-/// Translates `struct ucred`. The kernel lets a process speak for itself only; so the caller may name its own
-/// ids, and the pid of this process, which sends the message, replaces the caller's.
+/// Translates `struct ucred`. The kernel only accepts a sender's own values: ids of the caller, and the pid
+/// of this process, which sends the message.
 fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
         return Err(Errno::EINVAL);

@@ -1,8 +1,7 @@
-//! Thread pool: one thread leads, that is, receives calls and performs those that do not wait. Before a call
-//! that will wait, the leader makes another thread lead; if a call waits unexpectedly, `waiting` makes
-//! another thread lead soon.
+//! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before a call that
+//! will wait, the leader makes another thread lead; if a call waits unexpectedly, `waiting` does so soon.
 //!
-//! So no call is handed from thread to thread, and no waiting call holds up another for long.
+//! So calls are not handed between threads, and no waiting call delays others for long.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,19 +27,16 @@ pub(super) struct WorkerPool {
 #[derive(Debug, Default)]
 struct Count {
     all: usize,
-    /// Threads that will lead next, including those that have not run yet: a leader that steps aside before a
-    /// new thread had its turn must not add another.
+    /// Threads that will lead next, also those that have not run yet, so that a leader adds only one.
     standing_by: usize,
     leader: Option<Lead>,
-    /// Number of times that a thread started to lead.
     leads: u64,
 }
 
-/// One lead, from its start until the thread steps aside or is relieved; its number is unique.
+/// One lead, until the thread steps aside or is relieved; its number is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lead(u64);
 
-/// A thread's turn to lead.
 pub(super) struct Turn<'a> {
     shared: &'a Arc<Shared>,
     lead: Lead,
@@ -66,7 +62,6 @@ impl Turn<'_> {
 }
 
 impl WorkerPool {
-    /// Waits until all threads have ended.
     pub(super) fn wait(&self) {
         let mut count = self.count();
         while count.all > 0 {
@@ -78,7 +73,6 @@ impl WorkerPool {
         self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits to lead, as a standby thread.
     fn lead(&self) -> Lead {
         let mut count = self.count();
         while count.leader.is_some() {
@@ -91,7 +85,6 @@ impl WorkerPool {
         lead
     }
 
-    /// Joins the standby threads, unless there are enough.
     fn stands_by(&self) -> bool {
         let mut count = self.count();
         let needed = count.standing_by < SPARE;
@@ -133,7 +126,6 @@ impl Count {
     }
 }
 
-/// Starts the first thread.
 pub(super) fn begin(shared: &Arc<Shared>) -> io::Result<()> {
     add_to(&mut shared.crew.count(), shared)
 }
@@ -148,7 +140,6 @@ fn add_to(count: &mut Count, shared: &Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-/// Main function of a thread, which starts on standby.
 fn work(shared: &Arc<Shared>) {
     let crew = &shared.crew;
     // Without the first, waiting calls would not end with their callers; the second is not a caller's right.

@@ -1,13 +1,10 @@
-//! Datagram sockets of the mediated programs, and the calls that the kernel continues while there is no such
-//! socket.
+//! Datagram sockets of the mediated programs, and calls that the kernel continues while there are none.
 //!
-//! `sendmsg` on a connection whose duplicate was dropped can only be left to the kernel, which reads the
-//! caller's memory again, and the number of the descriptor too. On any socket but a datagram socket the
-//! kernel ignores the address or denies it, so that nothing depends on what the caller writes there
-//! meanwhile. The number must not become that of a datagram socket before the kernel looks it up. That cannot
-//! happen while no process has a datagram socket (which the kernel says exactly, see [`Alive`]) and no such
-//! socket is given to a program before every call that was left to the kernel is known to be past that
-//! lookup.
+//! The kernel has to continue `sendmsg` on a connection whose duplicate was dropped, and reads the caller's
+//! memory and descriptor number again. On other than datagram sockets it ignores or denies an address, so
+//! changes of the memory do not matter. But the number must not become that of a datagram socket before the
+//! kernel looks it up. So a call is left to the kernel only while no process has a datagram socket (see
+//! [`Alive`]), and a program gets one only when all such calls are past the lookup.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -19,10 +16,10 @@ use nix::libc::pid_t;
 use super::alive::Alive;
 use super::text;
 
-/// Processor time that a thread needs at most from its answer to the lookup, in ticks of `times(2)` of 10 ms:
-/// the second of two ticks is whole, a thousand times the real need.
+/// Maximum processor time of a thread from its answer to the lookup, in ticks of `times(2)` of 10 ms. The
+/// second of two ticks is whole, a thousand times the real need.
 const ENOUGH: u64 = 2;
-/// Maximum number of remembered calls before those that are past are dropped.
+/// Number of remembered calls at which past ones are dropped.
 const SLACK: usize = 64;
 
 /// Datagram sockets that are open somewhere, and the calls left to the kernel.
@@ -44,7 +41,6 @@ struct DatagramState {
 struct Passing {
     thread: pid_t,
     answered: bool,
-    /// Processor time of its thread at the first look.
     since: Option<u64>,
 }
 
@@ -72,8 +68,7 @@ impl Datagrams {
         state.known.contains(&inode)
     }
 
-    /// Returns true if a call of a thread may be left to the kernel, whatever its process does meanwhile, and
-    /// then records the call.
+    /// True if a thread's call may be left to the kernel, whatever its process does; then records the call.
     pub(super) fn pass(&self, thread: pid_t) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
@@ -87,19 +82,17 @@ impl Datagrams {
         true
     }
 
-    /// Records that the thread's call was answered.
     pub(super) fn answered(&self, thread: pid_t) {
         for call in self.lock().passing.iter_mut().filter(|call| call.thread == thread) {
             call.answered = true;
         }
     }
 
-    /// Records that the thread makes another call: its previous call is over.
     pub(super) fn is_back(&self, thread: pid_t) {
         self.lock().passing.retain(|call| call.thread != thread);
     }
 
-    /// Forgets closed sockets. If the kernel does not say, all sockets count as open.
+    /// Forgets closed sockets; if the kernel does not list them, all count as open.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.numbers()
@@ -114,9 +107,9 @@ impl Datagrams {
 }
 
 impl Passing {
-    /// True if the kernel has looked up the descriptor. From the answer to the lookup a thread runs, or waits
-    /// for the lock of the listener (`seccomp_do_user_notification`), which nothing interrupts. So the thread
-    /// is past the lookup if it sleeps for anything else, is gone, or has run for longer.
+    /// True if the kernel has looked up the descriptor. Until then the thread runs, or waits for the
+    /// listener's lock (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps
+    /// otherwise, is gone, or has run for longer is past the lookup.
     fn is_past(&mut self) -> bool {
         if !self.answered {
             return false;
@@ -132,7 +125,6 @@ impl Passing {
     }
 }
 
-/// State of a thread (`proc_pid_stat(5)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     state: u8,
@@ -145,8 +137,8 @@ impl Run {
         Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
-    /// Parses the fields after the name, which may contain anything: state (the third field), and time in
-    /// user (14) and system mode (15).
+    /// Parses the fields after the name, which may contain anything: state (3), user time (14), system time
+    /// (15).
     fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let mut fields = fields.split(' ');

@@ -1,8 +1,8 @@
-//! Sockets that have a port: all of the network namespace, from inside and from outside, as the kernel lists
-//! them (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
+//! Sockets with a port, all of the network namespace, as the kernel lists them (`sock_diag(7)`;
+//! `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
 //!
-//! A name does not identify a socket: several sockets can share a port, by address, by family, by
-//! `SO_REUSEADDR`. A cookie (`SO_COOKIE`) does: no two sockets of a running kernel have the same.
+//! Several sockets can share a name, by address, family or `SO_REUSEADDR`. A cookie (`SO_COOKIE`) is unique
+//! while the kernel runs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -31,7 +31,7 @@ const V6_ONLY: u16 = 11;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) cookie: u64,
-    /// Inode, by which `/proc` shows the socket among a process's descriptors; 0 if no process has it.
+    /// Inode, by which `/proc` lists the socket; 0 if no process has it.
     pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
@@ -51,15 +51,15 @@ impl Holder {
         own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
-    /// True if the socket has its port at an address of this family: then no other socket has the port at all
-    /// of them, unless both allow that.
+    /// True if the socket has an address of this family. Another one can then have the port at all of them
+    /// only if both allow it.
     pub(super) fn is_in_family(&self, v4: bool) -> bool {
         let own = plain(self.address);
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
-    /// True if the kernel would let another socket have the port at an address, with `IPV6_V6ONLY` or
-    /// without, only if both allow that.
+    /// True if another socket could have the port at an address, with `IPV6_V6ONLY` or without, only if both
+    /// allow it.
     pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
         let other = Self { address: at, v6_only, ..*self };
         let share_family =
@@ -91,7 +91,7 @@ fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     })
 }
 
-/// Returns one end of a connection, from the offsets of its address and its port in an entry.
+/// Returns one end of a connection, from its offsets in an entry.
 fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
     Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
@@ -110,12 +110,11 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     Ok(all)
 }
 
-/// Returns the cookie of the TCP socket that is at this end of a connection; `None` if the socket no longer
-/// exists.
+/// Returns the cookie of the TCP socket at this end of a connection, if it still exists.
 ///
 /// While a closed socket gives way to its remainder, the kernel finds neither for a moment
-/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). The kernel's list, which takes
-/// longer, waits for that; before Linux 6.10 not to the very end.
+/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). Its list, which is slower, waits for
+/// that; before Linux 6.10 not to the very end.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     [false, true, false].into_iter().find_map(|all| at_this_end(local, remote, all))
 }
@@ -141,8 +140,8 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// Builds `struct inet_diag_sockid`. Both ends of a connection of this machine are on its loopback device,
-/// and may be tied to it.
+/// Builds `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device, and may be
+/// tied to it.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),
@@ -294,8 +293,7 @@ mod tests {
         }
     }
 
-    /// For less than a microsecond the kernel finds neither a closing socket nor its remainder by the
-    /// addresses.
+    /// For less than a microsecond the kernel finds neither a closing socket nor its remainder by address.
     #[test]
     fn a_connection_is_found_while_it_closes() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -20,8 +20,7 @@ pub(super) struct HoldingPlace {
 }
 
 impl HoldingPlace {
-    /// Returns the inode of the socket at this place: `ENOTSOCK` if the descriptor is no socket, `EBADF` if
-    /// it is not open.
+    /// Returns the inode of the socket: `ENOTSOCK` for other files, `EBADF` for a closed descriptor.
     pub(super) fn socket(self) -> Result<u64, Errno> {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
         let link = link.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
@@ -34,15 +33,14 @@ impl HoldingPlace {
         inode(&link).ok_or(Errno::ENOTSOCK)
     }
 
-    /// Returns a duplicate of the descriptor at this place, of a process by its first thread.
+    /// Duplicates the descriptor, of a process by its first thread.
     fn duplicate(self) -> Result<OwnedFd, Errno> {
         caller::duplicate(&pidfd_open(self.thread, 0)?, self.number)
     }
 }
 
-/// Looks for sockets among the open files of all processes that this process may look at, except its own: a
-/// process that has several of the sockets is found by one of them. A socket that moves from place to place
-/// meanwhile may be missed, and so is a socket that only a thread with a table of its own has.
+/// Finds sockets among the open files of the processes that this one may look at, each process by one socket.
+/// May miss a socket that moves meanwhile, or that only a thread with a table of its own has.
 pub(super) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
@@ -64,9 +62,8 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
-/// Returns a duplicate of the socket with an inode and a cookie: looks first at one thread, then at all
-/// processes that this process may look at. Sockets of strangers are never found: no process outside the
-/// domain that ours is nested in may be looked at.
+/// Duplicates the socket with an inode and a cookie: of one thread, else of any process that this one may
+/// look at. Such a process is in the domain that ours is nested in, so strangers' sockets are never found.
 pub(super) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
     once(first).chain(numbers("/proc")).find_map(|process| {
         let places =
@@ -78,13 +75,12 @@ pub(super) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd
     })
 }
 
-/// Returns the numbers among the names in a directory.
 pub(super) fn numbers(directory: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the inode that a link to a socket names: `socket:[INODE]`.
+/// Returns the inode in a link `socket:[INODE]`.
 pub(super) fn inode(link: &Path) -> Option<u64> {
     let name = link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(name).ok()?.parse().ok()

@@ -1,5 +1,4 @@
-//! The host's network: destinations that a socket from inside may reach on it, and peers that may reach a
-//! socket inside.
+//! The host's network: destinations for sockets from inside, and peers that may reach them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,15 +29,13 @@ use super::socket::{self, SocketKind, port};
 pub(super) struct HostNetwork {
     /// Rules for destinations outside; `None` while the network is off.
     pub(super) outside: Option<Outside>,
-    /// True if the kernel keeps this process from abstract names that are not from inside.
+    /// True if the kernel denies this process abstract names that are not from inside.
     scoped: bool,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
-    /// Serializes changes of the filters of receivers.
     pub(super) introducing: Mutex<()>,
-    /// Serializes `bind`: until a new socket is known to be from inside, other calls would take it for a
-    /// stranger.
+    /// Serializes `bind`. Until a new socket is known to be from inside, other calls take it for a stranger.
     binding: Mutex<()>,
 }
 
@@ -49,7 +46,6 @@ pub(super) struct Inside {
     pub(super) receivers: Vec<Holder>,
 }
 
-/// Destinations outside that may be reached.
 #[derive(Debug)]
 pub(super) struct Outside {
     reach: Reach,
@@ -75,8 +71,7 @@ impl HostNetwork {
         })
     }
 
-    /// Judges an internet address; returns the address to act on, if it may be reached only as one from
-    /// inside.
+    /// Judges an internet address. Returns the address to use if only one from inside may be reached.
     pub(super) fn admit(
         &self,
         caller: &Caller<'_>,
@@ -116,8 +111,7 @@ impl HostNetwork {
         Ok(holders)
     }
 
-    /// Reserves the address that a datagram socket is to be connected to, so that it does not pass to another
-    /// socket.
+    /// Reserves the address that a datagram socket will be connected to, so that no other socket gets it.
     pub(super) fn reserve(
         &self,
         sender: &OwnedFd,
@@ -139,11 +133,10 @@ impl HostNetwork {
     }
 
     /// Returns the denial. With the network on it is `EACCES`, as from a local firewall (connect(2)):
-    /// programs that fall back to another address treat it as unreachable, and people can tell it from
-    /// unreachable. With the network off it is the error of a machine without a network, whose loopback has
-    /// no other users.
+    /// programs that fall back treat it as unreachable, and people can tell it from unreachable. With the
+    /// network off it is the error of a machine without a network.
     ///
-    /// If no process answers at the address on this machine, the failure is not a denial by the rules.
+    /// If no process answers at an address of this machine, the rules did not cause the failure.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,
@@ -156,7 +149,6 @@ impl HostNetwork {
         Denied::Rules { target: Target::Internet(to, place), errno }
     }
 
-    /// True if a process outside answers at an address of this machine.
     fn is_anothers(&self, kind: SocketKind, to: SocketAddr) -> bool {
         let holders = self.holders(kind, to.port()).unwrap_or_default();
         holders.iter().any(|holder| holder.might_receive(to.ip()) && !self.own.made(holder.cookie))
@@ -171,13 +163,12 @@ impl HostNetwork {
         errno.into()
     }
 
-    /// True if all these sockets are from inside.
     pub(super) fn are_own(&self, holders: &[Holder]) -> bool {
         holders.iter().all(|holder| self.own.made(holder.cookie))
     }
 
-    /// True if a call to an address from inside has reached it: no other process has taken the port
-    /// meanwhile. The receiver may be gone, having accepted.
+    /// True if a call to an address from inside has reached it: no other process took the port meanwhile. The
+    /// receiver may be gone.
     pub(super) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
         self.holders(kind, to.port()).is_ok_and(|mut holders| {
             holders.retain(|holder| holder.might_receive(to.ip()));
@@ -185,8 +176,7 @@ impl HostNetwork {
         })
     }
 
-    /// Returns the socket from inside that has an abstract name for a type of sockets; `None` if the kernel
-    /// judges.
+    /// Returns the socket from inside with an abstract name and type; `None` if the kernel judges.
     pub(super) fn admit_abstract(&self, style: c_int, name: &[u8]) -> Result<Option<u64>, Denied> {
         if self.scoped {
             return Ok(None);
@@ -200,8 +190,8 @@ impl HostNetwork {
         }
     }
 
-    /// Explains why the kernel denied an abstract name: its socket is not from inside, or takes datagrams of
-    /// its peer alone.
+    /// Explains why the kernel denied an abstract name: its socket is a stranger, or only takes datagrams of
+    /// its peer.
     pub(super) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
@@ -209,8 +199,8 @@ impl HostNetwork {
         }
     }
 
-    /// Gives a datagram socket without a port one before its peer can see it, so that the peer knows it for
-    /// one from inside, or can answer it. The kernel would choose a port at the same call.
+    /// Gives a datagram socket a port before its peer can see it, so that the peer recognises it and can
+    /// answer. The kernel would choose a port at the same call.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
@@ -227,9 +217,9 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Binds a socket, and remembers its name. With the network off, a socket that would listen on all
-    /// addresses does so on loopback alone, by being tied to that device, which only `CAP_NET_RAW` undoes
-    /// (socket(7)); no other addresses are available.
+    /// Binds a socket and remembers its name. With the network off, a socket that would listen on all
+    /// addresses is tied to the loopback device, which only `CAP_NET_RAW` undoes (socket(7)); no other
+    /// addresses are available.
     pub(super) fn bind(
         &self,
         caller: &Caller<'_>,
@@ -270,8 +260,8 @@ impl HostNetwork {
         self.welcome(caller, socket)
     }
 
-    /// Binds a datagram socket. Only an address in use may be one of our reservations, and is then shared for
-    /// a moment.
+    /// Binds a datagram socket. If the address is in use by one of our reservations, it is shared for a
+    /// moment.
     fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
@@ -282,7 +272,6 @@ impl HostNetwork {
         }
     }
 
-    /// True if the other end of an accepted connection is inside.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         match peer.meaning() {
             Meaning::Internet(peer) if Place::of(peer) == Place::Host => self.has_begun(accepted, peer),
@@ -293,7 +282,6 @@ impl HostNetwork {
         }
     }
 
-    /// True if the client of an accepted connection is from inside.
     fn has_begun(&self, accepted: &OwnedFd, peer: SocketAddr) -> bool {
         let Ok(Meaning::Internet(own)) = socket::own_name(accepted).as_ref().map(Address::meaning) else {
             return false;
@@ -320,8 +308,7 @@ fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
-/// Returns duplicates of the sockets that have a port. A socket that cannot be looked at cannot be sent to
-/// for good.
+/// Duplicates the sockets that have a port. A socket that cannot be looked at can never be sent to.
 pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
     let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
     found.map(|found| found.ok_or(Errno::EACCES)).collect()

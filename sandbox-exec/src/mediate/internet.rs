@@ -1,11 +1,10 @@
-//! Internet addresses, as sockets are connected to them; [`ipc::place`] says how each relates to this
-//! machine.
+//! Internet addresses of connections; [`ipc::place`] relates them to this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipc::place::{is_local, plain};
 
-/// Replaces the unspecified address as the kernel does; otherwise the replacement would depend on the socket.
+/// Replaces the unspecified address like the kernel; else the result would depend on the socket.
 pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -18,7 +17,7 @@ pub(super) fn named(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// True if packets to it stay on this machine, rather than go to a gateway that would send them back.
+/// True if packets to it stay on this machine, instead of going to a gateway that would return them.
 pub(super) fn stays_here(address: IpAddr) -> bool {
     plain(address).is_loopback() || is_local(address)
 }

@@ -1,18 +1,16 @@
-//! Introduces datagram sockets from inside to each other, where the network is off and is the host's: they
+//! Introduction of datagram sockets from inside to each other, on the host's network while it is off: they
 //! hear no other senders.
 //!
-//! A socket is made here, tied to the loopback device, and hears nobody: this holds even if its program never
-//! binds it, since the kernel does so unasked (`send` on an unbound socket). Only this process changes the
-//! set of senders that it hears (the programs may attach no filter, see [`super::filter`]). Before a socket
-//! from inside sends to it, or is connected to it, the port of that sender is added, and reserved at all
-//! addresses: no other process gets that port for as long as it is heard ([`super::reservations`]).
+//! A socket is created here, tied to the loopback device, and hears nobody, also if the kernel binds it
+//! unasked (`send` on an unbound socket). Only this process changes the set of senders (programs may attach
+//! no filter, see [`super::filter`]). Before a socket from inside sends or is connected to it, that sender's
+//! port is added, and reserved at all addresses for as long as it is heard ([`super::reservations`]).
 //!
-//! When another socket from inside is bound to such a port too, or connected to it, the port can be shared
-//! for a moment, by strangers as well: for that moment it is not heard, and afterwards only if no stranger
-//! has it.
+//! When another socket from inside is bound or connected to such a port, strangers could share the port for a
+//! moment. For that moment it is not heard, and afterwards only if no stranger has it.
 //!
-//! Duplicates of receivers would keep their ports taken. So each receiver is looked up for that moment, and
-//! ports whose last socket was closed are forgotten when others are added.
+//! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time, and ports of
+//! closed sockets are forgotten when others are added.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -28,15 +26,14 @@ use super::host::{HostNetwork, Inside, duplicates};
 use super::reservations::{Hearer, everywhere};
 use super::socket::{self, SocketKind, port};
 
-/// Number of ports that a socket hears before the first search for closed ones; the next search comes at
-/// twice as many, and so on.
+/// Number of ports of a socket at the first search for closed ones; the next is at twice as many, and so on.
 const FEW: usize = 64;
 
 const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
 impl HostNetwork {
-    /// Ties a socket that no program has yet to the loopback device, since the kernel gives it a port unasked
-    /// (`listen`, `send`); makes a datagram socket hear nobody.
+    /// Ties a new socket to the loopback device, since the kernel gives it a port unasked (`listen`, `send`).
+    /// A datagram socket then hears nobody.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
@@ -45,7 +42,7 @@ impl HostNetwork {
         if kind.is_stream() { Ok(()) } else { admitted::hear_only(socket, &[]) }
     }
 
-    /// Makes the receivers of an address hear a sender, which has a port.
+    /// Makes the receivers at an address hear a sender's port.
     pub(super) fn introduce(
         &self,
         caller: &Caller<'_>,
@@ -94,8 +91,7 @@ impl HostNetwork {
         acted
     }
 
-    /// Makes a newly bound socket hear the sockets that are connected to its port, which was another socket's
-    /// before.
+    /// Makes a newly bound socket hear those connected to its port, which was another socket's before.
     pub(super) fn welcome(&self, caller: &Caller<'_>, receiver: &OwnedFd) -> Result<(), Errno> {
         if self.outside.is_some() {
             return Ok(());
@@ -123,7 +119,7 @@ impl HostNetwork {
         heard
     }
 
-    /// Returns the ports that a socket hears; for a socket with many, also those that no socket has any more.
+    /// Returns the ports that a socket hears; of many, also those that are closed.
     fn heard_by(&self, cookie: u64) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
         let heard = self.reservations.heard_by(cookie);
         if heard.len() < FEW || !heard.len().is_power_of_two() {
@@ -133,8 +129,7 @@ impl HostNetwork {
         heard.into_iter().partition(is_open)
     }
 
-    /// Returns the sockets that have a port, at any address of a family: `EADDRINUSE` unless all of them are
-    /// from inside.
+    /// Returns the sockets with a port, at any address of a family: `EADDRINUSE` unless all are from inside.
     fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
         let mut holders = self.holders(DATAGRAM, from.port())?;
         holders.retain(|holder| holder.is_in_family(from.is_ipv4()));

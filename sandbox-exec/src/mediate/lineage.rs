@@ -1,10 +1,9 @@
 //! Ancestry of processes, as far as signals need it.
 //!
-//! A process is inside if it descends from the broker, which adopts orphans beneath it: so a process that was
-//! inside once is, for as long as it lives. A process can put a [fence](Lineage::fence) around its
-//! descendants, which then signal each other and no other process: neither the fencing process nor its
-//! ancestors and siblings. That process has to adopt orphans too (`PR_SET_CHILD_SUBREAPER(2const)`), or they
-//! would leave the fence with their parents' death.
+//! A process is inside if it descends from the broker, which adopts orphans; so it stays inside for its life.
+//! A process can put a [fence](Lineage::fence) around its descendants: they then signal each other and nobody
+//! else. It has to adopt orphans too (`PR_SET_CHILD_SUBREAPER(2const)`), which would otherwise leave the
+//! fence.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::caller::pidfd_open;
 use super::status::Status;
 
-/// Number of attempts to read a line of ancestors that changes meanwhile.
+/// Number of attempts to read ancestors that change meanwhile.
 const TRIES: usize = 64;
 /// Maximum number of ancestors of a process that can be signalled.
 const MOST: usize = 4096;
@@ -29,16 +28,15 @@ pub(super) struct Lineage {
     fences: Mutex<HashMap<pid_t, Arc<OwnedFd>>>,
 }
 
-/// Scope of the signals of a process: the descendants of another process.
+/// Range of a process's signals: the descendants of another process.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     top: pid_t,
-    /// Root of the scope, unless it is the broker.
+    /// Root of the range, if it is not the broker.
     fence: Option<Arc<OwnedFd>>,
 }
 
 impl Lineage {
-    /// Returns the lineage beneath this process.
     pub(super) fn new() -> Self {
         Self { broker: std::process::id().cast_signed(), fences: Mutex::default() }
     }
@@ -63,8 +61,7 @@ impl Lineage {
         Ok(nearest.unwrap_or(Scope { top: self.broker, fence: None }))
     }
 
-    /// True if signals of this scope reach a process. Reliable only if the process that had this number
-    /// before still has it.
+    /// True if signals of this scope reach a process, provided that it still has this number.
     pub(super) fn contains(&self, scope: &Scope, process: pid_t) -> Result<bool, Errno> {
         let Some(ancestors) = self.ancestors(process)? else {
             return Ok(false);
@@ -76,11 +73,11 @@ impl Lineage {
 
     /// Returns the ancestors of a process below the broker; `None` if it is outside.
     ///
-    /// A number does not identify a process: between two looks a parent can die and its number be reused. But
-    /// a process that has the same parent at two times had it in between too, since an orphan's next parent
-    /// is not younger than itself. So the line is read upwards and again downwards: the second look confirms
-    /// last that the process still has its parent, which proves that the looks in between, at this parent,
-    /// saw the same process, and so on up.
+    /// A number does not identify a process: a parent can die between two looks and its number be reused. But
+    /// a process with the same parent at two times had it in between, since an orphan's next parent is not
+    /// younger than itself. So the line is read upwards and then downwards. The last look confirms that the
+    /// process still has its parent, so the looks in between, at this parent, saw the same process, and so on
+    /// up.
     fn ancestors(&self, process: pid_t) -> Result<Option<Vec<pid_t>>, Errno> {
         for _ in 0..TRIES {
             let parent = Status::of(process)?.parent;
@@ -95,7 +92,7 @@ impl Lineage {
         Err(Errno::EPERM)
     }
 
-    /// Returns the line from a process up to the broker, or else to the top of all.
+    /// Returns the line from a process up to the broker, or to the top.
     fn climb(&self, process: pid_t, mut parent: pid_t) -> Option<Vec<pid_t>> {
         let mut line = vec![process, parent];
         while parent != self.broker && parent > 1 && line.len() < MOST {
@@ -110,12 +107,11 @@ impl Lineage {
     }
 }
 
-/// True if each is still the child of the next; the last is looked up first.
+/// True if each is still the child of the next; checked from the end.
 fn confirm(line: &[pid_t]) -> bool {
     line.windows(2).rev().all(|pair| Status::of(pair[0]).is_ok_and(|status| status.parent == pair[1]))
 }
 
-/// True if a process has not ended.
 fn lives(process: &Arc<OwnedFd>) -> bool {
     let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     poll(&mut ended, PollTimeout::ZERO) == Ok(0)

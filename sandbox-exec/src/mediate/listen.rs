@@ -1,4 +1,4 @@
-//! The calls that wait for others: `bind`, `accept`. Mediated where the names are the host's.
+//! Calls that wait for others: `bind`, `accept`. Mediated on the host's network.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use super::socket_file::SocketFile;
 use super::waiting::Stop;
 
 impl MediatedCall<'_, '_> {
-    /// `bind(2)`. One end of a pair, or of a connection, gets no name.
+    /// `bind(2)`. An end of a pair or a connection gets no name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -42,8 +42,7 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// Binds a socket. If the address belongs only to a socket that is held here and that its programs have
-    /// closed, the address counts as free.
+    /// Binds a socket. An address counts as free if only a socket has it that its programs have closed.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
@@ -98,8 +97,8 @@ impl MediatedCall<'_, '_> {
         self.wait(socket, libc::SO_RCVTIMEO, socket::is_readable(socket), accept)
     }
 
-    /// Returns the room in bytes that the caller has for the peer's address, if it wants the address
-    /// (`move_addr_to_user` of the kernel).
+    /// Returns the size of the caller's buffer for the peer's address, if there is one (`move_addr_to_user`
+    /// of the kernel).
     fn room(&self, name: u64, length: u64) -> Result<Option<usize>, Errno> {
         if name == 0 {
             return Ok(None);
@@ -118,13 +117,12 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Returns the flags of `accept4`, 0 for `accept`.
 pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
     if call == libc::SYS_accept4 { integer(arguments[3]) } else { 0 }
 }
 
-/// True of control data that chooses how a packet leaves, not its destination. Source routes (`IP_RETOPTS`,
-/// `IPV6_RTHDR`) choose the destination.
+/// True of control data that chooses a packet's way, not its destination, unlike source routes (`IP_RETOPTS`,
+/// `IPV6_RTHDR`).
 pub(super) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()
         || match level {

@@ -12,12 +12,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::system;
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): the woken thread runs on this processor
-/// next.
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): the woken thread runs on this
+/// processor.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// `ERESTARTSYS` (linux/errno.h): never seen by a program. The kernel runs the pending handler, then makes
-/// the call again or answers `EINTR`, as the handler's `SA_RESTART` says.
+/// `ERESTARTSYS` (linux/errno.h), which no program sees: the kernel runs the pending handler, then repeats
+/// the call or answers `EINTR`, as the handler's `SA_RESTART` says.
 const RESTART: c_int = 512;
 
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
@@ -35,7 +35,6 @@ pub(super) struct Listener {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notification {
-    /// Its number among all notifications of this listener.
     pub(super) id: u64,
     /// Thread id of the caller in the pid namespace of this process.
     pub(super) thread: libc::pid_t,
@@ -43,19 +42,17 @@ pub(super) struct Notification {
     pub(super) arguments: [u64; 6],
 }
 
-/// Answer to a call.
 #[derive(Debug)]
 pub(super) enum NotificationAnswer {
     Value(i64),
     Failed(Errno),
-    /// Lets the kernel perform the call, which reads its arguments anew. For calls about which nothing is
-    /// decided here.
+    /// Lets the kernel perform the call, which reads its arguments anew: only without a decision here.
     GoesOn,
     /// The call was answered already.
     Given,
-    /// Runs the pending signal handler; then the call is made again, or fails with `EINTR`.
+    /// Runs the pending signal handler; then the call is repeated, or fails with `EINTR`.
     Restart,
-    /// Adds this descriptor to the caller's table and returns its number.
+    /// Adds this descriptor to the caller's table; answers its number.
     Descriptor {
         descriptor: OwnedFd,
         close_on_exec: bool,
@@ -69,7 +66,7 @@ impl Listener {
         Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
-    /// Waits for a call; `None` once no process is left that could make one.
+    /// Waits for a call; `None` once no caller is left.
     pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
         // If receiving waits as well, polling first is a wasted system call.
         let mut waited = self.ends;
@@ -87,7 +84,6 @@ impl Listener {
         }
     }
 
-    /// Waits until there is a call; `false` if there will be no more.
     fn wait(&self) -> io::Result<bool> {
         loop {
             let mut polled = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
@@ -120,8 +116,8 @@ impl Listener {
         })
     }
 
-    /// True if the call still waits: then the thread was not replaced by another of the same number, and
-    /// files that were opened by that number are the caller's.
+    /// True if the call still waits. Then its thread number is still the caller's, and so are files opened by
+    /// it.
     pub(super) fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one integer.
         unsafe {
@@ -129,7 +125,7 @@ impl Listener {
         }
     }
 
-    /// Answers a call. The answer is lost if the caller is dead.
+    /// Answers a call, unless the caller is dead.
     pub(super) fn answer(&self, id: u64, answer: NotificationAnswer) {
         match answer {
             NotificationAnswer::Value(value) => self.send(id, value, 0),
@@ -157,8 +153,7 @@ impl Listener {
         }
     }
 
-    /// Adds a descriptor to the caller's table and answers with its number: in one step (Linux 5.14), or in
-    /// two.
+    /// Adds a descriptor to the caller's table and answers with its number, in one step (Linux 5.14) or two.
     pub(super) fn add(&self, id: u64, descriptor: &OwnedFd, close_on_exec: bool) -> Result<c_int, Errno> {
         #[expect(clippy::cast_possible_truncation, reason = "it is 2")]
         let at_once = libc::SECCOMP_ADDFD_FLAG_SEND as u32;

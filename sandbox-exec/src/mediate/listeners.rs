@@ -1,8 +1,8 @@
-//! Tells if a process answers at a unix socket, without a connection that the process would see.
+//! Checks if a process answers at a unix socket, without a connection that it would see.
 //!
-//! A socket file that is left over has no listener: a call denied there would have failed without the rules
-//! too. The kernel lists the unix sockets of a network namespace with the inodes that they are bound to
-//! (`unix_diag`, `sock_diag(7)`), not those of other namespaces. The list includes abstract names.
+//! A leftover socket file has no listener: a call denied there would have failed anyway. The kernel lists the
+//! unix sockets of one network namespace with the inodes that they are bound to (`unix_diag`,
+//! `sock_diag(7)`), also abstract names.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -32,7 +32,7 @@ const COOKIE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Listeners(Mutex<Option<Kernel>>);
 
-/// File that sockets can be bound to, as the kernel identifies it.
+/// Identity of a socket file in the kernel's list.
 struct File<'a> {
     inode: u32,
     device: u32,
@@ -40,13 +40,12 @@ struct File<'a> {
 }
 
 impl Listeners {
-    /// Returns the sockets of the namespace that this process is in now.
+    /// Returns the sockets of this network namespace.
     pub(crate) fn here() -> Self {
         Self(Mutex::new(Kernel::new().ok()))
     }
 
-    /// True if a socket with this name, which is the kernel's own, takes connections or datagrams; `None` if
-    /// unknown.
+    /// True if a socket with this name (the kernel's) takes connections or datagrams; `None` if unknown.
     pub(super) fn answers(&self, path: &Path) -> Option<bool> {
         let meta = fs::symlink_metadata(path).ok()?;
         let file = File::new(meta.st_dev(), meta.st_ino(), path);
@@ -70,8 +69,7 @@ impl<'a> File<'a> {
     }
 
     /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file
-    /// and answers. On some file systems (overlayfs, btrfs) stat(2) returns other numbers, so the name that
-    /// the socket was bound by matches as well.
+    /// and answers. On overlayfs or btrfs stat(2) returns other numbers, so the bound name matches as well.
     fn is_bound_to(&self, entry: &[u8]) -> bool {
         let [_, style, state, ..] = *entry else { return false };
         let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
@@ -90,17 +88,16 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the cookies of the sockets of a type that answer at an abstract name, in the network namespace
-/// that this process is in now. The kernel has such a name once for each type (`unix_abstract_hash` of
-/// `net/unix/af_unix.c`).
+/// Returns the cookies of the sockets of a type that answer at an abstract name, in this network namespace.
+/// The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(super) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
     Ok(found)
 }
 
-/// Returns the cookie of an entry, if its socket is of this type and answers at an abstract name. An accepted
-/// socket has its listener's name and answers nobody.
+/// Returns the cookie of an entry of this type and abstract name, if its socket answers. An accepted socket
+/// has its listener's name and answers nobody.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;

@@ -1,25 +1,22 @@
-//! The callers' sockets where they cannot be duplicated (`pidfd_getfd(2)` is denied by the profiles of
-//! containers): this process makes them (`socket(2)` is mediated too), and keeps a duplicate of each as long
-//! as a call may need it ([`Registry`]).
+//! Callers' sockets that cannot be duplicated, because a container's profile denies `pidfd_getfd(2)`. This
+//! process creates them (`socket(2)` is mediated too), and keeps a duplicate of each while a call may need it
+//! ([`Registry`]).
 //!
-//! The socket of a caller's number is read from `/proc` and looked up by inode. A connection has left the
-//! registry, and its end is the kernel's alone; of the mediated calls only `sendmsg`, `sendmmsg` and `sendto`
-//! mean anything on it, and they go on by themselves. This is no decision about an address: for a connection
-//! there is none. The kernel must find no datagram socket under that number, and one of these ensures that:
+//! A caller's socket is read from `/proc` and looked up by inode. A connection has left the registry. Of the
+//! mediated calls, `sendmsg`, `sendmmsg` and `sendto` have a meaning on it, and the kernel continues them: on
+//! a connection they decide about no address. The kernel must find no datagram socket under the number, which
+//! one of these ensures:
 //!
-//! * No datagram socket is open in any process, and none is given out before the kernel has looked
-//!   ([`Datagrams`]).
-//! * The caller's thread is the only one that could change its table: its process has no other thread, and
-//!   shares the table with no other process ([`Tables`]). It waits, so what is read in `/proc` now is what
-//!   the kernel will find.
+//! * No process has a datagram socket, and none gets one before the kernel has looked ([`Datagrams`]).
+//! * Only the caller's thread could change its table: its process has no other, and shares the table with no
+//!   process ([`Tables`]). The thread waits, so the kernel will find what `/proc` says now.
 //!
-//! Otherwise the call waits a moment for the datagram sockets to be closed, and fails with `EPERM`. It cannot
-//! be performed here instead: a duplicate that was kept would keep the connection from ending when its
-//! programs close it, and later none is to be had. Nor is it enough that the caller's process has no datagram
-//! socket now: another may pass it one over a unix socket before the kernel looks.
+//! Otherwise the call waits a moment for the datagram sockets to be closed, then fails with `EPERM`. It
+//! cannot be performed here: a kept duplicate would outlive the programs' last close, and later none can be
+//! had. It does not suffice that the process has no datagram socket now: another may pass it one.
 //!
-//! Every socket was made here, or is one end of a connection that `accept` or `socketpair` made, or was
-//! handed in ([`HandedIn`]): the filter denies pairs of datagram sockets.
+//! Every socket was created here, is one end of a connection by `accept` or `socketpair`, or was handed in
+//! ([`HandedIn`]): the filter denies pairs of datagram sockets.
 
 use std::os::fd::OwnedFd;
 
@@ -36,7 +33,6 @@ use super::sockets::HandedIn;
 use super::status::Status;
 use super::tables::Tables;
 
-/// Sockets that were made here.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) registry: Registry,
@@ -62,8 +58,7 @@ impl Made {
         Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
     }
 
-    /// Holds a socket that a program is to get, and returns its inode. `EAGAIN` if the socket has to wait a
-    /// moment.
+    /// Holds a socket for a program and returns its inode. `EAGAIN` if the socket has to wait a moment.
     pub(super) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
@@ -72,8 +67,7 @@ impl Made {
         Ok(inode)
     }
 
-    /// Finds the socket at a place in a caller's table. It is the caller's own only if the call still waits
-    /// afterwards.
+    /// Finds the socket at a place in a caller's table. Valid only if the call still waits afterwards.
     pub(super) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
         let inode = place.socket()?;
         if let Some(held) = self.registry.get(inode) {
@@ -86,7 +80,7 @@ impl Made {
         Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
     }
 
-    /// Returns a duplicate of the socket at a place, to be passed along. `EPERM` if no duplicate is held.
+    /// Duplicates the socket at a place, to pass it along. `EPERM` if no duplicate is held.
     pub(super) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
         match place.socket() {
             Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
@@ -95,7 +89,7 @@ impl Made {
         }
     }
 
-    /// Returns a duplicate of a socket that is held, if its cookie matches.
+    /// Duplicates a held socket, if its cookie matches.
     pub(super) fn held(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         let held = self.registry.get(inode.into())?.ok()?;
         socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
@@ -131,8 +125,7 @@ impl Made {
         }
     }
 
-    /// Drops sockets that may answer at an address and that all programs have closed, so that they do not
-    /// answer.
+    /// Drops closed sockets that might answer at an address.
     pub(super) fn let_go_of_closed(&self, address: &Address) {
         match address.meaning() {
             Meaning::Internet(to) => self.registry.let_go_of(|socket| {
@@ -150,12 +143,10 @@ impl Made {
         };
     }
 
-    /// Records that a thread makes a call.
     pub(super) fn is_back(&self, thread: pid_t) {
         self.datagrams.is_back(thread);
     }
 
-    /// Records that a thread's call was answered.
     pub(super) fn answered(&self, thread: pid_t) {
         self.datagrams.answered(thread);
     }

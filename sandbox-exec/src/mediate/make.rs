@@ -1,5 +1,5 @@
-//! Creation of sockets; and the calls that are mediated only if all sockets are made here: sends that are
-//! left to the kernel, and the creation of processes that share a table of descriptors.
+//! Creation of sockets, and the calls that are mediated only if all sockets are created here: sends that the
+//! kernel continues, and the creation of processes that share a table of descriptors.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -21,7 +21,7 @@ use super::waiting::Stop;
 const PATIENCE: u32 = 11;
 
 impl MediatedCall<'_, '_> {
-    /// Performs a call that does not need a held socket; a held socket is kept for the rest of the call.
+    /// Performs a call that needs no held socket; keeps a held one for the rest of the call.
     pub(super) fn act_on_made(
         &mut self,
         made: &Made,
@@ -50,7 +50,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)`: with all arguments that the seccomp programs of the caller allow.
+    /// `socket(2)`, with all arguments that the caller's seccomp programs allow.
     fn make(&mut self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -72,7 +72,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)` where nothing else is made here: creates a socket that only sockets from inside reach.
+    /// `socket(2)` if other sockets are not created here: creates one that only sockets from inside reach.
     pub(super) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -84,7 +84,6 @@ impl MediatedCall<'_, '_> {
         self.shared.listener.add(self.caller.id(), socket, close_on_exec)
     }
 
-    /// Performs a call on one end of a connection.
     fn act_on_connection(
         &mut self,
         made: &Made,
@@ -112,7 +111,7 @@ impl MediatedCall<'_, '_> {
         })
     }
 
-    /// True if the call sends, and does not connect by that.
+    /// True if the call sends and does not connect.
     fn is_plain_send(&self, call: c_long) -> bool {
         let flags = match call {
             libc::SYS_sendmsg => self.arguments[2],
@@ -122,7 +121,7 @@ impl MediatedCall<'_, '_> {
         integer(flags) & libc::MSG_FASTOPEN == 0
     }
 
-    /// Retries with growing delays until there is an answer, or else fails.
+    /// Retries with growing delays until there is an answer, then fails.
     fn patiently<T>(
         &mut self,
         otherwise: Errno,
@@ -141,8 +140,8 @@ impl MediatedCall<'_, '_> {
         Err(otherwise.into())
     }
 
-    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, which no other
-    /// thread can change.
+    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, so no thread
+    /// can change them.
     fn share_table(&self, made: &Made) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;
         self.caller.still_waits()?;
@@ -151,7 +150,6 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// True if the first argument of a call is a socket's number.
 fn is_on_a_socket(call: c_long) -> bool {
     matches!(
         call,

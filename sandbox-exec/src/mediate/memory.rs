@@ -1,4 +1,4 @@
-//! A caller's memory. It may change at any time: each value is read once, and used as it was read.
+//! A caller's memory. It may change at any time, so each value is read only once.
 
 #![expect(unsafe_code, reason = "the kernel copies between this process's memory and another's")]
 
@@ -31,15 +31,13 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Reads `length` bytes, which the calling function has bounded.
+    /// Reads `length` bytes; the caller of this function bounds it.
     pub(super) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
     }
 
-    /// Reads a string up to its null byte, which must be among the first `most` bytes: otherwise fails with
-    /// `too_long`.
-    ///
-    /// Reads page by page, since the memory behind the end of the string may not be mapped.
+    /// Reads a string whose null byte is among the first `most` bytes; otherwise fails with `too_long`. Reads
+    /// page by page, since the memory after the string may not be mapped.
     pub(super) fn read_string(self, start: u64, most: usize, too_long: Errno) -> Result<CString, Errno> {
         let mut bytes = vec![];
         while bytes.len() < most {
@@ -56,7 +54,6 @@ impl Memory {
         Err(too_long)
     }
 
-    /// Reads the content of all ranges, joined.
     pub(super) fn gather(self, ranges: &[Range]) -> Result<Vec<u8>, Errno> {
         let length = ranges.iter().map(|range| range.length).sum();
         let mut bytes = vec![];

@@ -1,19 +1,17 @@
-//! Arguments of `sendmsg`, copied from the caller: `struct msghdr` and the data that it points to.
+//! Arguments of `sendmsg`: a copied `struct msghdr`, and its data.
 
 use nix::errno::Errno;
 
 use super::memory::{MAX_RANGES, Memory, Range};
 
-/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`
-/// in the latter.
+/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`.
 pub(super) const HEADER: u64 = 56;
 pub(super) const HEADER_WITH_LENGTH: u64 = 64;
 
 /// Maximum number of bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
 const MAX_DATA: usize = 0x7fff_f000;
 
-/// Maximum size of control data in bytes: the value of `net.core.optmem_max` in most kernels, and more than
-/// 253 descriptors take.
+/// Maximum size of control data in bytes: `net.core.optmem_max` of most kernels, enough for 253 descriptors.
 const MAX_CONTROL: u64 = 20 << 10;
 
 /// Message whose data is still in the caller's memory.
@@ -22,7 +20,6 @@ pub(super) struct Message {
     /// Pointer to the address, and its length.
     pub(super) name: Option<(u64, u64)>,
     pub(super) data: Data,
-    /// Control data, as the caller wrote it.
     pub(super) control: Vec<u8>,
 }
 
@@ -53,12 +50,11 @@ impl Message {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Data {
     ranges: Vec<Range>,
-    /// Number of bytes left.
     pub(super) left: usize,
 }
 
 impl Data {
-    /// Returns data of one range; cuts one that is too long, as the kernel does.
+    /// Returns data of one range, cut like in the kernel if it is too long.
     pub(super) fn of(start: u64, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_DATA);
         Self { ranges: vec![Range { start, length }], left: length }
@@ -83,7 +79,7 @@ impl Data {
         Ok(data)
     }
 
-    /// Returns the first `most` bytes without dropping them.
+    /// Returns the first `most` bytes without consuming them.
     pub(super) fn first(&self, most: usize) -> Vec<Range> {
         let mut room = most;
         let mut first = vec![];
@@ -97,7 +93,6 @@ impl Data {
         first
     }
 
-    /// Drops the first `count` bytes.
     pub(super) fn advance(&mut self, mut count: usize) {
         self.left = self.left.saturating_sub(count);
         for range in &mut self.ranges {

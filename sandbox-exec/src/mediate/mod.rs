@@ -145,7 +145,6 @@ use waiting::Waiting;
 use crate::domain::Domain;
 use crate::privilege::clear_capabilities;
 
-/// Access of the mediated programs.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -153,33 +152,26 @@ use crate::privilege::clear_capabilities;
 )]
 pub struct Mediation {
     pub net: Network,
-    /// Addresses of this machine and its neighbourhood that may be reached while the network is on.
     pub reach: Reach,
-    /// Trees in which unix sockets may be reached, and metadata changed: canonical, as this process sees
-    /// them.
+    /// Canonical trees, for this process, in which unix sockets may be reached and metadata changed.
     pub writable: Vec<PathBuf>,
-    /// Hidden paths inside the trees.
     pub hidden: Vec<PathBuf>,
     /// True if the programs share the host's network namespace.
     pub host_network: bool,
-    /// True if the kernel keeps this process from abstract unix sockets that are not from inside.
+    /// True if the kernel denies this process abstract unix sockets that are not from inside.
     pub scoped: bool,
-    /// True if objects of System V are mediated, because the programs have no ipc namespace of their own.
+    /// True if objects of System V are mediated: the programs have no ipc namespace of their own.
     pub objects: bool,
-    /// True if signals are mediated, because Landlock has no scope for them. This process then adopts
-    /// orphans.
+    /// True if signals are mediated: Landlock has no scope for them. This process then adopts orphans.
     pub signals: bool,
-    /// True if metadata may be changed in these trees alone, because no mount protects files outside.
+    /// True if metadata may be changed in these trees alone: no mount protects files outside.
     pub metadata: bool,
-    /// Access of this process to the sockets of the programs.
     pub sockets: Sockets,
-    /// Domain that confines the programs at paths: socket files are created inside it. Without a domain no
-    /// such file is created.
+    /// Domain of the programs for paths, in which socket files are created. Without one, no such file is.
     pub domain: Option<Arc<Domain>>,
 }
 
 impl Mediation {
-    /// Returns the seccomp program that notifies the mediated calls.
     pub fn filter(&self) -> Filter {
         let calls = FilteredCalls::new(self.host_network);
         let calls = if self.keeps_strangers_out() { calls.with_guarded_sockets() } else { calls };
@@ -190,7 +182,6 @@ impl Mediation {
         calls.filter()
     }
 
-    /// Sets the domain that confines the programs at paths.
     #[must_use]
     pub(crate) fn with_domain(self, domain: Domain) -> Self {
         Self { domain: Some(Arc::new(domain)), ..self }
@@ -198,8 +189,7 @@ impl Mediation {
 }
 
 impl Mediation {
-    /// True if the network is off and is the host's: the mediator then filters the senders that sockets from
-    /// inside hear.
+    /// True if the network is the host's and off: the mediator then filters the senders that sockets hear.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && !self.net.is_the_machines()
     }
@@ -224,19 +214,18 @@ struct Shared {
     /// Sockets of the programs, if they are made here.
     made: Option<Made>,
     waiting: Waiting,
-    /// True once a thread watches the waiting calls, from the first such call on.
+    /// True once a thread watches waiting calls.
     watched: Mutex<bool>,
     crew: WorkerPool,
 }
 
 impl Mediator {
-    /// Starts mediating, on threads of its own. They take no signals. Side effects on this process: its limit
-    /// of open descriptors is raised to the maximum, and the last real-time signal is blocked in the calling
-    /// thread.
+    /// Starts mediating on threads of its own, which take no signals. Raises this process's limit of open
+    /// descriptors, and blocks the last real-time signal in the calling thread.
     ///
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside
-    /// their Landlock domain or in one that it is nested in. Its threads give up every capability, and may
-    /// look at programs that have none, in the sense of ptrace(2).
+    /// their Landlock domain or in an outer one. Its threads give up every capability, and may look at
+    /// programs without any, in the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
@@ -278,7 +267,6 @@ impl Mediator {
     }
 }
 
-/// Runs when no mediated program is left.
 impl Drop for Mediator {
     fn drop(&mut self) {
         if let Some(objects) = &self.objects {
@@ -288,7 +276,7 @@ impl Drop for Mediator {
 }
 
 impl Shared {
-    /// Receives and answers one call; `false` when there will be no more.
+    /// Receives and answers one call; `false` at the end.
     fn serve(&self, turn: &Turn<'_>) -> bool {
         // Without a working listener the mediator can only end: calls then fail.
         let Ok(Some(notification)) = self.listener.receive() else {
@@ -337,7 +325,6 @@ impl Shared {
         }
     }
 
-    /// Drops a socket whose connection is made.
     fn settle(&self, socket: &OwnedFd, kind: SocketKind) {
         if let Some(made) = &self.made
             && !kind.takes_addresses()

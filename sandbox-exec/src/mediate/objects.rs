@@ -1,16 +1,14 @@
-//! System V memory, semaphores and queues (`sysvipc(7)`), where the programs have no ipc namespace: they have
-//! the objects that they made, and see no others.
+//! System V memory, semaphores and queues (`sysvipc(7)`) of programs without an ipc namespace: they have
+//! their own objects, and see no others.
 //!
-//! The broker creates each object, without a key, and keeps the keys itself: they are the sandbox's own, as
-//! in a namespace. A call on an object continues in the kernel if its number is one of these: a number is in
-//! a register, which no other thread can change while the call waits. A number is not reused before its
-//! object is removed, which only the broker does as well; it removes all objects when it ends. (A process of
-//! the same user that removes an object from outside frees its number; 65,536 objects later it may come
-//! again.)
+//! The broker creates each object without a key, and keeps the keys, which are the sandbox's own as in a
+//! namespace. The kernel continues a call on such an object: the number is in a register, which no thread can
+//! change meanwhile. A number is free only after its object is removed, which only the broker does; it
+//! removes all at its end. (A process of the same user may remove one from outside; 65,536 objects later its
+//! number may come again.)
 //!
-//! Visible to a program: the creator is the broker, the key of an object is reported as 0, and a removed
-//! object cannot be attached again although another process still uses it. Objects of others cannot be
-//! listed.
+//! Visible to a program: the creator is the broker, an object's key is reported as 0, a removed object cannot
+//! be attached again while in use, and objects of others cannot be listed.
 
 #![expect(unsafe_code, reason = "System V calls take structures by address, and unions")]
 
@@ -26,10 +24,10 @@ use super::address::integer;
 use super::listener::NotificationAnswer;
 use super::refusals::Denied;
 
-/// Maximum number of objects of a sandbox: the host's are limited too, for all users together.
+/// Maximum number of objects of a sandbox. The host's are limited for all users together.
 const MOST: usize = 256;
 
-/// `IPC_64` of `linux/ipc.h`, which libraries may add to a command.
+/// `IPC_64` of `linux/ipc.h`, a flag of commands in some libraries.
 const VERSION: c_int = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,13 +37,11 @@ enum ObjectKind {
     Queue,
 }
 
-/// Objects that the programs made, with their keys.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     own: Mutex<BTreeMap<(ObjectKind, c_int), key_t>>,
 }
 
-/// Requested object: its key, its size, and whether it is created.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     key: key_t,
@@ -118,7 +114,7 @@ impl Objects {
         Ok(NotificationAnswer::Value(id.into()))
     }
 
-    /// Judges a command; those that list objects take an index into the list of all instead of a number.
+    /// Judges a command. Those that list objects take an index instead of a number.
     fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
@@ -139,7 +135,6 @@ impl Objects {
         }
     }
 
-    /// Lets a call continue if it is about an object of the sandbox.
     fn use_own(&self, kind: ObjectKind, id: c_int) -> Result<NotificationAnswer, Denied> {
         // Error of the kernel for an unknown number.
         self.own()
@@ -153,14 +148,14 @@ impl Objects {
     }
 }
 
-/// Returns the object that has a key; without a key each request means a new object.
+/// Returns the object of a key; without a key each request is for a new object.
 fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
 impl ObjectKind {
-    /// Commands that are allowed on an object of the sandbox, besides looking at it, changing its owner, and
+    /// Returns the allowed commands on an object of the sandbox, besides reading, changing the owner and
     /// removing it.
     const fn commands(self) -> &'static [c_int] {
         match self {
@@ -178,7 +173,6 @@ impl ObjectKind {
         }
     }
 
-    /// Name of all objects of a kind.
     const fn all(self) -> &'static str {
         match self {
             Self::Memory => "the machine's shared memory segments",
@@ -187,8 +181,8 @@ impl ObjectKind {
         }
     }
 
-    /// Explains why an object outside the sandbox is denied: it is a denial by the rules only if the object
-    /// exists, and plain permissions open it.
+    /// Explains the denial of an outside object: a denial by the rules only if it exists and plain
+    /// permissions open it.
     fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
@@ -201,7 +195,7 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the object that has a key on this machine, if plain permissions open it.
+    /// Returns the machine's object of a key, if plain permissions open it.
     fn find(self, key: key_t) -> Option<c_int> {
         // SAFETY: integers.
         let id = unsafe {
@@ -238,7 +232,6 @@ impl ObjectKind {
         Errno::result(removed).map(drop)
     }
 
-    /// Returns the size of an object, in the unit of the request.
     fn size(self, id: c_int) -> Result<usize, Errno> {
         // SAFETY: structures of integers, which the kernel fills in.
         unsafe {
@@ -355,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Each kind has numbers and keys of its own, and the kernel starts all of them at the same value.
+    /// Kinds have separate numbers and keys, and the kernel starts all of them at the same value.
     #[test]
     fn a_number_or_a_key_of_one_kind_opens_none_of_another() {
         let kinds = [ObjectKind::Memory, ObjectKind::Semaphores, ObjectKind::Queue];

@@ -1,6 +1,4 @@
-//! Sockets from inside that have a name on the host's network, for as long as they live.
-//!
-//! Each is identified by its cookie: another socket may have the same name, now or later.
+//! Living sockets from inside with a name on the host's network, identified by their cookies: names recur.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -11,7 +9,7 @@ use nix::errno::Errno;
 use super::alive::Alive;
 use super::socket;
 
-/// Number of sockets that may be closed before the next search for closed ones.
+/// Number of closed sockets until the next search for them.
 const SLACK: usize = 256;
 
 #[derive(Debug)]
@@ -23,7 +21,6 @@ pub(super) struct Own {
 #[derive(Debug, Default)]
 struct Cookies {
     known: HashSet<u64>,
-    /// Number of sockets that may be kept before closed ones are dropped.
     most: usize,
 }
 
@@ -32,7 +29,7 @@ impl Own {
         Ok(Self { alive: Alive::new()?, cookies: Mutex::default() })
     }
 
-    /// Remembers a socket. A socket that gave up a port, and has another now, is registered already.
+    /// Remembers a socket. One that gave up a port, and has another now, is registered already.
     pub(super) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let cookie = socket::cookie(socket)?;
         let mut cookies = self.lock();
@@ -47,7 +44,7 @@ impl Own {
         Ok(())
     }
 
-    /// True if the socket of this cookie is from inside; if the socket is closed, only until it is forgotten.
+    /// True if the socket of this cookie is from inside; once closed, only until it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().known.contains(&cookie)
     }

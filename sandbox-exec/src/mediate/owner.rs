@@ -1,7 +1,6 @@
-//! Owner of a descriptor, which the kernel signals when something happens to the descriptor (`F_SETOWN` of
-//! fcntl(2), `FIOSETOWN` of ioctl(2)): a signal of any number, sent later. Where signals are mediated, a
-//! process may set only itself as the owner, or nobody: the kernel decides later which process of that number
-//! gets the signal, and in which scope.
+//! Owner of a descriptor, which gets a signal of any number at its events (`F_SETOWN` of fcntl(2),
+//! `FIOSETOWN` of ioctl(2)). The kernel chooses the receiver and checks the scope later, so a process may set
+//! only itself or nobody if signals are mediated.
 
 use std::os::fd::AsFd;
 
@@ -20,7 +19,6 @@ const OWNER_THREAD: c_int = 0;
 const OWNER_PROCESS: c_int = 1;
 
 impl MediatedCall<'_, '_> {
-    /// Judges the commands that name an owner.
     pub(super) fn own_descriptor(&self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let [number, command, argument, ..] = self.arguments;
         let process = Status::of(self.caller.thread())?.process;
@@ -60,7 +58,6 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Fails unless the owner is the process itself, or nobody.
 fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
     if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
 }

@@ -7,9 +7,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use super::filter::FilteredCalls;
 use crate::system::{self, process};
 
-/// True if a filter with a listener can be attached beneath this process. It cannot beneath another listener
-/// (`EBUSY`), nor where the kernel has no user notification, or denies filters to a process under one
-/// (`EINVAL`).
+/// True if a filter with a listener can be attached beneath this process. It cannot beneath another one
+/// (`EBUSY`), without user notification, or if a filter of this process denies filters (`EINVAL`).
 pub fn has_listener() -> bool {
     // Under a filter, the features of the kernel do not settle the question.
     if process::is_filtered() { is_given() } else { system::has_listeners() }

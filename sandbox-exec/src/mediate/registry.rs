@@ -1,11 +1,11 @@
-//! Sockets that were made here for the mediated programs, and that a call on them may still need: those that
-//! are not connected, and all that take an address with each message.
+//! Sockets that were created here and that a call may still need: unconnected ones, and those that take an
+//! address with each message.
 //!
-//! A duplicate keeps a socket alive after the programs have closed it: its port taken, its queue listening.
-//! So it is dropped when no program has the socket any more. The registry looks for such sockets when a
-//! program could notice (before a connection or a message to the socket's address, before a port is reported
-//! as taken), and otherwise soon, then ever more seldom. For a *connection* a program never depends on that:
-//! its duplicate is dropped before the call that made the connection returns.
+//! A duplicate keeps a socket alive, its port taken and its queue listening, after the programs' last close,
+//! so it is then dropped. The registry looks for closed sockets when a program could notice (before a
+//! connection or message to the socket's address, before a port is reported as taken), and otherwise soon,
+//! then ever more seldom. For a *connection* programs never depend on that: its duplicate is dropped before
+//! the connecting call returns.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -20,9 +20,9 @@ use super::socket;
 
 /// Maximum number of held sockets.
 const MOST: usize = 4096;
-/// Number of looks in which a socket has to be missed before it is dropped.
+/// Number of looks that have to miss a socket before it is dropped.
 const LOOKS: usize = 2;
-/// Shortest time after a change until the next look for closed sockets, and the longest time between looks.
+/// Shortest time after a change until the next look, and longest time between looks.
 const SOONEST: Duration = Duration::from_millis(50);
 const LATEST: Duration = Duration::from_secs(1);
 
@@ -44,12 +44,12 @@ struct RegistryState {
 #[derive(Debug)]
 struct HeldSocket {
     socket: OwnedFd,
-    /// Place where a program had the socket last; `None` while a program is about to get it.
+    /// Last place where a program had the socket; `None` while one is about to get it.
     seen: Option<HoldingPlace>,
 }
 
 impl Registry {
-    /// Holds a duplicate of a socket, and returns its inode. `ENOBUFS` when there are too many.
+    /// Holds a duplicate of a socket; returns its inode. `ENOBUFS` if there are too many.
     pub(super) fn hold(&self, socket: &OwnedFd) -> Result<u64, Errno> {
         if self.is_full() {
             self.let_go();
@@ -74,7 +74,6 @@ impl Registry {
         self.lock().held.len() >= MOST
     }
 
-    /// Schedules a look for closed sockets soon.
     pub(super) fn look_soon(&self) {
         if !std::mem::replace(&mut self.lock().changed, true) {
             self.more.notify_one();
@@ -88,7 +87,6 @@ impl Registry {
         }
     }
 
-    /// Returns another duplicate of a held socket.
     pub(super) fn get(&self, inode: u64) -> Option<Result<OwnedFd, Errno>> {
         self.lock().held.get(&inode).map(|held| duplicate(&held.socket))
     }
@@ -97,12 +95,12 @@ impl Registry {
         self.lock().held.remove(&inode);
     }
 
-    /// Drops the sockets that no program has any more, and returns their number.
+    /// Drops the sockets that no program has any more; returns their number.
     pub(super) fn let_go(&self) -> usize {
         self.let_go_of(|_| true)
     }
 
-    /// Drops like `let_go`, but only those sockets that `matter`.
+    /// Drops like `let_go`, but only sockets that `matter`.
     pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
         let mut gone = self.missing(matter);
         for _ in 0..LOOKS {
@@ -134,12 +132,11 @@ impl Registry {
             .collect()
     }
 
-    /// Drops connections that were started without waiting, and are made now.
+    /// Drops connections that were started without waiting and are complete now.
     fn let_go_of_connected(&self) {
         self.lock().held.retain(|_, held| !socket::is_connected_stream(&held.socket));
     }
 
-    /// Watches the held sockets until [`Registry::end`].
     pub(super) fn watch(&self) {
         let mut pause = SOONEST;
         while let Some(changed) = self.sleep(pause) {
@@ -154,8 +151,8 @@ impl Registry {
         }
     }
 
-    /// Sleeps for as long as no socket is held, and then until the next look; a change ends a long sleep.
-    /// Returns true after a change, and `None` at the end.
+    /// Sleeps while no socket is held, then until the next look; a change ends a long sleep. Returns true
+    /// after a change, and `None` at the end.
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {
@@ -169,7 +166,6 @@ impl Registry {
         (!state.ended).then_some(state.changed)
     }
 
-    /// Ends the thread that looks.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.more.notify_all();
@@ -180,8 +176,7 @@ impl Registry {
     }
 }
 
-/// Duplicates a socket. If this process's table is full, the error is not the one for a full table of the
-/// caller.
+/// Duplicates a socket. A full table of this process gives another error than a full one of the caller.
 fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     socket.try_clone().map_err(|_| Errno::ENOBUFS)
 }

@@ -1,19 +1,18 @@
-//! Reserves ports of datagram sockets from inside, so that they do not pass to other processes: ports that
-//! sockets from inside are connected to, and ports that sockets from inside hear (`super::introduce`).
+//! Reservations of ports of datagram sockets from inside that must not pass to others: ports that sockets
+//! from inside are connected to or hear (`super::introduce`).
 //!
-//! A message on a connected socket is not mediated, and goes to the owner of the port at that time. A
-//! duplicate of the receiver would keep it receiving after its last close. So a socket of ours is bound to
-//! the same address as well, and stays until no connected sender is left: the host's programs find the port
-//! in use, and senders find it closed once the receiver is. It never receives itself, since it is connected
-//! to a port of ours from which nothing ever comes (udp(7)).
+//! A message on a connected socket is not mediated, and goes to the port's present owner. A duplicate of the
+//! receiver would keep it receiving after its last close. So a socket of ours is bound to the same address,
+//! until no connected sender is left: others find the port in use, and senders find it closed once the
+//! receiver is. It never receives, since it is connected to a port of ours from which nothing comes (udp(7)).
 //!
-//! A port that is heard is reserved at all addresses, since the owner of the port at one address can write
-//! another into its datagrams (`IP_PKTINFO`, ip(7)). A connected socket is bound to one address; so this
-//! reservation is not connected, and hears nobody. Packets to a socket of that port do not reach it: sockets
-//! from inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
+//! A heard port is reserved at all addresses, since its owner at one can write another into its datagrams
+//! (`IP_PKTINFO`, ip(7)). This reservation is not connected, since connecting binds to one address, and hears
+//! nobody. Packets to a socket of that port do not reach it: sockets from inside are tied to the loopback
+//! device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
 //!
-//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so for the
-//! moment of a `bind`; afterwards the owners of the port are checked.
+//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so during a
+//! `bind`; afterwards the port's owners are checked.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -45,17 +44,15 @@ pub(super) struct Reservations {
 
 #[derive(Debug, Default)]
 struct ReservationState {
-    /// Reserved ports, by address.
     held: HashMap<SocketAddr, HeldPort>,
     needs: HashSet<Need>,
-    /// Socket that never sends.
     silent: Option<OwnedFd>,
     /// True if a thread looks for closed senders.
     watched: bool,
 }
 
-/// Dependence of a socket on a reservation: the socket is connected to the address, or hears the port. An
-/// earlier peer counts as well, since the socket is still connected to it if connecting elsewhere fails.
+/// Dependence of a socket on a reservation: it is connected to the address, or hears the port. An earlier
+/// peer counts as well: if connecting elsewhere fails, the socket is still connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Need {
     cookie: u64,
@@ -88,14 +85,12 @@ impl Reservations {
         self.lock().held.values().any(|held| held.cookie == cookie)
     }
 
-    /// Returns the ports that a socket hears, at all addresses of a family each.
     pub(super) fn heard_by(&self, cookie: u64) -> Vec<SocketAddr> {
         let state = self.lock();
         let needs = state.needs.iter().filter(|need| need.cookie == cookie && need.is_of_receiver());
         needs.map(|need| need.address).collect()
     }
 
-    /// Returns the sockets that hear a port.
     pub(super) fn hearers_of(&self, port: u16) -> Vec<Hearer> {
         let mut state = self.lock();
         if state.needs.iter().any(|need| need.is_of_receiver() && need.address.port() == port) {
@@ -105,12 +100,11 @@ impl Reservations {
         needs.map(|&Need { cookie, inode, address: from, .. }| Hearer { cookie, inode, from }).collect()
     }
 
-    /// True if a socket hears a port.
     pub(super) fn is_heard(&self, cookie: u64, from: SocketAddr) -> bool {
         self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
     }
 
-    /// Returns the ports of the sockets that are connected to a port, in the same form.
+    /// Returns the ports of the sockets that are connected to a port.
     pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -118,13 +112,13 @@ impl Reservations {
         needs.map(|need| everywhere(need.address, need.port)).collect()
     }
 
-    /// Drops the reservation of a port that a socket does not hear any more.
+    /// Drops the reservation of a port that a socket no longer hears.
     pub(super) fn release(&self, cookie: u64, address: SocketAddr) {
         self.lock().needs.retain(|need| need.cookie != cookie || need.address != address);
     }
 
-    /// Reserves an address for as long as a socket lives that depends on it. `holders` returns all sockets
-    /// that have the address; it is called only if the address is not reserved yet.
+    /// Reserves an address for the life of a dependent socket. `holders`, which returns all sockets at the
+    /// address, is called only for a new reservation.
     pub(super) fn reserve(
         self: &Arc<Self>,
         dependent: &OwnedFd,
@@ -156,8 +150,7 @@ impl Reservations {
         Ok(())
     }
 
-    /// Binds a socket from inside at an address that may be reserved: reservations are shared for that
-    /// moment.
+    /// Binds a socket at an address that may be reserved; reservations are shared for that moment.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -219,7 +212,6 @@ impl ReservationState {
         Ok(HeldPort { socket, cookie })
     }
 
-    /// Returns the port of the socket that never sends.
     fn silent_port(&mut self) -> Result<u16, Errno> {
         match &self.silent {
             Some(silent) => port(silent),
@@ -227,21 +219,21 @@ impl ReservationState {
         }
     }
 
-    /// Returns the reservations of the port of an address.
+    /// Returns the reservations of an address's port.
     fn held_at(&self, address: &Address) -> impl Iterator<Item = &OwnedFd> {
         let port = address.port();
         self.held.iter().filter(move |(held, _)| held.port() == port).map(|(_, held)| &held.socket)
     }
 }
 
-/// Returns all addresses of a family, with a port.
+/// Returns the wildcard address of a family, with a port.
 pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
     let all: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     SocketAddr::new(all, port)
 }
 
-/// Creates the socket that never sends, bound to a port at every address of this machine, on loopback alone.
+/// Creates the socket that never sends, at every address of this machine, on loopback alone.
 fn silent() -> Result<OwnedFd, Errno> {
     let any = [(libc::AF_INET6, Ipv6Addr::UNSPECIFIED.into()), (libc::AF_INET, Ipv4Addr::UNSPECIFIED.into())];
     let silent = |(family, address): (c_int, IpAddr)| {
@@ -255,7 +247,7 @@ fn silent() -> Result<OwnedFd, Errno> {
     silent(both).or_else(|_: Errno| silent(v4))
 }
 
-/// Acts while all these sockets share their ports, which also needs the consent of each other owner.
+/// Acts while these sockets share their ports, which needs the consent of other owners too.
 fn shared(sockets: &[&OwnedFd], act: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     let mut before = vec![];
     let mut result = Ok(());

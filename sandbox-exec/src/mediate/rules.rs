@@ -1,4 +1,4 @@
-//! Rules of the mediator: destinations that a call may lead to, and peers that it may let in.
+//! Rules for the destinations of calls, and for peers.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,6 @@ use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::tree::{ProcessTree, by_descriptor};
 
-/// Rules for the destinations of the mediated programs.
 #[derive(Debug)]
 pub(super) struct MediationRules {
     tree: ProcessTree,
@@ -27,10 +26,8 @@ pub(super) struct MediationRules {
 /// Kind of the network namespace.
 #[derive(Debug)]
 pub(super) enum Net {
-    /// The host's namespace, with rules for it.
     Host(Box<HostNetwork>),
-    /// Private namespace: all names in it are from inside; but paths lead out of it, and so do sockets that
-    /// were made outside and handed in.
+    /// Private namespace: all its names are from inside. But paths lead out, and so do handed-in sockets.
     Private,
 }
 
@@ -43,15 +40,14 @@ impl Net {
     }
 }
 
-/// Destination of a call.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) address: Address,
-    /// Address on this machine, if only sockets from inside may have it.
+    /// Address on this machine that only sockets from inside may have.
     pub(super) inside: Option<SocketAddr>,
-    /// Cookie of the socket that has the abstract name, if the kernel does not judge.
+    /// Cookie of the socket with the abstract name, if the kernel does not judge.
     named: Option<u64>,
-    /// Open file behind the address, which must stay open during the call.
+    /// Open file behind the address, held during the call.
     _held: Option<OwnedFd>,
 }
 
@@ -62,13 +58,12 @@ impl From<Address> for Target {
 }
 
 impl MediationRules {
-    /// Returns rules for a tree and the network namespace that this process is in.
+    /// Returns rules for a tree and this network namespace.
     pub(super) fn new(tree: ProcessTree, network: Net) -> Result<Self, Errno> {
         let namespace = socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok();
         Ok(Self { tree, network, namespace })
     }
 
-    /// Returns the tree in which the programs may write.
     pub(super) fn tree(&self) -> &ProcessTree {
         &self.tree
     }
@@ -90,9 +85,8 @@ impl MediationRules {
         }
     }
 
-    /// Fails with `EACCES` for a socket that was made in another network namespace and handed in: names are
-    /// those of its own namespace. If the kernel does not report cookies, no handed-in socket leads out of a
-    /// private namespace.
+    /// Fails with `EACCES` for a handed-in socket of another network namespace, where names differ. Without
+    /// cookies of the kernel, no handed-in socket leads out of a private namespace.
     fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_told = self.namespace.is_some() || self.network.host().is_some();
         if is_told && socket::network(socket).ok() == self.namespace { Ok(()) } else { Err(Errno::EACCES) }
@@ -113,9 +107,9 @@ impl MediationRules {
         }
     }
 
-    /// Judges an internet address. An address without a family dissolves an association; the kernel denies
-    /// one that is no internet address. Only ports of TCP and UDP are looked up: other protocols, of sockets
-    /// that were handed in, have ports of their own.
+    /// Judges an internet address. One without a family dissolves an association; the kernel denies those of
+    /// other families. Only ports of TCP and UDP are looked up: other protocols, of handed-in sockets, have
+    /// their own.
     fn internet(
         &self,
         caller: &Caller<'_>,
@@ -143,7 +137,6 @@ impl MediationRules {
         !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()
     }
 
-    /// Prepares a connection to a target inside before it is started.
     pub(super) fn prepare(
         &self,
         caller: &Caller<'_>,
@@ -161,7 +154,6 @@ impl MediationRules {
         }
     }
 
-    /// True if a connection that was started has reached its target.
     pub(super) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
         match (self.network.host(), target.inside, target.address.meaning()) {
             (Some(host), Some(inside), _) => host.has_led_inside(kind, inside),
@@ -172,7 +164,6 @@ impl MediationRules {
         }
     }
 
-    /// Protects a socket that no program has yet from strangers.
     pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
     }
@@ -190,7 +181,6 @@ impl MediationRules {
         }
     }
 
-    /// Explains a failed `bind`.
     pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Denied {
         match (self.network.host(), address.meaning()) {
             (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
@@ -212,12 +202,10 @@ impl MediationRules {
         }
     }
 
-    /// True if the other end of an accepted connection may be let in.
     pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         self.network.host().is_none_or(|host| host.knows(accepted, kind, peer))
     }
 
-    /// True if control data of this level and name may be passed on.
     pub(super) fn allows_control(&self, kind: SocketKind, level: c_int, name: c_int) -> bool {
         self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
     }
@@ -237,7 +225,7 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// Returns a listener from inside, a client, and the name of the listener.
+    /// Returns a listener from inside, a client, and the listener's name.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());
@@ -258,7 +246,6 @@ mod tests {
         crate::tests::comes_true(|| !rules.has_led_inside(kind, &target));
     }
 
-    /// Makes the kernel deny socket lists to this thread.
     fn deny_sockets() {
         let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let architecture = std::env::consts::ARCH.try_into().unwrap();

@@ -1,4 +1,4 @@
-//! Sends a signal to the targets in its sender's scope.
+//! Sending of signals to targets in the sender's scope.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::lineage::{Lineage, Scope};
 use super::refusals::Denied;
 use super::status::Status;
 
-/// Maximum number of searches for processes that are forked meanwhile.
+/// Maximum number of searches for newly forked processes.
 const ROUNDS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +30,8 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Signals a process or a thread in the scope. Returns the target unsent if it is the caller's own
-    /// process. Calls `confirm` once the target is pinned.
+    /// Signals a process or thread in the scope; returns the caller's own process unsent. Calls `confirm`
+    /// once the target is pinned.
     pub(super) fn to_one(
         &self,
         process: pid_t,
@@ -46,7 +46,6 @@ impl Sender<'_> {
         Ok(aim.fire(self.sent.number, self.sent.info).map(|()| None)?)
     }
 
-    /// Pins a process, or a thread of it, that may be signalled.
     fn aim(&self, process: pid_t, thread: Option<pid_t>) -> Result<Aim, Denied> {
         let aim = Aim::take(process, thread)?;
         let target = Status::of(process)?;
@@ -61,8 +60,7 @@ impl Sender<'_> {
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
-    /// Signals all processes of a group, or all processes, in the scope. Returns the caller's own process
-    /// unsent, if it is one of them.
+    /// Signals all processes of a group, or all, in the scope. Returns the caller's own process unsent.
     pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<Aim>, Denied> {
         let mut reached: HashMap<pid_t, Aim> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
@@ -108,7 +106,6 @@ fn may_signal(sender: &Status, target: &Status) -> bool {
     sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))
 }
 
-/// Returns the processes of a group, or all.
 fn members(group: Option<pid_t>) -> Vec<pid_t> {
     numbers("/proc").filter(|process| in_group(*process, group).is_ok()).collect()
 }

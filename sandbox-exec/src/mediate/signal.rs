@@ -1,16 +1,13 @@
-//! Signals to other processes, where Landlock has no scope for them (below ABI 6): a signal succeeds within
-//! the caller's scope ([`super::lineage`]), as from a domain that bounds signals, and otherwise fails with
-//! `EPERM`.
+//! Signals to other processes without Landlock's scope for them (below ABI 6): a signal succeeds within the
+//! caller's scope ([`super::lineage`]), else fails with `EPERM`.
 //!
-//! A signal to the caller's own process continues in the kernel: its number is in a register, which no other
-//! thread can change while the call waits, and it is the caller's own for as long as the caller lives. So
-//! nothing can change between the decision and the call. The broker sends all other signals, to a process
-//! that it pins by descriptor (`pidfd_open(2)`): a number can be reused by then.
+//! The kernel continues a signal to the caller's own process: no thread can change the number, which is in a
+//! register, and it is the caller's for its life. The broker sends all others, to a process pinned by
+//! descriptor (`pidfd_open(2)`), since numbers recur.
 //!
-//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as it was
-//! written. A process that is forked while its group is signalled may be missed, except by SIGKILL and
-//! SIGSTOP. Before Linux 5.19 a handler that runs while the call waits makes the kernel restart the call, if
-//! the handler has `SA_RESTART`, or fail it with `EINTR`.
+//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as written. A
+//! process forked while its group is signalled may be missed, except by SIGKILL and SIGSTOP. Before Linux
+//! 5.19, a handler that runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
 
 use std::fs;
 
@@ -34,19 +31,17 @@ const SIGNAL_THREAD: u64 = 1;
 const SIGNAL_PROCESS: u64 = 2;
 const SIGNAL_GROUP: u64 = 4;
 
-/// State of the mediation of signals.
 #[derive(Debug)]
 pub(super) struct Signals {
     lineage: Lineage,
     undisturbed: bool,
 }
 
-/// Target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
     /// Process, by the number of any of its threads.
     Process(pid_t),
-    /// Thread, of this process if one is named.
+    /// Thread, of this process if one is given.
     Thread(Option<pid_t>, pid_t),
     Group(pid_t),
     /// All processes but the caller.
@@ -54,7 +49,6 @@ enum Whom {
 }
 
 impl Signals {
-    /// Returns the state for the processes beneath this one.
     pub(super) fn new() -> Self {
         Self { lineage: Lineage::new(), undisturbed: system::waits_undisturbed() }
     }
@@ -92,7 +86,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, &caller, whom, sent, || Ok(()))
     }
 
-    /// `pidfd_send_signal(2)`: finds the target of the caller's descriptor in its `fdinfo`.
+    /// `pidfd_send_signal(2)`: finds the target in the descriptor's `fdinfo`.
     fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<NotificationAnswer, Errno> {
         let [descriptor, number, info, flags, ..] = self.arguments;
         let named = self.named(descriptor)?;
@@ -112,7 +106,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, caller, whom, sent, same)
     }
 
-    /// Sends a signal within the caller's scope; calls `confirm` before a process is signalled.
+    /// Sends a signal within the caller's scope; calls `confirm` before that.
     fn send_signal(
         &self,
         signals: &Signals,
@@ -126,7 +120,7 @@ impl MediatedCall<'_, '_> {
         self.signal_itself(signals, itself, sent)
     }
 
-    /// Signals all targets but the caller's own process, which it returns if it is a target too.
+    /// Signals all targets but the caller's own process, which it returns.
     fn signal_others(
         &self,
         signals: &Signals,
@@ -174,7 +168,6 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Given)
     }
 
-    /// Returns the process or thread of the caller's descriptor.
     fn named(&self, descriptor: u64) -> Result<Named, Errno> {
         let path = format!("/proc/{}/fdinfo/{}", self.caller.thread(), integer(descriptor));
         let text = fs::read_to_string(path).map_err(|error| match error.raw_os_error() {
@@ -185,7 +178,6 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Content of the `fdinfo` of a pidfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Named {
     number: pid_t,
@@ -204,7 +196,6 @@ impl Named {
     }
 }
 
-/// Returns the targets of a number in kill(2).
 fn processes(number: c_int, caller: &Status) -> Result<Whom, Errno> {
     match number {
         0 => Ok(Whom::Group(caller.group)),
@@ -218,8 +209,8 @@ fn positive(number: c_int) -> Result<pid_t, Errno> {
     if number > 0 { Ok(number) } else { Err(Errno::EINVAL) }
 }
 
-/// True if the target can only be the caller's own process, whatever happens meanwhile. The number of another
-/// thread alone does not suffice: that thread can end.
+/// True if the target can only be the caller's own process. The number of another thread does not suffice:
+/// that thread can end.
 fn is_itself(whom: Whom, thread: pid_t, caller: &Status) -> bool {
     match whom {
         Whom::Process(number) => number == caller.process || number == thread,

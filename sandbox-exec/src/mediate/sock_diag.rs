@@ -8,14 +8,13 @@ use nix::libc::{self, c_int};
 
 use super::socket;
 
-/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and `TCPDIAG_GETSOCK` (`linux/inet_diag.h`), which is older
-/// and knows all families at once, but TCP alone.
+/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and the older `TCPDIAG_GETSOCK` (`linux/inet_diag.h`) for all
+/// families of TCP alone.
 const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// `sizeof(struct nlmsghdr)`.
 const HEADER: usize = 16;
-/// More bytes than the kernel puts into one datagram of a dump (`netlink_dump` of
-/// `net/netlink/af_netlink.c`).
+/// More bytes than a datagram of a dump has (`netlink_dump` of `net/netlink/af_netlink.c`).
 const BUFFER: usize = 64 << 10;
 
 pub(super) struct Question<'a> {
@@ -27,12 +26,12 @@ pub(super) struct Question<'a> {
     pub(super) states: u32,
     /// `struct inet_diag_sockid`.
     pub(super) sockets: &'a [u8],
-    /// True for all sockets that match, false for the one that a packet would find.
+    /// True for all matching sockets, false for the one that a packet would find.
     pub(super) all: bool,
 }
 
 impl Question<'_> {
-    /// Sends the query; passes every entry (`struct inet_diag_msg`) of the answer to `each`.
+    /// Sends the query; passes each entry (`struct inet_diag_msg`) of the answer to `each`.
     pub(super) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         Kernel::new()?.ask(&self.message()?, self.all, &mut each)
     }
@@ -60,7 +59,6 @@ fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok([&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &flags.to_ne_bytes(), &[0; 8], body].concat())
 }
 
-/// Netlink socket, and a buffer for answers.
 #[derive(Debug)]
 pub(super) struct Kernel {
     socket: File,
@@ -68,13 +66,12 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Opens a socket in the network namespace that this process is in now.
+    /// Opens a socket in this network namespace.
     pub(super) fn new() -> Result<Self, Errno> {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
     }
 
-    /// Lists all sockets of a family that a request (`struct …_diag_req`) describes; passes every entry of
-    /// the answer to `each`.
+    /// Lists the sockets of a request (`struct …_diag_req`); passes each entry to `each`.
     pub(super) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
     }
@@ -85,7 +82,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Reads one datagram of the answer; returns true if there are more.
+    /// Reads one datagram of the answer; returns true if more follow.
     fn answer(&mut self, each: &mut impl FnMut(&[u8])) -> Result<bool, Errno> {
         let length = self.socket.read(&mut self.buffer).map_err(broken)?;
         let mut rest = self.buffer.get(..length).unwrap_or_default();
@@ -120,8 +117,8 @@ pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-/// Returns the error that ends an answer: such a message starts with its number, negative (`struct nlmsgerr`;
-/// `netlink_dump_done` of `net/netlink/af_netlink.c`).
+/// Returns the error at the end of an answer, a negative number (`struct nlmsgerr`; `netlink_dump_done` of
+/// `net/netlink/af_netlink.c`).
 fn errno(content: &[u8]) -> Option<Errno> {
     let number = c_int::from_ne_bytes(*content.first_chunk()?);
     (number < 0).then(|| Errno::from_raw(number.saturating_neg()))

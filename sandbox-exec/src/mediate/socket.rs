@@ -1,4 +1,4 @@
-//! Calls on sockets, with addresses as bytes.
+//! Socket calls, with addresses as bytes.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,6 @@ use super::address::Address;
 /// Number of the loopback device (`LOOPBACK_IFINDEX` of `net/flow.h`): the same in every network namespace.
 pub(super) const LOOPBACK: c_int = 1;
 
-/// Family and type of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SocketKind {
     pub(super) family: c_int,
@@ -37,18 +36,18 @@ impl SocketKind {
         })
     }
 
-    /// True if the socket carries bytes rather than messages.
+    /// True if the socket carries bytes, not messages.
     pub(super) fn is_stream(self) -> bool {
         self.style == libc::SOCK_STREAM
     }
 
-    /// True if the address of a message matters: on a connected socket the kernel ignores or denies it
+    /// True if a message's address matters: on a connected socket the kernel ignores or denies it
     /// (`tcp_sendmsg`, `unix_stream_sendmsg`, `unix_seqpacket_sendmsg`).
     pub(super) fn takes_addresses(self) -> bool {
         !matches!(self.style, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
     }
 
-    /// True if some addresses of this family lead out of the sandbox: not to the kernel alone.
+    /// True if some addresses of this family lead out of the sandbox, and not only to the kernel.
     pub(super) fn leads_out(self) -> bool {
         self.family != libc::AF_NETLINK
     }
@@ -74,17 +73,15 @@ pub(super) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<Owned
     Errno::result(socket).map(|socket| unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// True if the socket is one end of a connection, which only a mediated call can change.
+/// True for one end of a connection, which only a mediated call can change.
 pub(super) fn is_connected_stream(socket: &OwnedFd) -> bool {
     SocketKind::of(socket).is_ok_and(|kind| !kind.takes_addresses()) && peer_name(socket).is_ok()
 }
 
-/// Reads an option that is an `int`.
 pub(super) fn option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, Errno> {
     read_option(socket, level, name).map(c_int::from_ne_bytes)
 }
 
-/// Reads an option that has so many bytes.
 fn read_option<const N: usize>(socket: &OwnedFd, level: c_int, name: c_int) -> Result<[u8; N], Errno> {
     let mut value = [0; N];
     let mut length = length(&value);
@@ -95,7 +92,6 @@ fn read_option<const N: usize>(socket: &OwnedFd, level: c_int, name: c_int) -> R
     Errno::result(answer).map(|_| value)
 }
 
-/// Sets an option that is an `int`.
 fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Result<(), Errno> {
     let length = length(&value.to_ne_bytes());
     // SAFETY: the kernel reads one integer.
@@ -104,8 +100,7 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Resu
     Errno::result(answer).map(drop)
 }
 
-/// True if the socket has its ports in TCP or UDP, and not in a protocol that looks similar (MPTCP, SCTP,
-/// UDP-Lite, ICMP).
+/// True if the ports are TCP's or UDP's, not those of a similar protocol (MPTCP, SCTP, UDP-Lite, ICMP).
 pub(super) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, Errno> {
     let protocol = option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?;
     Ok(match kind.style {
@@ -115,7 +110,7 @@ pub(super) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, 
     })
 }
 
-/// Returns the cookie of a socket (`SO_COOKIE`): no other socket of this kernel has the same, also later.
+/// Returns the cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
 pub(super) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
@@ -126,13 +121,11 @@ pub(super) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// Creates a datagram socket of an internet family.
 pub(super) fn datagram(family: c_int) -> Result<OwnedFd, Errno> {
     make(family, libc::SOCK_DGRAM, 0)
 }
 
-/// Lets a socket share its port with others that allow it too (`SO_REUSEADDR`), or not; returns the old
-/// setting.
+/// Sets if a socket shares its port with others that allow it too (`SO_REUSEADDR`); returns the old setting.
 pub(super) fn allow_reuse(socket: &OwnedFd, reuse: bool) -> Result<bool, Errno> {
     let before = option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR)? != 0;
     set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse.into())?;
@@ -144,8 +137,8 @@ pub(super) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
     make(libc::AF_NETLINK, libc::SOCK_RAW, protocol)
 }
 
-/// True if a call on the socket waits: `O_NONBLOCK` is not set. Never changed here, since the caller would
-/// see it.
+/// True if calls on the socket wait: no `O_NONBLOCK`. It is never changed here, since the caller would see
+/// that.
 pub(super) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
     let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
@@ -158,8 +151,8 @@ pub(super) fn is_readable(socket: &OwnedFd) -> bool {
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// True if a time-out is set (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a call that waits with one is not restarted
-/// after a signal (signal(7)).
+/// True with a time-out (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a waiting call is then not restarted after a signal
+/// (signal(7)).
 pub(super) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
     let value = read_option::<{ size_of::<libc::timeval>() }>(socket, libc::SOL_SOCKET, name);
     value.is_ok_and(|value| value.iter().any(|&byte| byte != 0))
@@ -172,21 +165,19 @@ pub(super) fn connect(socket: &OwnedFd, address: &Address) -> Result<(), Errno> 
     Errno::result(answer).map(drop)
 }
 
-/// Undoes `connect(2)`, so that no process can use the connection. Later calls on the socket fail.
+/// Undoes `connect(2)`, so that nobody can use the connection. Later calls fail.
 pub(super) fn disconnect(socket: &OwnedFd) {
     // SAFETY: integers only.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
     release_port(socket);
 }
 
-/// Dissolves the association of a socket, and gives up its port if the kernel has chosen it
-/// (`__udp_disconnect`, `tcp_disconnect`).
+/// Dissolves an association; gives up a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
 pub(super) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
-/// Attaches a filter to the packets that a socket receives, in place of the old filter (`SO_ATTACH_FILTER`,
-/// socket(7)). `ENOBUFS` if there is no memory for it.
+/// Replaces the filter of received packets (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` without memory for it.
 pub(super) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
     let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
     let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
@@ -221,13 +212,13 @@ pub(super) fn keeps_to_v6(socket: &OwnedFd) -> bool {
     option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
-/// Limits a connection attempt to one retry, after a second (`tcp(7)`).
+/// Limits a connection attempt to one retry after a second (`tcp(7)`).
 pub(super) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
 }
 
-/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, Linux 5.7 without a
-/// capability; asm-generic/socket.h); `EACCES` if it is tied to another device.
+/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, without a
+/// capability since Linux 5.7; asm-generic/socket.h). `EACCES` if it is tied to another.
 pub(super) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
     const SO_BINDTOIFINDEX: c_int = 62;
     if option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX)? == LOOPBACK {
@@ -297,7 +288,7 @@ pub(super) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }
 
-/// True of one end of a pair, or of a connection, even if the other end is gone (`SO_PEERCRED` of unix(7)).
+/// True for an end of a pair or a connection, also without the other end (`SO_PEERCRED` of unix(7)).
 pub(super) fn has_met_a_peer(socket: &OwnedFd) -> bool {
     getsockopt(socket, PeerCredentials).is_ok_and(|peer| peer.pid() != 0 || peer.uid() != libc::uid_t::MAX)
 }
@@ -310,7 +301,6 @@ pub(super) fn peer_name(socket: &OwnedFd) -> Result<Address, Errno> {
     .map(|(_, address)| address)
 }
 
-/// Runs a call that writes an address.
 fn name(
     call: impl FnOnce(*mut libc::sockaddr, *mut socklen_t) -> Result<c_int, Errno>,
 ) -> Result<(c_int, Address), Errno> {

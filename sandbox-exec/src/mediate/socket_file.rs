@@ -1,12 +1,11 @@
-//! `bind(2)` of a unix socket to a path, which creates a file there.
+//! `bind(2)` of a unix socket to a path, which creates a file.
 //!
-//! It is performed here, like every `bind` that is mediated: if the kernel continued the call, it would look
-//! up the descriptor once more, which by then can be that of an internet socket, and take a port that was
-//! never judged. The kernel judges the performed call by the program's own rules: it runs on a thread that
-//! has entered the program's domain, in the same mounts, as the same user. So it does not matter if the path
-//! leads elsewhere by then. A domain of a program's own making, inside that one, is not asked.
+//! Like every mediated `bind` it is performed here. If the kernel continued it, the descriptor could be an
+//! internet socket's by then, and take a port that nobody judged. The kernel judges by the program's own
+//! rules: the call runs on a thread in the program's domain, in the same mounts, as the same user. So it does
+//! not matter if the path leads elsewhere by then. An inner domain of the program itself is not asked.
 //!
-//! The path goes to the kernel as the program wrote it, since `getsockname(2)` returns it afterwards.
+//! The kernel gets the path as the program wrote it, for `getsockname(2)`.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -29,21 +28,20 @@ use super::{metadata, socket};
 use crate::domain::Domain;
 use crate::system;
 
-/// Serializes calls that change the working directory and the umask, since both belong to the whole process.
+/// Serializes changes of the working directory and the umask, which belong to the whole process.
 static OF_THE_PROCESS: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 pub(super) struct SocketFile {
     address: Address,
-    /// Directory that a relative path starts at, or that the address names by a descriptor.
+    /// Start of a relative path, or the directory that the address names by a descriptor.
     directory: Option<OwnedFd>,
-    /// Mode bits that the file lacks.
     umask: mode_t,
 }
 
 impl SocketFile {
-    /// Looks up the parts of a path that belong to the caller: its working directory, its descriptors, its
-    /// umask. They are the caller's only if the call still waits afterwards.
+    /// Looks up the caller's parts of a path: working directory, descriptors, umask. Valid only if the call
+    /// still waits afterwards.
     pub(super) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
         let umask = Status::of(caller.thread())?.umask;
         let start = if path.is_absolute() {
@@ -62,7 +60,6 @@ impl SocketFile {
         Ok(Self { address, directory: Some(directory), umask })
     }
 
-    /// Binds a socket to the path, inside a domain.
     pub(super) fn bind(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let _alone = OF_THE_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         thread::scope(|scope| {
@@ -71,7 +68,7 @@ impl SocketFile {
         })
     }
 
-    /// Main function of a thread that ends afterwards: a domain is entered for good.
+    /// Main function of a thread that ends afterwards, since a domain cannot be left.
     fn bind_inside(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let entered = system::set_no_new_privs().and_then(|()| domain.enter());
         entered.map_err(|_| Errno::EACCES)?;

@@ -13,13 +13,13 @@ use super::socket::{self, SocketKind};
 /// Access of the mediator to the sockets of callers. The filter and the mediator must agree.
 #[derive(Clone, Debug)]
 pub enum Sockets {
-    /// The mediator duplicates them (`pidfd_getfd(2)`, Linux 5.6).
+    /// Duplicated by the mediator (`pidfd_getfd(2)`, Linux 5.6).
     Duplicated,
-    /// The mediator has made them itself, where a container's profile denies that call.
+    /// Created by the mediator, since a container's profile denies that call.
     Made(HandedIn),
 }
 
-/// Sockets that the mediated programs have from the start: the mediator has not made them.
+/// Sockets that the mediated programs have from the start.
 #[derive(Clone, Debug, Default)]
 pub struct HandedIn {
     by_inode: HashMap<u64, SocketKind>,
@@ -28,8 +28,7 @@ pub struct HandedIn {
 }
 
 impl Sockets {
-    /// Probes the access, in the process that will start the mediated programs, with the descriptors that
-    /// they will have.
+    /// Probes the access, in the process that will start the programs, with their descriptors.
     pub fn probe() -> Self {
         let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
             .and_then(|process| duplicate(&process, process.as_raw_fd()));
@@ -45,7 +44,6 @@ impl Sockets {
 }
 
 impl HandedIn {
-    /// Finds the sockets of this process.
     fn find() -> Self {
         let Ok(all) = fs::read_dir("/proc/self/fd") else {
             return Self { others: true, ..Self::default() };
@@ -63,7 +61,6 @@ impl HandedIn {
         found
     }
 
-    /// Returns the kind of a socket, if it was handed in.
     pub(super) fn kind(&self, inode: u64) -> Option<SocketKind> {
         self.by_inode.get(&inode).copied()
     }

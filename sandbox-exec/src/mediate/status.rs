@@ -1,27 +1,24 @@
-//! Status of a thread, as the kernel reports it (`proc_pid_status(5)`).
+//! Status of a thread (`proc_pid_status(5)`).
 
 use nix::errno::Errno;
 use nix::libc::{mode_t, pid_t};
 
 use super::text;
 
-/// Fields of a thread's status that mediation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
-    /// State of the thread, by the letter of the kernel: 0 if unknown.
+    /// State of the thread, as the kernel's letter; 0 if unknown.
     pub(super) state: u8,
     /// Thread group id.
     pub(super) process: pid_t,
-    /// Process that reaps it: its creator, or the process that has adopted it since.
+    /// Process that will reap it: its creator, or its adopter.
     pub(super) parent: pid_t,
     pub(super) group: pid_t,
-    /// Number of threads of the process.
     pub(super) threads: usize,
     /// Real, effective and saved uid.
     pub(super) uids: [u32; 3],
     /// Real, effective and saved gid.
     pub(super) gids: [u32; 3],
-    /// Mode bits that its new files lack.
     pub(super) umask: mode_t,
     /// Signals that are pending for this thread.
     pub(super) pending: u64,
@@ -83,7 +80,7 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
-    /// Such a name occurs when the kernel cuts a name of multi-byte characters after fifteen bytes.
+    /// The kernel cuts a name after fifteen bytes, also within a character.
     #[test]
     fn of_a_thread_whose_name_is_no_text() {
         let status = std::thread::spawn(|| {

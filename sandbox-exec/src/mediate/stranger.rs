@@ -1,4 +1,4 @@
-//! The proof that the kernel keeps this process from abstract unix sockets outside.
+//! Proof that the kernel keeps this process from abstract unix sockets outside.
 
 use std::os::fd::OwnedFd;
 
@@ -8,9 +8,8 @@ use nix::libc;
 use super::address::Address;
 use super::socket;
 
-/// Socket with an abstract name. For the kernel it belongs to the domain that its maker was in
-/// (`sock_is_scoped` of `security/landlock/task.c`): made before a domain with a scope is entered, it counts
-/// as the host's.
+/// Socket with an abstract name. For the kernel it belongs to its maker's domain (`sock_is_scoped` of
+/// `security/landlock/task.c`): made before a scope is entered, it counts as the host's.
 #[derive(Debug)]
 pub(crate) struct Stranger {
     _socket: OwnedFd,
@@ -18,14 +17,13 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Creates the socket, by a name that the kernel chooses.
     pub(crate) fn new() -> Result<Self, Errno> {
         let socket = socket::make(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
         socket::bind(&socket, &Address::unnamed())?;
         Ok(Self { name: socket::own_name(&socket)?, _socket: socket })
     }
 
-    /// True if the kernel denies the socket to this thread, and so to each thread that this one starts.
+    /// True if the kernel denies the socket to this thread, and so to the threads that it starts.
     pub(crate) fn is_denied(&self) -> bool {
         let connected = socket::make(libc::AF_UNIX, libc::SOCK_DGRAM, 0)
             .and_then(|socket| socket::connect(&socket, &self.name));

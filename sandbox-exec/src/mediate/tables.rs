@@ -1,10 +1,9 @@
-//! Processes that share their table of descriptors with another (`CLONE_FILES` without `CLONE_THREAD`).
+//! Processes that share their table of descriptors (`CLONE_FILES` without `CLONE_THREAD`).
 //!
-//! While the call of a process with one thread waits, nothing changes its table, unless another process
-//! shares it. Few programs create such a process (the leak sanitizer does); the filter reports each. A
-//! process that created one may not create another, nor may its child. So a table has at most two processes,
-//! the parent and its child, for as long as both live; and `CLONE_PARENT`, which would hide the parent, is
-//! denied.
+//! While the call of a single-threaded process waits, only a process that shares its table can change it. Few
+//! programs create such a process (the leak sanitizer does); the filter reports each. A process that created
+//! one may not create another, nor may its child. So a table has at most two processes, parent and child, and
+//! `CLONE_PARENT`, which would hide the parent, is denied.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +15,14 @@ use nix::unistd::Pid;
 
 use super::status::Status;
 
-/// Number of processes that may be dead before the next search for dead ones.
+/// Number of dead processes until the next search for them.
 const SLACK: usize = 256;
 
-/// Processes that created a child with their own table.
 #[derive(Debug, Default)]
 pub(super) struct Tables(Mutex<HashSet<pid_t>>);
 
 impl Tables {
-    /// Judges a process, with this status, that creates a child with its own table. `EPERM` if it may not.
+    /// Judges a process that creates a child with its own table; `EPERM` if it may not.
     pub(super) fn share(&self, status: &Status, flags: c_int) -> Result<(), Errno> {
         let mut makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if flags & libc::CLONE_PARENT != 0
@@ -40,7 +38,6 @@ impl Tables {
         Ok(())
     }
 
-    /// True if only the threads of this process can change its table.
     pub(super) fn is_private(&self, status: &Status) -> bool {
         let makers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !makers.contains(&status.process) && !makers.contains(&status.parent)

@@ -1,11 +1,10 @@
-//! Ports that sockets outside hold: no socket from inside shares one, even if both allow it (`SO_REUSEADDR`,
-//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets for one to the other: of datagrams all
-//! (`compute_score` of net/ipv4/udp.c), of connections each second one.
+//! Ports of sockets outside: no socket from inside shares one, even if both allow it (`SO_REUSEADDR`,
+//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets of one to the other: all datagrams
+//! (`compute_score` of net/ipv4/udp.c), or every second connection.
 //!
-//! The owners of a port are looked up before a socket is bound, and again afterwards, since only then the
-//! port that the kernel has chosen is known, and a stranger may have come meanwhile. A port that the kernel
-//! chose is then given up. A port that the program named stays bound until the program closes it, as it would
-//! if the service outside had come a moment later: that service may share it, and decides so itself.
+//! Owners are looked up before a `bind` and after it, since only then a port chosen by the kernel is known,
+//! and a stranger may have come. A port that the kernel chose is then given up. A port that the program named
+//! stays bound, as if the service outside had come a moment later: that service decides itself if it shares.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -18,8 +17,7 @@ use super::host::HostNetwork;
 use super::socket::{self, SocketKind};
 
 impl HostNetwork {
-    /// Fails with `EADDRINUSE` if a socket outside holds the port of the address that a socket is to be bound
-    /// to.
+    /// Fails with `EADDRINUSE` if a socket outside holds the port that a socket will be bound to.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
@@ -38,7 +36,7 @@ impl HostNetwork {
         }
     }
 
-    /// Checks a socket after `bind`; it gives up its port if the kernel has chosen it.
+    /// Checks a socket after `bind`; gives up a port that the kernel chose.
     pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
@@ -49,8 +47,8 @@ impl HostNetwork {
         }
     }
 
-    /// Fails if a socket outside holds the port. A kernel that does not list sockets (`CONFIG_INET_UDP_DIAG`)
-    /// keeps those apart that share nothing.
+    /// Fails if a socket outside holds the port. A kernel without lists (`CONFIG_INET_UDP_DIAG`) separates
+    /// sockets that share nothing.
     fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
@@ -66,9 +64,8 @@ impl HostNetwork {
 }
 
 /// True if the error is permanent: netlink lacks this family (`netlink_create`), this list
-/// (`inet_diag_lock_handler`), or the old form of TCP (`sock_diag_rcv_msg`); or the environment denies
-/// netlink to this process, as systemd's `RestrictAddressFamilies`, a container's filter, or a kernel module
-/// does.
+/// (`inet_diag_lock_handler`) or the old form of TCP (`sock_diag_rcv_msg`), or is denied to this process, as
+/// by systemd's `RestrictAddressFamilies`, a container's filter, or a kernel module.
 fn does_not_list(errno: Errno) -> bool {
     let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
     never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)

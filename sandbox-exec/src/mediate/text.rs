@@ -1,23 +1,19 @@
-//! Texts that the kernel generates for each reader, as in `/proc`.
-//!
-//! Such a file does not report its size: `std::fs::read` would start with a few bytes, and need several calls
-//! for the status of a thread, which many answers need.
+//! Texts that the kernel generates for each reader, as in `/proc`. They report no size, so `std::fs::read`
+//! would start with few bytes and need several calls.
 
 use std::fs::File;
 use std::io::{Read, Result};
 
-/// Buffer size in bytes that is enough for most of these files.
+/// Buffer size in bytes that suffices for most texts.
 const USUAL: usize = 4096;
 
-/// Reads such a file whole.
 pub(super) fn read(path: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL);
     File::open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Reads such a file as text, lossily: names of threads and files hold any bytes, and the kernel cuts the
-/// former after the fifteenth.
+/// Reads a text lossily: names hold any bytes, and the kernel cuts thread names after fifteen.
 pub(super) fn read_string(path: &str) -> Result<String> {
     read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

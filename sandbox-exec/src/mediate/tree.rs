@@ -1,13 +1,11 @@
 //! Trees in which mediated programs may act.
 //!
-//! A path is resolved once, to a descriptor; the descriptor is judged, and the act is performed on the
-//! descriptor. Symbolic links on the way do not matter, since the judged name is the kernel's own name of the
-//! found file.
+//! A path is resolved once, to a descriptor that is judged and used. Links on the way do not matter: the
+//! judged name is the kernel's own name of the found file.
 //!
-//! The roots are held open from the start: a file that gets the name of a root later is no root. A file on
-//! the mount of a root lies where its name says. A name on another mount can lie (one of another namespace,
-//! one that is mounted over or gone), so it is proven: opened again beneath the root, without links, it must
-//! lead to the same inode.
+//! Roots are held open from the start, so a file that gets a root's name later is none. On the mount of a
+//! root a file lies where its name says. On another mount the name can lie (another namespace, mounted over,
+//! gone), so it is proven: opened anew beneath the root, without links, it must lead to the same inode.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -25,7 +23,7 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use super::refusals::Denied;
 use crate::system::file::mount_of;
 
-/// Maximum number of searches for a file that has another name each time.
+/// Maximum number of searches for a file whose name keeps changing.
 const MOST_LOOKS: usize = 16;
 
 /// Suffix that the kernel adds to the last name of a deleted file (`d_path` of `fs/d_path.c`).
@@ -35,8 +33,7 @@ const DELETED: &[u8] = b" (deleted)";
 #[derive(Debug)]
 pub(super) struct ProcessTree {
     roots: Vec<Root>,
-    /// Compared by bytes: found names are canonical as well, and comparing components costs ten times as
-    /// much.
+    /// Compared by bytes: names are canonical, and comparing components takes ten times as long.
     hidden: Vec<PathBuf>,
 }
 
@@ -49,8 +46,8 @@ struct Root {
 }
 
 impl ProcessTree {
-    /// Returns a tree of roots without the hidden paths; both canonical. A root beneath a hidden path is
-    /// granted all the same. A root that cannot be opened contains nothing.
+    /// Returns a tree of roots without the hidden paths, all canonical. A root beneath a hidden path is
+    /// granted. A root that cannot be opened contains nothing.
     pub(super) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -60,9 +57,8 @@ impl ProcessTree {
         Self { roots: roots.collect(), hidden }
     }
 
-    /// Opens the unix socket that a path leads to, if it lies in the tree. A socket outside that plain
-    /// permissions do not let the caller write cannot be connected to either (unix(7)), and a file of another
-    /// kind takes no connection: these failures are not denials by the rules.
+    /// Opens the unix socket at a path in the tree. A socket outside that plain permissions deny cannot be
+    /// connected to anyway (unix(7)), nor can another kind of file: these are no denials by the rules.
     pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
@@ -91,7 +87,7 @@ impl ProcessTree {
         Err(Errno::EACCES)
     }
 
-    /// True if an open file has no name any more, and its last one was in the tree: a temporary file.
+    /// True if an open file has no name any more, and had its last one in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
@@ -99,8 +95,8 @@ impl ProcessTree {
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
-    /// True if an open file with this name is on the mount of a root, which still has its own name. The name
-    /// of a deleted file could belong to another file.
+    /// True if an open file of this name is on the mount of a root, which still has its name. A deleted
+    /// file's name could be another's.
     fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
@@ -111,7 +107,7 @@ impl ProcessTree {
             .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
-    /// True if this name of an open file leads to it, beneath a root and without links.
+    /// True if this name leads to an open file, beneath a root and without links.
     fn proves(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         let found = identity(found)?;
         let leads = |(root, rest): (&Root, &Path)| {
@@ -148,7 +144,6 @@ fn identity(file: &OwnedFd) -> Result<(libc::dev_t, libc::ino_t), Errno> {
     fstat(file).map(|FileStat { st_dev, st_ino, .. }| (st_dev, st_ino))
 }
 
-/// Returns the kernel's name of an open file.
 pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
     fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
 }
@@ -158,7 +153,6 @@ pub(super) fn is_writable(file: &OwnedFd) -> bool {
     access(by_descriptor(file).as_str(), AccessFlags::W_OK).is_ok()
 }
 
-/// Returns the path of an open file by its descriptor in this process.
 pub(super) fn by_descriptor(file: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }

@@ -1,10 +1,10 @@
 //! Calls that may wait: performed on threads that may wait, and ended when their callers get a signal.
 //!
-//! Once a call was received, only fatal signals end its caller's waiting
-//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So the mediator has to check for pending signals whose handler
-//! should run, or that stop the process. The kernel reports neither: a thread of its own looks, often at
-//! first and then twenty times a second, as long as a call waits. The thread also makes another thread lead
-//! if the leader waits unexpectedly.
+//! Once a call is received, only fatal signals end its caller's wait
+//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So the mediator checks for pending signals with a handler, and
+//! for those that stop the process. The kernel does not report them: while a call waits, a thread looks,
+//! often at first and then twenty times a second. It also makes another thread lead if the leader waits
+//! unexpectedly.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -24,17 +24,16 @@ use crate::system::{self, process};
 /// Shortest and longest time between two looks at a waiting call.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
-/// Maximum duration of a call that does not wait. A leader that takes longer is relieved.
+/// Maximum duration of a call that does not wait; a slower leader is relieved.
 const EXPECTED: Duration = Duration::from_millis(1);
 /// Time to stay awake without a waiting call, so that the next one needs no wake-up.
 const LINGER: Duration = Duration::from_millis(200);
-/// Number of times that a signal for the whole process is seen before it counts as one for this thread.
+/// Number of looks at a signal for the whole process before it counts for this thread.
 const PATIENCE: u8 = 3;
 
-/// Maximum number of threads that are looked at to find out if their process stops.
+/// Maximum number of threads that are examined to find out if a process stops.
 const MOST_LOOKED_AT: usize = 8;
 
-/// Cause of an unsuccessful act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Failed(Errno),
@@ -66,7 +65,7 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 struct State {
     calls: Vec<Arc<Wait>>,
-    /// Start of the newest of them, and of the newest that its leader performs.
+    /// Start of the newest, and of the newest that its leader performs.
     began: Instant,
     led: Instant,
     /// State of the thread that looks.
@@ -106,8 +105,8 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait. `act` fails with `EINTR` to be interrupted and judged. `lead` is given
-    /// by a leader that does not expect to wait: if the act waits, another thread leads.
+    /// Performs an act that may wait; `act` fails with `EINTR` to be interrupted and judged. With `lead`, of
+    /// a leader that does not expect to wait, another thread leads if it does.
     pub(super) fn perform<T>(
         &self,
         caller: &Caller<'_>,
@@ -182,7 +181,7 @@ impl Waiting {
         self.more.notify_all();
     }
 
-    /// Sleeps until the next look is due; returns the calls that wait then.
+    /// Sleeps until the next look; returns the waiting calls.
     fn sleep(&self, mut state: MutexGuard<'_, State>) -> Vec<Arc<Wait>> {
         let mut state = if state.calls.is_empty() && state.began.elapsed() > LINGER {
             state.sleep = Sleep::Endless;
@@ -197,8 +196,8 @@ impl Waiting {
         state.calls.clone()
     }
 
-    /// Interrupts the performing thread, if it still performs: a thread that was not yet in its system call
-    /// is interrupted at the next look.
+    /// Interrupts the performing thread, if any. One not yet in its system call is interrupted at the next
+    /// look.
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
@@ -213,8 +212,7 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Returns the verdict on a call that is to end. Processes that are to stop are looked up once in a
-    /// round.
+    /// Returns the verdict on a call that is to end. Looks up stopping processes once per round.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
@@ -241,9 +239,9 @@ impl Wait {
     }
 }
 
-/// True if a thread has taken a signal that stops the process: the process stops only once those threads have
-/// stopped (`do_signal_stop` of kernel/signal.c) that wait for an answer, and have no signal pending. Every
-/// other thread shows that, except one that has ended or is traced.
+/// True if a thread has taken a signal that stops the process. The process stops (`do_signal_stop` of
+/// kernel/signal.c) only once those threads have that wait for an answer with no signal pending. All others
+/// show it, except ended or traced ones.
 fn is_to_stop(status: &Status) -> bool {
     if status.threads < 2 {
         return false;
@@ -253,25 +251,23 @@ fn is_to_stop(status: &Status) -> bool {
     seen.find(|state| !matches!(state, b'D' | b'Z' | b'X' | b't')) == Some(b'T')
 }
 
-/// Returns the time until the newest call is due for a look.
 fn pause(calls: &[Arc<Wait>]) -> Duration {
     let wanted = |wait: &Arc<Wait>| (wait.since.elapsed() / 4).clamp(SOONEST, LATEST);
     calls.iter().map(wanted).min().unwrap_or(LATEST)
 }
 
-/// Returns the signal that interrupts: the last real-time signal, which no library uses by itself.
+/// Returns the interrupting signal: the last real-time one, which no library uses.
 fn interruption() -> c_int {
     libc::SIGRTMAX()
 }
 
-/// Makes the signal interrupt system calls and do nothing else, and blocks it in this thread and those that
-/// it starts.
+/// Makes that signal only interrupt system calls, and blocks it in this thread and its later ones.
 pub(super) fn prepare_interruption() -> Result<(), Errno> {
     process::let_interrupt(interruption())?;
     process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
-/// Lets that signal, and no other, interrupt this thread: the others are the main thread's.
+/// Lets only that signal interrupt this thread: the others are the main thread's.
 pub(super) fn allow_interruption() -> Result<(), Errno> {
     process::mask(libc::SIG_SETMASK, interruption(), true)
 }

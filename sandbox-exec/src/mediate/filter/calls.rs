@@ -1,4 +1,4 @@
-//! Table of the filtered calls and the treatment of each.
+//! Filtered calls with their treatment.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,6 @@ const FILTERS: [c_int; 4] =
 /// `SOCK_TYPE_MASK` (linux/net.h).
 const TYPE: c_int = 0xf;
 
-/// Calls that signal other processes.
 pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_kill,
     libc::SYS_tkill,
@@ -29,7 +28,7 @@ pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Calls that create, use or remove an object of System V. shmdt(2) is about memory of the caller's own.
+/// Calls on objects of System V, but shmdt(2), which is about the caller's own memory.
 const OBJECTS: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -44,7 +43,7 @@ const OBJECTS: &[c_long] = &[
     libc::SYS_msgctl,
 ];
 
-/// Calls that make the kernel signal other processes later, with two commands of each.
+/// Calls that make the kernel signal processes later, with two commands of each.
 pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
@@ -54,8 +53,7 @@ pub(in super::super) const F_SETOWN_EX: u32 = 15;
 pub(in super::super) const FIOSETOWN: u32 = 0x8901;
 pub(in super::super) const SIOCSPGRP: u32 = 0x8902;
 
-/// Calls and the treatment of each. An answer ends the treatment; a call whose instructions run out is
-/// allowed.
+/// Calls with their treatment: instructions up to an answer. A call without one is allowed.
 #[derive(Clone, Debug)]
 pub(in super::super) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
@@ -69,20 +67,17 @@ impl FilteredCalls {
         calls.notify(ALWAYS).notify(more).first(libc::SYS_sendto, addressed())
     }
 
-    /// Also notifies calls on objects of System V.
     #[must_use]
     pub(in super::super) fn with_objects(self) -> Self {
         self.notify(OBJECTS)
     }
 
-    /// Also notifies calls that signal other processes.
     #[must_use]
     pub(in super::super) fn with_signals(self) -> Self {
         let owners = OWNERS.iter().map(|&(call, commands)| (call, commanded(&commands)));
         owners.fold(self.notify(SIGNALS), |calls, (call, body)| calls.first(call, body))
     }
 
-    /// Also notifies calls that change metadata.
     #[must_use]
     pub(in super::super) fn with_metadata(self) -> Self {
         let requests = metadata::IOCTLS.map(|(request, _)| request);
@@ -100,15 +95,14 @@ impl FilteredCalls {
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
-    /// Also notifies calls that create internet sockets, and denies socket filters: a program may not choose
-    /// the senders that such a socket hears.
+    /// Also notifies the creation of internet sockets, and denies socket filters, so that a program cannot
+    /// choose the senders that a socket hears.
     #[must_use]
     pub(in super::super) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Also notifies calls that create sockets, and denies calls that create sockets that the mediator cannot
-    /// create.
+    /// Also notifies the creation of sockets, and denies it for sockets that the mediator cannot create.
     #[must_use]
     pub(in super::super) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
@@ -127,7 +121,6 @@ impl FilteredCalls {
         self.first_of(number(call), body)
     }
 
-    /// Puts these instructions before the existing ones.
     fn first_of(mut self, number: u32, mut body: Vec<sock_filter>) -> Self {
         let all = self.by_number.entry(number).or_default();
         body.append(all);
@@ -136,7 +129,6 @@ impl FilteredCalls {
     }
 }
 
-/// Call numbers are small and positive.
 pub(super) fn number(call: c_long) -> u32 {
     u32::try_from(call).unwrap_or(u32::MAX)
 }
@@ -162,7 +154,7 @@ fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// `sendto` with an address, both halves of which count.
+/// `sendto` with an address; both halves count.
 fn addressed() -> Vec<sock_filter> {
     vec![
         load(ADDRESS_LOW),
@@ -185,7 +177,6 @@ fn shared_tables() -> Vec<sock_filter> {
     ]
 }
 
-/// `socket` of an internet family.
 fn internet() -> Vec<sock_filter> {
     vec![
         load(FLAGS),

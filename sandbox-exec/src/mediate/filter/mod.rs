@@ -56,9 +56,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Merges both programs: a call that `denying` allows continues here. As two programs of a thread they
-    /// would answer alike, since errors outrank notifications; but each attached program costs a fixed price,
-    /// and each call's way through it.
+    /// Merges both programs: a call that `denying` allows continues here. Two programs would answer alike,
+    /// since errors outrank notifications, but each costs time for attaching and for every call.
     #[must_use]
     pub(crate) fn behind(self, denying: Program) -> Self {
         let denying = denying.instructions();
@@ -75,8 +74,8 @@ impl Filter {
         Self { instructions: denying.chain(self.instructions).collect() }
     }
 
-    /// Attaches the program to this thread, for good, and returns its listener. Async-signal-safe.
-    /// `no_new_privs` must be set, and no program of this thread may have a listener yet (`EBUSY`).
+    /// Attaches the program to this thread, for good, and returns its listener. Async-signal-safe. Needs
+    /// `no_new_privs`; `EBUSY` if a program of this thread has a listener.
     pub fn attach(&self) -> io::Result<OwnedFd> {
         // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts
         // (Linux 5.19).

@@ -10,7 +10,6 @@ use crate::seccomp::Policy;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
 
-/// Runs the program on `struct seccomp_data`, as the kernel would.
 fn run(filter: &Filter, architecture: u32, call: u32, arguments: [u64; 6]) -> u32 {
     walk(filter, architecture, call, arguments, |_| {})
 }
@@ -243,7 +242,6 @@ fn no_call_passes_all_the_others() {
     assert!(filter.instructions.len() > 120 && most < 50, "{most} of {}", filter.instructions.len());
 }
 
-/// Two attached programs are judged as in seccomp(2).
 #[test]
 fn behind_a_denying_program_nothing_is_allowed_that_it_denies_and_nothing_else_changes() {
     let nothing = || Filter { instructions: vec![answer(libc::SECCOMP_RET_ALLOW)] };

@@ -1,8 +1,7 @@
-//! Builds one program from the treatments of all calls.
+//! One program of the treatments of all calls.
 //!
-//! When a program is attached, the kernel walks it once for every call number, to find the calls that are
-//! always allowed: so a number is looked up by halves, and calls that are always notified share one answer in
-//! each leaf.
+//! The kernel walks an attached program once for every call number, to find those that are always allowed. So
+//! numbers are looked up by halves, and calls that are always notified share one answer in each leaf.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +9,18 @@ use nix::libc::{self, c_int, sock_filter};
 
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-/// Offset of the fifth argument, both halves; on both architectures the low half comes first.
+/// Offset of the fifth argument; on both architectures the low half comes first.
 pub(super) const ADDRESS_LOW: u32 = 16 + 4 * 8;
 pub(super) const ADDRESS_HIGH: u32 = ADDRESS_LOW + 4;
-/// Offset of the first argument, of which the kernel takes the low half as flags, or as a family.
+/// Offset of the first argument: its low half has flags, or a family.
 pub(super) const FLAGS: u32 = 16;
-/// Offset of the second argument, of which the kernel takes the low half as a command, as a type, or as a
-/// level; and of the third, as a name.
+/// Offset of the second argument, whose low half is a command, a type or a level; and of the third, a name.
 pub(super) const COMMAND: u32 = 16 + 8;
 pub(super) const NAME: u32 = 16 + 2 * 8;
 
 /// `AUDIT_ARCH_X86_64`, `AUDIT_ARCH_AARCH64` (linux/audit.h).
 pub(super) const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
 
-/// Maximum number of calls in a leaf.
 const LEAF: usize = 8;
 
 type FilteredCall<'a> = (u32, &'a [sock_filter]);
@@ -81,7 +78,6 @@ pub(super) fn load(offset: u32) -> sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-/// Masks the loaded value.
 pub(super) fn and(bits: c_int) -> sock_filter {
     statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, bits.cast_unsigned())
 }

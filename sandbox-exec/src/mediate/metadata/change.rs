@@ -1,4 +1,4 @@
-//! A change of metadata, on a descriptor that may be one of a path alone (`O_PATH`).
+//! Change of metadata, also on a descriptor of a path alone (`O_PATH`).
 
 #![expect(unsafe_code, reason = "the calls take C strings and values by address")]
 
@@ -15,8 +15,7 @@ use nix::sys::stat::fstat;
 use super::super::tree::by_descriptor;
 use crate::system::ioctl_command;
 
-/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which not every libc names; the same on both
-/// architectures.
+/// `fchmodat2` (Linux 6.6) and `file_setattr` (6.17), which some libcs lack; equal on both architectures.
 const SYS_FCHMODAT2: libc::c_long = 452;
 const SYS_FILE_SETATTR: libc::c_long = 469;
 
@@ -27,9 +26,9 @@ pub(super) enum Change {
     Owner(libc::uid_t, libc::gid_t),
     /// Times of access and modification; `None` for now.
     Times(Option<[timespec; 2]>),
-    /// Sets an extended attribute: name, value, flags.
+    /// Extended attribute to set: name, value, flags.
     Attribute(CString, Vec<u8>, c_int),
-    /// Removes an extended attribute.
+    /// Extended attribute to remove.
     NoAttribute(CString),
     /// Flags, by `ioctl` and its structure.
     Flags(c_uint, Vec<u8>),
@@ -38,7 +37,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// True if the change only sets the times to now, which any user who may write the file may do.
+    /// True if the change only sets the times to now, which any user with write permission may do.
     pub(super) fn is_touch(&self) -> bool {
         match self {
             Self::Times(times) => {
@@ -88,9 +87,9 @@ impl Change {
     }
 }
 
-/// True if a mode makes a file run as its owner or group. The files of a directory with the set-group-ID bit
-/// get its group, which its owner could give each of them as well (the kernel removes the bit if the caller
-/// is not of that group).
+/// True if a mode makes a file run as its owner or group. On a directory the set-group-ID bit only gives
+/// files its group, which the owner could do anyway (the kernel removes the bit if the caller is not of that
+/// group).
 fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);
     Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
@@ -105,7 +104,7 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
     unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
 }
 
-/// Sets flags, for which a descriptor of a path alone is not enough. Only regular files and directories have
+/// Sets flags, which needs more than a descriptor of a path alone. Only regular files and directories have
 /// flags, and these can be opened without side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {

@@ -1,18 +1,17 @@
 //! Calls that change a file's metadata: modes, owners, times, attributes, flags.
 //!
-//! Landlock has no right for them, so that under Landlock alone a program may change them on every file of
-//! its user's. Where no mount protects them either, the calls are performed here: the arguments are copied
-//! once, the path is resolved as the caller means it ([`resolve`]), to a descriptor, and the open file is
-//! judged and changed. It must lie in the tree by the kernel's own name of it, or have no name outside
-//! ([`object`]).
+//! Landlock has no right for them, so a program could change every file of its user. If no mount prevents
+//! that either, the calls are performed here. The arguments are copied once, the path is resolved as the
+//! caller means it ([`resolve`]), and the open file is judged and changed. It must lie in the tree by the
+//! kernel's own name, or have no name outside ([`object`]).
 //!
 //! * `request`: the request of a call. `change`: the change itself. `resolve`, `walk`: its object.
 //!
-//! The threads that act have no capability, and the caller's user and groups, which it cannot change: so the
-//! kernel's own permission checks apply as if the caller acted.
+//! The acting threads have no capability, and the caller's user and groups, which it cannot change: so the
+//! kernel's permission checks apply as for the caller.
 //!
-//! A file that lies in the tree by one name and outside by another belongs to the tree, as for Landlock,
-//! which lets its content be written: from inside, no name can be created that links the two.
+//! A file with a name in the tree and another outside belongs to the tree, as for Landlock, which allows to
+//! write it. From inside no name that links both can be created.
 
 mod change;
 mod object;
@@ -39,12 +38,12 @@ use resolve::FoundFile;
 
 #[derive(Debug)]
 pub(super) struct Metadata {
-    /// Device on which the kernel keeps memory that is no file.
+    /// Device of the kernel's memory that is no file.
     memory: libc::dev_t,
 }
 
-/// Returns the directory that a path of a thread leads to, from a directory or the root; `None` if the same
-/// path leads this process there.
+/// Returns the directory that a thread's path leads to, from a directory or the root; `None` if this process
+/// gets the same one.
 pub(super) fn led_elsewhere(
     thread: pid_t,
     from: Option<&OwnedFd>,
@@ -57,8 +56,7 @@ pub(super) fn led_elsewhere(
     walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
-/// Calling thread by its number: a file that was opened by it is the caller's own only if its call still
-/// waits afterwards.
+/// Calling thread by its number. A file opened by it is the caller's only if its call still waits afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Thread(pid_t);
 
@@ -68,7 +66,6 @@ impl Metadata {
         Ok(Self { memory: fstat(&memory)?.st_dev })
     }
 
-    /// Performs a call, if it changes metadata.
     pub(super) fn act(
         &self,
         tree: &ProcessTree,
@@ -79,9 +76,8 @@ impl Metadata {
         Some(self.perform(reading, tree, listener, notification))
     }
 
-    /// True of an `access(2)` question about write access to a file or directory outside the tree: Landlock
-    /// would deny the write, but does not judge the question. The kernel answers everything else, and
-    /// questions about files that cannot be seen: nothing is decided by its answer.
+    /// True of an `access(2)` question about writing outside the tree: Landlock would deny the write, but
+    /// does not judge the question. The kernel answers all others; nothing depends on its answer.
     pub(super) fn denies_writing(&self, tree: &ProcessTree, notification: &Notification) -> Option<bool> {
         let question = request::question(notification)?;
         let memory = Memory(notification.thread);

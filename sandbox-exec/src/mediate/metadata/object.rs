@@ -51,7 +51,7 @@ impl Metadata {
     }
 }
 
-/// Returns a denial by the rules only if the file has a name, and the user may change it outside the sandbox.
+/// Returns a denial by the rules only if the file has a name and the user may change it outside the sandbox.
 fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
@@ -61,9 +61,9 @@ fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) ->
     }
 }
 
-/// True if plain permissions and the mount let the user of this process, who is also the caller's, make a
-/// change: root, who lacks only the capabilities that the sandbox removed, and the owner of the file, though
-/// an owner may not set every owner; and any user who may write the file may update its times.
+/// True if plain permissions and the mount let the user of this process, who is the caller's, make a change:
+/// root, who only lacks capabilities that the sandbox removed; the owner, though not every new owner; and for
+/// the times any user with write permission.
 fn permits(file: &OwnedFd, status: &FileStat, change: &Change) -> bool {
     if fstatvfs(file).is_ok_and(|mounted| mounted.flags().contains(FsFlags::ST_RDONLY)) {
         return false;

@@ -1,5 +1,4 @@
-//! Requests of calls, copied from registers and the caller's memory: once, so that the judged request is the
-//! performed one.
+//! Requests of calls, copied once from registers and memory: the judged request is the performed one.
 
 use std::ffi::CString;
 
@@ -17,27 +16,24 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
-/// Calls that ask if a file is writable, with the argument that has the mode of access, and the form of the
-/// place.
+/// Calls that ask if a file is writable, with the argument of the access mode, and the form of the place.
 const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
     (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
 ];
 
-/// Calls that set a mode, with the argument that has it.
+/// Calls that set a mode, with its argument.
 const MODES: [(Call, u32); 4] =
     [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)];
 
-/// This architecture.
 const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
-/// Maximum size in bytes of a path and of an attribute's name, with their null bytes, and of its value
-/// (linux/limits.h).
+/// Maximum size in bytes of a path, an attribute's name (both with null byte) and its value (linux/limits.h).
 const PATH: usize = 4096;
 const ATTRIBUTE: usize = 256;
 const VALUE: usize = 65536;
-/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the maximum size that the kernel accepts.
+/// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the kernel's maximum.
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
 /// Size of `struct xattr_args` (linux/xattr.h): pointer to the value, its length, and flags.
@@ -46,8 +42,8 @@ const ATTRIBUTE_ARGUMENTS: usize = 16;
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
-/// Requests of `ioctl(2)` that change flags through a descriptor that was opened to read, with the size of
-/// their argument: `int`, whatever the request says, except for `struct fsxattr`.
+/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's
+/// size: `int`, whatever the request says, except for `struct fsxattr`.
 pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
     (FS_IOC_SETFLAGS, 4),
     (FS_IOC_SETVERSION, 4),
@@ -58,9 +54,7 @@ pub(in super::super) const IOCTLS: [(c_uint, usize); 5] = [
 
 #[derive(Debug)]
 pub(super) enum MetadataRequest {
-    /// The call changes nothing.
     Nothing,
-    /// Change, and its object.
     Change(ResolvedPlace, Change),
 }
 
@@ -100,24 +94,23 @@ pub(in super::super) fn numbers() -> impl Iterator<Item = u32> {
     CALLS.iter().filter_map(|(call, _)| call.number(ARCH))
 }
 
-/// Returns the numbers of the calls that ask if a file is writable, each with the argument that says so.
+/// Returns the numbers of the calls that ask if a file is writable, each with the argument of the mode.
 pub(in super::super) fn questions() -> impl Iterator<Item = (u32, u32)> {
     QUESTIONS.iter().filter_map(|(call, mode, _)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// Returns the numbers of the calls that set a mode, each with the argument that has it.
+/// Returns the numbers of the calls that set a mode, each with its argument.
 pub(in super::super) fn modes() -> impl Iterator<Item = (u32, u32)> {
     MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// Returns the form of the place that a call asks about, if it is a question.
+/// Returns the form of the place in a question.
 pub(super) fn question(notification: &Notification) -> Option<Placing> {
     let is =
         |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);
     QUESTIONS.iter().find(|(named, ..)| is(named)).map(|(_, _, question)| *question)
 }
 
-/// Returns the function that reads a call, if it changes metadata.
 pub(super) fn reading(notification: &Notification) -> Option<Reading> {
     let Notification { call, arguments, .. } = *notification;
     if call == libc::SYS_ioctl {
@@ -133,27 +126,27 @@ impl MetadataArguments {
         integer(self.values[index])
     }
 
-    /// Request on an open file, which is the first argument.
+    /// Request on the open file in the first argument.
     fn open(&self, change: Change) -> MetadataRequest {
         MetadataRequest::Change(ResolvedPlace::Open(self.number(0)), change)
     }
 
-    /// Request on the file that a path leads to, which is the first argument.
+    /// Request on the file of the path in the first argument.
     fn path(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, 0, change)
     }
 
-    /// Request on a path whose final symbolic link is not followed.
+    /// Request on a path, whose last symbolic link is not followed.
     fn link(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, NO_FOLLOW, change)
     }
 
-    /// Request on the file that a path leads to from a directory, which are the first two arguments.
+    /// Request on a path from a directory, the first two arguments.
     fn path_at(&self, flags: c_int, change: Change) -> Asked {
         self.lookup(self.number(0), 1, flags, change)
     }
 
-    /// Request like `path_at`, where a null path counts as an empty one, if the flags allow an empty path.
+    /// Request like `path_at`. A null path counts as empty if the flags allow an empty one.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
             return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
@@ -212,7 +205,6 @@ impl MetadataArguments {
         self.name(index).map(Change::NoAttribute)
     }
 
-    /// Reads the name of an attribute.
     fn name(&self, index: usize) -> Result<CString, Errno> {
         let name = self.memory.read_string(self.values[index], ATTRIBUTE, Errno::ERANGE)?;
         if name.is_empty() { Err(Errno::ERANGE) } else { Ok(name) }
@@ -252,8 +244,8 @@ type Asked = Result<MetadataRequest, Errno>;
 type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
-/// `utimensat(2)`: without a path on the descriptor itself. If both times are left unchanged, the kernel
-/// looks nothing up.
+/// `utimensat(2)`: without a path on the descriptor itself. With both times unchanged the kernel looks up
+/// nothing.
 fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
@@ -297,7 +289,6 @@ fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
     timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
 }
 
-/// Converts a `timeval`.
 fn microseconds(seconds: u64, microseconds: u64) -> Converted {
     if microseconds >= 1_000_000 {
         return Err(Errno::EINVAL);

@@ -1,7 +1,7 @@
-//! Resolves the place that a caller means: by a descriptor of its own, or by a path from its directory.
+//! Resolution of a caller's place: a descriptor of its own, or a path from its directory.
 //!
-//! The file is opened by its path alone (`O_PATH`), without side effects. The kernel checks search
-//! permission, on threads that have the caller's user and no capability.
+//! The file is opened by its path alone (`O_PATH`), without side effects. The kernel checks search permission
+//! on threads with the caller's user and no capability.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,22 +18,21 @@ use super::walk;
 
 #[derive(Debug)]
 pub(super) enum ResolvedPlace {
-    /// Open file, which must be open for more than its path.
+    /// Open file, not of its path alone.
     Open(c_int),
-    /// Directory or other file of a descriptor, or the working directory.
+    /// File of a descriptor, or the working directory.
     Directory(c_int),
-    /// File that a path leads to from a directory.
+    /// File of a path from a directory.
     Path { directory: c_int, path: CString, follow: bool },
 }
 
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
-    /// True if the place was a descriptor of the caller's: then the file may have no name.
+    /// True if the place was a caller's descriptor: then the file needs no name.
     pub(super) held: bool,
 }
 
-/// Opens the file that a caller means.
 pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, Errno> {
     match place {
         ResolvedPlace::Open(number) => Ok(FoundFile { file: thread.file(*number)?, held: true }),
@@ -49,10 +48,9 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
     }
 }
 
-/// Lets the kernel resolve a path, if it has no link in `/proc` that stands for an open file, which could be
-/// one of this process's. A path with such a link can fail in any way here, and is then walked. A path that
-/// only passes by `/proc/self` either ends in `/proc`, where nothing can be changed, or leads to the same
-/// file for all processes.
+/// Lets the kernel resolve a path without links of `/proc` that stand for open files, perhaps of this
+/// process. A path with such a link may fail in any way here, and is then walked. A path by `/proc/self`
+/// either ends in `/proc`, where nothing can be changed, or leads to the same file for all processes.
 pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
@@ -66,8 +64,8 @@ pub(super) fn by_path_alone(follow: bool) -> OFlag {
 }
 
 impl Thread {
-    /// Opens a file that the thread has open. `/proc` shows by the mode of a link the access that a
-    /// descriptor is open for: no bits, if for its path alone.
+    /// Opens a file that the thread has open. The mode of a link in `/proc` shows the descriptor's access: no
+    /// bits, if for its path alone.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {
@@ -84,14 +82,14 @@ impl Thread {
         }
     }
 
-    /// Returns the path of a descriptor in `/proc`, by thread, since each thread can have a table of its own.
+    /// Returns a descriptor's path in `/proc`, by thread, since threads can have tables of their own.
     fn descriptor(self, number: c_int) -> String {
         format!("/proc/{}/fd/{number}", self.0)
     }
 }
 
-/// Opens the file that a link in `/proc` stands for. The link is missing if the descriptor is not open, and
-/// inaccessible if the process is not dumpable.
+/// Opens the file of a link in `/proc`. It is missing if the descriptor is closed, and inaccessible if the
+/// process is not dumpable.
 fn opened(link: &str) -> Result<OwnedFd, Errno> {
     nix::fcntl::open(link, by_path_alone(true), Mode::empty()).map_err(|errno| match errno {
         Errno::ENOENT => Errno::EBADF,

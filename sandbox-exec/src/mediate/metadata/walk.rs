@@ -1,9 +1,9 @@
-//! Walks a path name by name, as the kernel does (`path_resolution(7)`), except that `/proc/self` is the
-//! caller.
+//! Walk of a path, name by name like in the kernel (`path_resolution(7)`), but with the caller's
+//! `/proc/self`.
 //!
-//! For the few paths that lead through links of `/proc`, such as `/dev/fd/3`, and for those that lead
-//! nowhere, so that they fail as they would fail for the caller. Links of another process are not followed:
-//! the caller's permission to see their targets depends on its domain, which this process is not in.
+//! For the few paths with links of `/proc`, such as `/dev/fd/3`, and for those that lead nowhere, so that
+//! they fail as for the caller. Links of other processes are not followed: permission to see their targets
+//! depends on the caller's domain, which this process is not in.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -24,10 +24,10 @@ use super::resolve::{FoundFile, by_path_alone};
 
 /// Maximum number of links on the way (`MAXSYMLINKS`, linux/namei.h).
 const MOST_LINKS: usize = 40;
-/// The inode of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
+/// Inode of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
 const ROOT_OF_PROC: libc::ino_t = 1;
 
-/// Opens the file that a path leads to, from a directory or the root.
+/// Opens the file of a path, from a directory or the root.
 pub(super) fn follow(
     thread: Thread,
     from: Option<OwnedFd>,
@@ -51,7 +51,7 @@ struct Walk {
     /// Process and thread of the caller, as `/proc` names them.
     own: [pid_t; 2],
     here: OwnedFd,
-    /// True if a descriptor of the caller's has led here.
+    /// True if a caller's descriptor has led here.
     held: bool,
     left: VecDeque<Vec<u8>>,
     links: usize,
@@ -87,8 +87,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Puts the names of a path before those that are left. A trailing slash requires a directory, as if a
-    /// dot followed.
+    /// Puts the names of a path before those that are left. A trailing slash requires a directory, like a
+    /// dot.
     fn put_before(&mut self, path: &[u8]) {
         let ends = path.ends_with(b"/").then_some(&b"."[..]);
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).chain(ends);

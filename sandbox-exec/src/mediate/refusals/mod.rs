@@ -1,9 +1,8 @@
-//! Reports denied calls one by one to the process that started the programs.
+//! Reports of denied calls to the process that started the programs.
 //!
-//! No call waits for that: a report is written only if the pipe has room for the whole of it, and is
-//! otherwise counted, and reported with the next one. A repeated denial is reported again when it has
-//! happened twice, four times, eight times as often. So the memory of denials is bounded, and so is the
-//! output of a flood of denied calls.
+//! No call waits: a report is written only if it fits into the pipe, else it is counted and comes with the
+//! next. A repeated denial is reported after two, four, eight … times. So memory and output stay bounded in a
+//! flood of denials.
 
 mod origins;
 mod report;
@@ -23,24 +22,18 @@ use origins::Origins;
 
 /// Maximum number of ancestors that are looked at.
 const MOST_ANCESTORS: usize = 256;
-/// Name of this process, which the program still has while it tries a forbidden act for the self-test.
+/// Name of this process, which the program still has during the self-test.
 const OWN_NAME: &str = "sandbox-exec";
 
-/// Cause of the failure of a judged call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// Denied by the rules; without them the call would have continued.
-    Rules {
-        /// Object of the call.
-        target: Target,
-        errno: Errno,
-    },
-    /// Any other cause: the call would have failed without the rules too, or the cause is unknown.
+    /// Denied by the rules, without which the call would have continued.
+    Rules { target: Target, errno: Errno },
+    /// Other cause: the call would have failed anyway, or the cause is unknown.
     Other(Errno),
 }
 
 impl Denied {
-    /// Returns the error for the caller.
     pub(super) fn errno(&self) -> Errno {
         match self {
             Self::Rules { errno, .. } | Self::Other(errno) => *errno,
@@ -54,7 +47,6 @@ impl From<Errno> for Denied {
     }
 }
 
-/// Reporter of denials.
 #[derive(Debug)]
 pub struct Refusals(Option<Telling>);
 
@@ -77,14 +69,13 @@ impl Refusals {
         Self(None)
     }
 
-    /// Returns a reporter for this program, a child of this process, to the reader of a pipe, if there is
-    /// one.
+    /// Returns a reporter for this child, to the reader of a pipe, if there is one.
     pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
     }
 
-    /// Reports the denial of a thread's call, which must wait until then; returns the error for the caller.
+    /// Reports the denial of a thread's call, which must still wait; returns the caller's error.
     pub(super) fn tell(&self, thread: pid_t, act: Act, hindrance: Denied) -> Errno {
         let errno = hindrance.errno();
         if let Denied::Rules { target, .. } = hindrance
@@ -126,8 +117,8 @@ impl Telling {
         thread == self.program && name(thread) == OWN_NAME
     }
 
-    /// Returns the process of a thread, and the child of the program that it descends from, if it is not the
-    /// program itself. Orphans that this process has adopted count as its children.
+    /// Returns a thread's process, and its ancestor among the program's children unless it is the program.
+    /// Adopted orphans count as such children.
     fn lineage(&self, thread: pid_t) -> Option<(pid_t, pid_t)> {
         let own = std::process::id().cast_signed();
         let mut status = Status::of(thread).ok()?;
@@ -153,8 +144,8 @@ fn name(process: pid_t) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Returns the start time of a process: the twenty-second field (`proc_pid_stat(5)`), counted after its name,
-/// which may contain anything.
+/// Returns the start time of a process: field 22 of `proc_pid_stat(5)`, counted after its name, which may
+/// contain anything.
 fn began(process: pid_t) -> Option<u64> {
     let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

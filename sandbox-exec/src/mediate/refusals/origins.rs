@@ -1,11 +1,11 @@
-//! Denials, grouped by the child of the program that they happened beneath; finds the new ones.
+//! Denials by child of the program; finds new ones.
 
 use std::collections::VecDeque;
 
 use ipc::refusal::Refusal;
 use nix::libc::pid_t;
 
-/// Maximum number of remembered children of the program, and of denials beneath each.
+/// Maximum number of remembered children, and of denials of each.
 pub(super) const MOST_ORIGINS: usize = 32;
 pub(super) const MOST_EACH: usize = 32;
 
@@ -13,7 +13,6 @@ pub(super) const MOST_EACH: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Origins(VecDeque<Origin>);
 
-/// Child of the program, with all its descendants.
 #[derive(Debug)]
 pub(super) struct Origin {
     process: pid_t,
@@ -24,7 +23,7 @@ pub(super) struct Origin {
 }
 
 impl Origins {
-    /// Returns a child of the program among those remembered; forgets the oldest of too many.
+    /// Returns a remembered child of the program, or adds it; forgets the oldest of too many.
     pub(super) fn of(&mut self, process: pid_t, began: u64) -> &mut Origin {
         let known = self.0.iter().position(|origin| (origin.process, origin.began) == (process, began));
         let at = known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Writes a report of a denial to the process that started the programs.
+//! Writes reports of denials to the process that started the programs.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,15 +10,14 @@ use ipc::id::Generation;
 use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Maximum size of a name in bytes, which leaves room in a report for everything else.
+/// Maximum size of a name in bytes, which leaves room for the rest of a report.
 pub(super) const MOST_BYTES: usize = 2048;
 
-/// Writes a report, if it fits into the pipe now; returns true if it was written.
+/// Writes a report if it fits into the pipe; returns true if so.
 ///
-/// A pipe that is ready takes so many bytes at once and whole (pipe(7), `pipe_poll` of fs/pipe.c). This
-/// process writes one report at a time; other writers report the start of the program, when the pipe is
-/// nearly empty, and its end. The pipe stays blocking, since the flag would hold for all processes that have
-/// it.
+/// A ready pipe takes so many bytes whole (pipe(7), `pipe_poll` of fs/pipe.c). This process writes one report
+/// at a time; others write only the start of the program, when the pipe is nearly empty, and its end. The
+/// pipe stays blocking, since the flag would hold for all its holders.
 pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     if size(&refusal.object) > MOST_BYTES {
         return false;
@@ -31,7 +30,6 @@ pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     bytes.len() <= MAX_REFUSAL && has_room(pipe) && pipe.write_all(&bytes).is_ok()
 }
 
-/// Returns the size in bytes of a name that a program can choose.
 fn size(target: &Target) -> usize {
     match target {
         Target::Socket(path) | Target::File(path) => path.as_bytes().len(),

@@ -20,8 +20,7 @@ fn to(port: u16) -> Denied {
     Denied::Rules { target, errno: Errno::ENETUNREACH }
 }
 
-/// Reports denials of this test's own thread, as if its process were a child of the program's, and collects
-/// the reports.
+/// Reports denials of this thread, as if its process were a child of the program's, and collects them.
 struct Told {
     refusals: Refusals,
     read: File,
