@@ -43,7 +43,7 @@ pub use reaper::reap;
 use request::{CommandFilter, Request};
 use start::Given;
 
-/// Only argument of a process that is executed to [`reap`].
+/// Only argument of a process that executes [`reap`].
 pub const REAP: &str = "--reap";
 
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum CommandError {
     System { act: &'static str, source: io::Error },
 }
 
-/// Landlock domain of the commands of one worker, made once for each worker.
+/// Landlock domain of a worker's commands.
 #[derive(Debug)]
 pub struct CommandDomain {
     platform: Platform,
@@ -76,63 +76,54 @@ pub struct CommandDomain {
     tier: Tier,
 }
 
-/// Program to execute.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
-    /// Program, as an absolute path, and its arguments.
+    /// Absolute path of the program, and its arguments.
     pub argv: Vec<OsString>,
     pub environment: Vec<(OsString, OsString)>,
     pub cwd: PathBuf,
-    /// Share of the worker's rights that the command has.
     pub access: DomainAccess,
 }
 
-/// Share of a worker's rights that one of its commands has.
+/// Share of the worker's rights that a command has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
     Standing,
     /// All rights but the network: the command declared that it needs none.
     Offline,
-    /// The command declared that it only reads: it can write nothing but its own temp directory and the null
-    /// device, cannot change metadata, and has no network, whatever the worker has, unless the network was
-    /// granted by name.
+    /// For a command that declared that it only reads. It can only write its own temp directory and the null
+    /// device, cannot change metadata, and has no network, unless that was granted by name.
     Read {
-        /// Fresh directory that is private to this call, inside the worker's write roots.
+        /// New private directory of this call, inside the worker's write roots.
         temp: PathBuf,
         /// Network that the command may use, at most the worker's.
         net: Network,
     },
 }
 
-/// Running command, and the reaper that watches over it.
+/// Running command with its reaper.
 #[derive(Debug)]
 pub struct Running {
     /// Standard output and error of the command, in order. Nonblocking.
     pub output: OwnedFd,
-    /// Four bytes once the command *and all its descendants* are gone, then end of file: see
-    /// [`Ending::from_bytes`]. End of file alone: the reaper was killed. Nonblocking.
+    /// Four bytes once the command *and all its descendants* are gone ([`Ending::from_bytes`]), then end of
+    /// file. End of file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
-    /// Process that watches over the command; `None` once it has been waited for.
+    /// Process id of the reaper; `None` after the wait for it.
     reaper: Option<Pid>,
 }
 
-/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Exited(i32),
     Signalled(i32),
-    /// The command could not be executed.
-    NotStarted {
-        stage: Stage,
-        errno: i32,
-    },
+    NotStarted { stage: Stage, errno: i32 },
 }
 
 impl CommandDomain {
-    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, if it
-    /// is not among the write roots already.
-    ///
-    /// Makes the calling process a subreaper, so that orphans of a killed reaper come to [`end_orphans`].
+    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, unless
+    /// it is a write root. Makes the calling process a subreaper, so that orphans of a killed reaper come to
+    /// [`end_orphans`].
     pub fn prepare(rights: &Rights, temp: Option<&Path>, tier: Tier) -> Result<Self, CommandError> {
         let platform = Platform::probe();
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
@@ -154,8 +145,8 @@ impl CommandDomain {
         })
     }
 
-    /// Starts a command. The command is killed when the calling *thread* ends. Fails if the rights do not allow
-    /// commands, the command is malformed, or no process can be started.
+    /// Starts a command, which is killed when the calling *thread* ends. Fails if the rights deny commands,
+    /// the command is malformed, or no process can be started.
     pub fn spawn(&self, command: &CommandSpec) -> Result<Running, CommandError> {
         if !self.may_execute {
             return Err(CommandError::Denied);
@@ -205,7 +196,7 @@ impl CommandDomain {
         }
     }
 
-    /// Returns the domain of a command that has less than all the rights.
+    /// Returns the domain of a command with fewer rights than its worker.
     fn narrow(&self, access: &DomainAccess) -> Result<Option<Domain>, CommandError> {
         let DomainAccess::Read { temp, net } = access else {
             return Ok(None);
@@ -221,13 +212,12 @@ impl Running {
         self.reaper.map_or(0, |reaper| reaper.as_raw().cast_unsigned())
     }
 
-    /// Makes the reaper kill the command and all its descendants; [`Running::status`] tells when they are gone.
+    /// Makes the reaper kill the command and all its descendants; [`Running::status`] reports the end.
     pub fn end(&self) -> io::Result<()> {
         self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper.as_raw(), libc::SIGTERM))
     }
 
-    /// Waits for the reaper itself, so that no zombie is left; returns at once after the end of
-    /// [`Running::status`].
+    /// Waits for the reaper, so that no zombie is left; returns at once after the end of [`Running::status`].
     pub fn reap(mut self) -> io::Result<()> {
         self.wait()
     }
@@ -264,12 +254,12 @@ impl Ending {
     }
 }
 
-/// Marks a status as one of a command that was never executed: it reads as an exit with the stage's code, and
-/// has the error number in bits 16–23.
+/// Bit of a status of a command that was never executed: the exit code is the stage's, and bits 16–23 are the
+/// error number.
 const NOT_STARTED: i32 = 1 << 30;
 
-/// Kills and reaps the children of this process that are not in `reapers`: orphans of a reaper that was
-/// killed. Finds none where `/proc` cannot be read.
+/// Kills and reaps the children of this process that are not in `reapers`: orphans of a killed reaper. Finds
+/// none if `/proc` cannot be read.
 pub fn end_orphans(reapers: &[u32]) {
     while let Ok(mut orphans) = children() {
         orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
@@ -284,7 +274,7 @@ pub fn end_orphans(reapers: &[u32]) {
     }
 }
 
-/// Returns the children of all threads: adopted ones are the main thread's (needs `CONFIG_PROC_CHILDREN`).
+/// Returns the children of all threads; the main thread has the adopted ones (needs `CONFIG_PROC_CHILDREN`).
 fn children() -> io::Result<Vec<pid_t>> {
     let mut children = vec![];
     for thread in fs::read_dir("/proc/self/task")? {
@@ -298,13 +288,13 @@ fn children() -> io::Result<Vec<pid_t>> {
     Ok(children)
 }
 
-/// Forbids this thread, and all threads and processes that it makes, to execute anything: for a worker whose
-/// rights have no commands.
+/// Forbids execution to this thread and to all threads and processes that it makes, for a worker whose rights
+/// deny commands.
 pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }
 
-/// Makes this process non-dumpable: the first instruction of a worker, since execve(2) resets it.
+/// Makes this process non-dumpable. A worker does so first, since execve(2) resets it.
 pub fn make_undumpable() -> io::Result<()> {
     crate::system::make_undumpable()
 }

@@ -1,5 +1,4 @@
-//! Reaper of a command, from its start to its end: a process with one thread, executed by its worker for one
-//! command.
+//! Reaper of a command: a process with one thread, executed by its worker for one command.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -26,9 +25,8 @@ use crate::system;
 #[derive(Debug)]
 pub(super) struct Failed(pub(super) Stage, pub(super) io::Error);
 
-/// Main function of the reaper of one command, as a worker's [`CommandDomain`](super::CommandDomain) executes
-/// it with [`REAP`](super::REAP): starts the command, and ends when it and all its descendants are gone. For
-/// processes that have just begun.
+/// Main function of a new process that reaps one command, executed by [`CommandDomain`](super::CommandDomain)
+/// with [`REAP`](super::REAP). Starts the command; ends when it and all its descendants are gone.
 pub fn reap() -> ExitCode {
     let inherited = match inherit() {
         Ok(inherited) => inherited,
@@ -44,7 +42,7 @@ pub fn reap() -> ExitCode {
     code.into()
 }
 
-/// Makes this process non-dumpable, and takes the descriptors that its worker passed.
+/// Makes this process non-dumpable, and takes the descriptors of its worker.
 fn inherit() -> Result<[OwnedFd; 4], Failed> {
     system::make_undumpable().map_err(at(Stage::Descriptors))?;
     system::set_name(c"reaper");
@@ -97,8 +95,8 @@ pub(super) fn at<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failed {
     move |error| Failed(stage, error.into())
 }
 
-/// Waits until the command has ended, and returns true; or until SIGTERM says to end it, from the worker or
-/// by its death. Both signals are blocked, so that none is lost.
+/// Waits until the command has ended, and returns true; or until SIGTERM, from the worker or by its death.
+/// Both signals are blocked, so that none is lost.
 fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let awaited = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM]);
     loop {

@@ -1,5 +1,4 @@
-//! Order of a worker to a reaper, which reads it from a pipe. A reaper has its worker's rights and no more,
-//! whatever it reads.
+//! Order of a worker to a reaper, over a pipe. A reaper has only its worker's rights, whatever it reads.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -15,19 +14,16 @@ use serde::{Deserialize, Serialize};
 use super::{CommandError, CommandSpec};
 use crate::seccomp::{Policy, Program};
 
-/// Maximum size of a request in bytes: the kernel takes 6 MiB of arguments and environment at most
-/// (execve(2)).
+/// Maximum size of a request in bytes: the kernel takes 6 MiB of arguments and environment (execve(2)).
 const LONGEST: u64 = 16 << 20;
 
-/// Command to start, and its confinement.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Request {
     pub(super) worker: pid_t,
-    /// False on kernels without Landlock: then the descriptor of the domain is unused.
+    /// False without Landlock: the domain's descriptor is unused.
     pub(super) has_domain: bool,
-    /// False on kernels without signal scopes: then the descriptor of the domain with scopes is unused.
+    /// False without signal scopes: the descriptor of the domain with scopes is unused.
     pub(super) has_signals: bool,
-    /// Seccomp program on top of the worker's.
     pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
     argv: Vec<WirePath>,
@@ -60,7 +56,7 @@ pub(super) struct Image {
 }
 
 impl Request {
-    /// Checks a command; confines nothing yet.
+    /// Checks a command; confines nothing.
     pub(super) fn new(command: &CommandSpec) -> Result<Self, CommandError> {
         let program = command.argv.first().ok_or(CommandError::Empty)?;
         for path in [Path::new(program), &command.cwd] {
@@ -86,20 +82,17 @@ impl Request {
         })
     }
 
-    /// Sends the request to a running reaper: a short one fits into the pipe at once, a longer one is sent as
-    /// the reaper reads it.
+    /// Sends the request to a running reaper. A short one fits into the pipe at once.
     pub(super) fn send(&self, pipe: OwnedFd) -> io::Result<()> {
         File::from(pipe).write_all(&serde_json::to_vec(self)?)
     }
 
-    /// Receives the only request on a pipe.
     pub(super) fn receive(pipe: OwnedFd) -> io::Result<Self> {
         let mut bytes = vec![];
         File::from(pipe).take(LONGEST).read_to_end(&mut bytes)?;
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Converts the request to C strings.
     pub(super) fn image(&self) -> io::Result<Image> {
         let c_string = |word: &WirePath| Ok(CString::new(word.as_bytes())?);
         let all = |words: &[WirePath]| words.iter().map(c_string).collect::<io::Result<_>>();

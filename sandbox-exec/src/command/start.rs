@@ -1,9 +1,7 @@
-//! Start of a reaper by its worker: the worker's own image, executed anew, with exactly the descriptors that
-//! it needs.
+//! Start of a reaper: the worker's own image, executed anew, with exactly the descriptors that it needs.
 //!
-//! The image is in the worker's domain already, under a name that nobody can replace. Of the worker's
-//! environment the reaper gets nothing that a dynamic loader heeds (ld.so(8)): a command may write where a
-//! library would be looked up.
+//! The image is already in the worker's domain, under a name that nobody can replace. The reaper gets no
+//! variable that a dynamic loader heeds (ld.so(8)): a command may write where libraries would be looked up.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -17,11 +15,9 @@ use nix::unistd::Pid;
 use super::REAP;
 use crate::system;
 
-/// Image of this process.
 const IMAGE: &CStr = c"/proc/self/exe";
 
 pub(super) struct Given<'a> {
-    /// Standard input of the command: the null device.
     pub(super) null: BorrowedFd<'a>,
     pub(super) output: BorrowedFd<'a>,
     pub(super) status: BorrowedFd<'a>,
@@ -31,7 +27,7 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Number of [`Given::status`] in the reaper; 0 to 2 are the command's.
+    /// Number of [`Given::status`] in the reaper; the command has 0 to 2.
     pub(super) const STATUS: RawFd = 3;
     /// Number of [`Given::request`].
     pub(super) const REQUEST: RawFd = 4;
@@ -68,8 +64,8 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// Blocks all signals: a reaper waits for those that mean something to it, and none may end it before that.
-/// SIGCHLD is not queued if it is ignored.
+/// Blocks all signals: a reaper waits for those that concern it, and none may end it before. An ignored
+/// SIGCHLD is not queued.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
