@@ -24,7 +24,6 @@ use seccompiler::{
 
 use super::rules::{Answer, Arch, Denial, Test, calls};
 
-/// Maximum number of calls in a leaf.
 const LEAF: usize = 8;
 
 /// Operations of classic BPF (`linux/bpf_common.h`).
@@ -39,9 +38,9 @@ const RETURN: u16 = 0x06;
 const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 
-/// Call number that a tracer sets to make the kernel skip the call and return the tracer's result (ptrace(2),
-/// `seccomp_filter.rst`): an answer of the filter would replace that result. If a program itself makes such a
-/// call, the kernel answers ENOSYS.
+/// Call number by which a tracer makes the kernel skip a call and return the tracer's result (ptrace(2),
+/// `seccomp_filter.rst`). An answer of the filter would replace that result. For a program's own call of this
+/// number the kernel answers ENOSYS.
 const SKIPPED: u32 = u32::MAX;
 
 /// Number of instructions that start every program of seccompiler: load, compare, kill.
@@ -49,7 +48,6 @@ const ARCH_CHECK: usize = 3;
 
 #[derive(Debug)]
 pub enum AssembleError {
-    /// seccompiler failed.
     Compile(BackendError),
     /// One call has two answers.
     TwoAnswers(&'static str),
@@ -80,7 +78,7 @@ struct RuleList {
     when: Vec<&'static [Test]>,
 }
 
-/// Joins the denials that an architecture has calls for into one program, and counts them; see the module.
+/// Joins the denials for calls of an architecture into one program, and counts them; see the module.
 pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), AssembleError> {
     let mut by_number: BTreeMap<u32, RuleList> = BTreeMap::new();
     let mut count = 0;
@@ -115,8 +113,8 @@ fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Adds first the calls that depend on arguments, each with answers of its own; then those that are always
-/// denied, which share theirs.
+/// Adds first the calls that depend on arguments, each with its answers, then those always denied, which
+/// share theirs.
 fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
@@ -140,11 +138,11 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Comparison with a loaded argument: the jump, and its operand.
+/// Comparison with a loaded argument: jump and operand.
 type Comparison = (u16, u32);
 
-/// Returns the argument and the comparisons, if every rule of a call is about the same argument, and is
-/// either one value or one bit. All the bits are one comparison.
+/// Returns the argument and the comparisons if all rules of a call test the same argument for one value or
+/// one bit. All bits are one comparison.
 fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
     for tests in when {
@@ -169,7 +167,7 @@ fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     of.map(|argument| (argument, comparisons))
 }
 
-/// Returns the instructions of one call that is denied if any of the comparisons with one argument holds.
+/// Returns the instructions for a call that any comparison of one argument denies.
 fn any_of(
     number: u32,
     argument: u8,
@@ -185,7 +183,7 @@ fn any_of(
     Ok(program)
 }
 
-/// Loads the lower half of an argument: `struct seccomp_data` has them from byte 16 on, little-endian.
+/// Loads the lower half of an argument (`struct seccomp_data`, little-endian, from byte 16 on).
 fn load_argument(index: u8) -> sock_filter {
     statement(LOAD_WORD, 16 + 8 * u32::from(index))
 }
@@ -230,8 +228,8 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
 }
 
-/// Returns the instructions of one call that is denied by its arguments, without the frame of seccompiler:
-/// the architecture check, the loading of the number, and the final answer.
+/// Returns the instructions for a call that its arguments deny, without seccompiler's architecture check,
+/// loading of the number, and final answer.
 fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(

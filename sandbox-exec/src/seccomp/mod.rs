@@ -1,7 +1,5 @@
-//! Seccomp programs that deny system calls. [`rules`] lists the denied calls, each with a reason. The build
-//! script makes programs of the list, which are attached at run time.
-//!
-//! All other calls are allowed, since compilers, interpreters and test suites use them.
+//! Seccomp programs. [`rules`] lists the denied calls with reasons; the build script makes programs of it,
+//! which a start attaches. All other calls are allowed: compilers, interpreters and test suites use them.
 
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the build script is another crate")]
@@ -19,7 +17,7 @@ use crate::platform::{Platform, TRUNCATE};
 use crate::system;
 use rules::{Case, RuleKind};
 
-/// Conditions that select a seccomp program.
+/// Conditions for the choice of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Policy {
@@ -29,7 +27,6 @@ pub struct Policy {
     pub root: bool,
     /// True if seccomp has to deny truncation, because Landlock does not.
     pub truncate: bool,
-    /// Tier of the confined program.
     pub tier: Tier,
     /// True if link-local addresses may be reached.
     pub neighbours: bool,
@@ -47,7 +44,7 @@ impl Policy {
         }
     }
 
-    /// Returns the policy, changed to allow link-local addresses as `reach` says.
+    /// Allows link-local addresses according to `reach`.
     #[must_use]
     pub fn within(self, reach: Reach) -> Self {
         Self { neighbours: reach.link_local, ..self }
@@ -73,25 +70,23 @@ impl Program {
         Self::built(RuleKind::Standing, policy.case())
     }
 
-    /// Returns the program that is stacked on the standing one for a command that declared that it only
-    /// reads.
+    /// Returns the program, on top of the standing one, for a command that declared that it only reads.
     pub fn read_only(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnly, policy.case())
     }
 
-    /// Returns the program that is stacked on the standing one for a command that declared that it only
-    /// reads, and was given the network nevertheless.
+    /// Returns the program, on top of the standing one, for a command that only reads and was granted the
+    /// network.
     pub fn read_only_online(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnlyOnline, policy.case())
     }
 
-    /// Returns the program that is stacked on a standing one with network, for a command that declared that
-    /// it needs none.
+    /// Returns the program, on top of a standing one with network, for a command that declared that it needs
+    /// none.
     pub fn offline(policy: Policy) -> Self {
         Self::built(RuleKind::Offline, policy.case())
     }
 
-    /// Returns the program for a worker that may execute nothing.
     pub fn no_execution() -> Self {
         Self::built(RuleKind::NoExecution, Case::default())
     }
@@ -115,7 +110,7 @@ impl Program {
     }
 }
 
-/// Programs that the build script made for this architecture: by [`RuleKind`], then by [`Case`].
+/// Programs that the build script made, by [`RuleKind`], then by [`Case`].
 #[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod built {
     use super::{Program, sock_filter};

@@ -1,5 +1,4 @@
-//! Runs the built programs in a small interpreter of classic BPF, for both architectures, and compares them
-//! with the rules.
+//! Runs the programs of both architectures in a small interpreter of BPF, and compares them with the rules.
 
 use complaint::{When, denied_calls};
 use nix::libc;
@@ -11,7 +10,6 @@ use super::*;
 mod numbers;
 mod sockets;
 
-/// Programs that the build script made for each architecture.
 #[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod x86_64 {
     use super::super::{Program, sock_filter};
@@ -40,7 +38,6 @@ fn built(kind: RuleKind, case: Case, arch: Arch) -> Built {
     Built { program: programs[kind as usize][case.index()], arch }
 }
 
-/// `struct seccomp_data`, as far as the programs look at it.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     arch: u32,
@@ -76,7 +73,7 @@ impl Call {
     }
 }
 
-/// Runs a program; returns its answer and the number of executed instructions.
+/// Runs a program; returns the answer and the number of instructions.
 fn run(program: Program, call: &Call) -> (u32, usize) {
     let (mut at, mut accumulator, mut steps) = (0, 0, 0);
     loop {
@@ -114,7 +111,6 @@ const PLAIN: Case =
 const MEDIATED: Case = Case { mediated: true, ..PLAIN };
 const FULL: Case = Case { full: true, ..MEDIATED };
 
-/// Returns the standing program of a case, for each architecture.
 fn standing(case: Case) -> [Built; 2] {
     Arch::ALL.map(|arch| built(RuleKind::Standing, case, arch))
 }
@@ -128,7 +124,6 @@ fn every_program() -> impl Iterator<Item = (Built, RuleKind, Case)> {
 /// Number of a call that its tracer has skipped.
 const SKIPPED: u32 = u32::MAX;
 
-/// Returns the answer of the rules, without any program.
 fn expected(denials: &[Denial], arch: Arch, call: &Call) -> u32 {
     if call.number == SKIPPED {
         return ALLOW;

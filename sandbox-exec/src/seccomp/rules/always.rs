@@ -19,7 +19,6 @@
 use super::Answer::{Forbidden, NoSuchCall};
 use super::{Group, calls};
 
-/// Denied in every tier.
 pub(super) const ALWAYS: &[Group] = &[
     Group {
         reason: "makes and uses sockets that no rule on socket(2) sees; large attack surface",
@@ -136,8 +135,7 @@ pub(super) const ALWAYS: &[Group] = &[
     },
 ];
 
-/// Denied where neither an ipc namespace nor a broker separates objects: the host's segments, queues and
-/// semaphores belong to the same user.
+/// Denied without an ipc namespace or a broker: the host's objects belong to the same user.
 pub(super) const OBJECTS: &[Group] = &[Group {
     reason: "System V shared memory, message queues and semaphores of the host",
     answer: Forbidden,
@@ -163,15 +161,14 @@ pub(super) const QUEUES: &[Group] = &[Group {
     calls: &[calls::MQ_OPEN, calls::MQ_UNLINK],
 }];
 
-/// Reason that set-id files cannot be made.
 pub(super) const SET_ID: &str = "a set-id file outlives the sandbox, and runs as whoever made it";
 
 /// Denied as uid 0, whose set-id files would be root's: `openat2` has its mode behind a pointer.
 pub(super) const AS_ROOT: &[Group] =
     &[Group { reason: SET_ID, answer: NoSuchCall, calls: &[calls::OPENAT2] }];
 
-/// Denied below Landlock ABI 3, which does not see truncation. Truncating an open file is not among them: it
-/// takes a descriptor that was opened for writing.
+/// Denied below Landlock ABI 3, which ignores truncation. Truncating an open file needs a descriptor for
+/// writing.
 pub(super) const TRUNCATION: &[Group] = &[
     Group {
         reason: "truncates by path, and Landlock below ABI 3 does not see it",
@@ -181,7 +178,7 @@ pub(super) const TRUNCATION: &[Group] = &[
     Group { reason: "its flags are behind a pointer", answer: NoSuchCall, calls: &[calls::OPENAT2] },
 ];
 
-/// Denied to a command that only reads, on top of everything else: Landlock does not see changes of metadata.
+/// Denied to a command that only reads: Landlock ignores changes of metadata.
 pub(super) const READ_ONLY: &[Group] = &[Group {
     reason: "modes, owners, times and attributes are changes too",
     answer: Forbidden,
@@ -210,16 +207,14 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
-/// Denied to a command that only reads. It can create no socket but a connected pair; other sockets were
-/// given to it. getifaddrs(3) needs `bind` and `sendto`: a socket of a pair cannot use them, since the broker
-/// gives it no name, and without mediation neither does its domain.
+/// Denied to a command that only reads. It can only create connected pairs. getifaddrs(3) needs `bind` and
+/// `sendto`; on a pair they do nothing, since neither the broker nor the domain lets it have a name.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,
     calls: &[calls::CONNECT, calls::LISTEN, calls::ACCEPT, calls::ACCEPT4],
 }];
 
-/// Denied to a worker that may execute nothing.
 pub(super) const NO_EXECUTION: &[Group] = &[Group {
     reason: "the rights do not allow commands",
     answer: Forbidden,

@@ -40,7 +40,6 @@ macro_rules! truncating_open {
     };
 }
 
-/// Always denied, by arguments.
 pub(super) const ALWAYS: &[Conditional] = &[
     Conditional {
         reason: "a new namespace brings the whole set of capabilities over it, and with it a large part of the kernel",
@@ -155,7 +154,7 @@ pub(super) const ALWAYS: &[Conditional] = &[
     set_id!(calls::MKNOD, 1),
 ];
 
-/// Denied where no mediator sees the file that gets the bit.
+/// Denied if no mediator sees the file that gets the bit.
 pub(super) const UNMEDIATED: &[Conditional] = &[
     set_id!(calls::FCHMOD, 1, S_ISGID),
     set_id!(calls::FCHMODAT, 2, S_ISGID),
@@ -167,11 +166,9 @@ pub(super) const UNMEDIATED: &[Conditional] = &[
 pub(super) const AS_ROOT: &[Conditional] =
     &[set_id_in_open!(calls::OPENAT, 2, 3), set_id_in_open!(calls::OPEN, 1, 2), set_id!(calls::CREAT, 1)];
 
-/// Denied below Landlock ABI 3.
 pub(super) const TRUNCATION: &[Conditional] =
     &[truncating_open!(calls::OPENAT, 2), truncating_open!(calls::OPEN, 1)];
 
-/// Denied to a command that only reads.
 pub(super) const READ_ONLY: &[Conditional] = &[Conditional {
     reason: "change attributes through a descriptor that was opened to read",
     call: calls::IOCTL,

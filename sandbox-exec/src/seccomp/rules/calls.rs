@@ -1,7 +1,5 @@
-//! System calls that the rules name, with their numbers.
-//!
-//! Numbers are data, since the programs are built on another machine than the one they run on. From 424 on
-//! the two architectures count alike. x86-64: `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64:
+//! System calls of the rules, with their numbers: as data, since programs are built on another machine. From
+//! 424 on, the two architectures count alike. x86-64: `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64:
 //! `scripts/syscall.tbl`, which is `asm-generic/unistd.h`.
 
 use super::Arch;
@@ -11,7 +9,7 @@ pub struct Call {
     /// Name, as in `syscalls(2)`.
     pub name: &'static str,
     pub x86_64: Option<u32>,
-    /// Number on aarch64, which never had the calls that another call replaces.
+    /// Number on aarch64, which lacks replaced calls.
     pub aarch64: Option<u32>,
 }
 
@@ -24,8 +22,8 @@ impl Call {
     }
 }
 
-/// Newest call whose effects were examined: `file_setattr` of Linux 6.17, the last of 6.18. A call of a later
-/// kernel does not exist for a confined program until somebody has examined it and raised this number.
+/// Newest examined call: `file_setattr` of Linux 6.17, the last of 6.18. Confined programs get no later call
+/// until somebody has examined it and raised this number.
 pub const NEWEST: u32 = 469;
 
 macro_rules! number {

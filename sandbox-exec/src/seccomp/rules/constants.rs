@@ -1,5 +1,4 @@
-//! Kernel constants that the rules compare arguments with. They have the same value on both architectures; a
-//! test compares them with libc.
+//! Kernel constants in conditions, equal on both architectures; a test compares them with libc.
 
 pub const EPERM: u32 = 1;
 pub const ENOSYS: u32 = 38;

@@ -1,10 +1,10 @@
-//! Denied system calls, each with its reason: data, and the selection of the rules of a case.
+//! Denied system calls with reasons, and the choice of rules for a case.
 //!
-//! `ENOSYS` where libraries fall back to an allowed call, `EPERM` elsewhere. Conditions compare 32 bits, as
-//! the kernel does for these arguments.
+//! `ENOSYS` if libraries fall back to an allowed call, else `EPERM`. Conditions compare 32 bits, as the
+//! kernel does for these arguments.
 //!
-//! This module is compiled twice: into the build script, which makes programs of it for the target's
-//! architecture, and into the library, for tests and for people. So it names no other crate.
+//! Compiled into the build script, which makes programs for the target's architecture, and into the library,
+//! for tests and readers. So this module names no other crate.
 
 mod always;
 mod arguments;
@@ -26,7 +26,6 @@ pub enum Arch {
 impl Arch {
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// Returns the name that Rust and cargo use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -35,7 +34,6 @@ impl Arch {
     }
 }
 
-/// Answer to a denied call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// `ENOSYS`: as on a kernel without the call.
@@ -52,7 +50,7 @@ impl Answer {
     }
 }
 
-/// Test of an argument of a system call. The first field is the argument's index, from 0.
+/// Test of an argument, given by its index from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     Is(u8, u32),
@@ -62,7 +60,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// True if the tested argument passes. Only its lower 32 bits count.
+    /// True if the argument passes. Only its lower 32 bits count.
     pub fn holds(self, arguments: &[u64; 6]) -> bool {
         let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
         match self {
@@ -73,7 +71,7 @@ impl Test {
     }
 }
 
-/// Denied system call. It is denied if all tests in `when` pass, so always if there are none.
+/// Denied system call, if all tests in `when` pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial {
     pub call: Call,
@@ -89,22 +87,21 @@ impl Denial {
     }
 }
 
-/// Calls that are denied together, whatever their arguments.
+/// Calls that are always denied together.
 struct Group {
     reason: &'static str,
     answer: Answer,
     calls: &'static [Call],
 }
 
-/// Call that is denied by its arguments.
 struct Conditional {
     reason: &'static str,
     call: Call,
-    /// Alternative lists of tests. The call is denied if all tests of one list pass.
+    /// Alternative lists of tests; all tests of one have to pass.
     any_of: &'static [&'static [Test]],
 }
 
-/// Kind of seccomp program, in the order in which programs are stacked.
+/// Kind of seccomp program, in stacking order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// Denials for every worker and every confined program.
@@ -119,7 +116,6 @@ pub enum RuleKind {
     ReadOnlyOnline,
 }
 
-/// Conditions that the rules depend on.
 #[expect(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Case {
@@ -136,7 +132,6 @@ pub struct Case {
 }
 
 impl RuleKind {
-    /// All kinds, in the order of their programs.
     pub const ALL: [Self; 5] =
         [Self::Standing, Self::ReadOnly, Self::Offline, Self::NoExecution, Self::ReadOnlyOnline];
 }
@@ -144,7 +139,6 @@ impl RuleKind {
 impl Case {
     pub const COUNT: usize = 64;
 
-    /// Iterates over all cases, in the order of their programs.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT).map(|bits| Self {
             full: bits & 1 != 0,
@@ -164,7 +158,6 @@ impl Case {
         !self.full || self.network
     }
 
-    /// Returns the index in [`Self::all`].
     pub fn index(self) -> usize {
         let bit = |set: bool, value| if set { value } else { 0 };
         bit(self.full, 1)
@@ -176,7 +169,6 @@ impl Case {
     }
 }
 
-/// Returns all denials of a program of this kind, for any architecture.
 pub fn denials(kind: RuleKind, case: Case) -> Vec<Denial> {
     match kind {
         RuleKind::Standing => standing(case),

@@ -17,9 +17,8 @@ pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied in the unmediated floor while the network is off. Without mediation unix sockets are denied in
-/// every mode: a unix socket outside, of docker, of an ssh agent or of D-Bus, is a way out, and BPF cannot
-/// see where `connect` goes.
+/// Denied in the unmediated floor with the network off. Unix sockets are denied there in every mode: those of
+/// docker, an ssh agent or D-Bus are a way out, and BPF cannot see the destination of `connect`.
 pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: calls::SOCKET,
@@ -43,9 +42,8 @@ pub(super) const NET_ON: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied where a broker mediates, whatever the network: in the full tier with the network off it is a
-/// namespace of its own, in which servers and clients meet on loopback; elsewhere the broker mediates the
-/// destinations of sockets. Unix sockets are mediated by path.
+/// Denied with a broker, in any network. In the full tier with the network off, servers and clients meet on
+/// the namespace's loopback; elsewhere the broker mediates destinations. Unix sockets are mediated by path.
 pub(super) const MEDIATED: &[Conditional] = &[
     Conditional {
         reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
@@ -112,8 +110,7 @@ pub(super) const GROUPS: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied where a broker mediates to a command that declared that it needs no network, if its worker has one:
-/// the network namespace is the host's there.
+/// Denied, with a broker, to a command that declared that it needs no network, if its worker has the host's.
 pub(super) const OFFLINE: &[Conditional] = &[Conditional {
     reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
     call: calls::SOCKET,

@@ -1,5 +1,5 @@
-//! Compares the numbers and constants of the rules with three independent sources: the libc crate as it is
-//! compiled for this architecture, its source for the other one, and the kernel's own header.
+//! Compares numbers and constants with three independent sources: the compiled libc crate, its source for the
+//! other architecture, and the kernel's header.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use nix::libc::{self, c_int};
 use super::super::rules::{Arch, calls, constants};
 use crate::system::ioctl_command;
 
-/// Number of `SYS_name` on the architecture of this test.
 macro_rules! compiled {
     ($($name:ident)*) => {
         [$((stringify!($name), libc::$name)),*]
@@ -51,7 +50,6 @@ fn numbers_are_those_that_this_architecture_is_compiled_with() {
     assert_eq!(compiled, BTreeMap::new(), "no rule names them");
 }
 
-/// Reads the libc crate's constants of an architecture from its source.
 fn of_libc(arch: Arch) -> BTreeMap<String, u32> {
     let b64 = libc_source().join("src/unix/linux_like/linux/gnu/b64");
     let file = match arch {
@@ -67,7 +65,6 @@ fn of_libc(arch: Arch) -> BTreeMap<String, u32> {
     text.iter().flat_map(|text| text.lines()).filter_map(constant).collect()
 }
 
-/// Returns the path of the source of the libc crate that this is built with.
 fn libc_source() -> PathBuf {
     // Without a platform cargo needs the sources of all of them.
     let platform = format!("--filter-platform={}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -96,8 +93,7 @@ fn numbers_are_those_of_the_libc_source_for_both_architectures() {
     }
 }
 
-/// aarch64 has no table of its own: its numbers are those of `asm-generic/unistd.h`, which every
-/// architecture's kernel headers have.
+/// aarch64 uses the numbers of `asm-generic/unistd.h`, which all kernel headers have.
 #[test]
 fn numbers_of_aarch64_are_those_of_the_generic_header() {
     let Ok(header) = std::fs::read_to_string("/usr/include/asm-generic/unistd.h") else {

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// True if a socket(2) or socketpair(2) is allowed by all of the stacked programs.
 fn allows(stacked: &[Built], call: calls::Call, [family, kind, protocol]: [i32; 3]) -> bool {
     let arguments = [family, kind, protocol].map(|argument| u64::from(argument.cast_unsigned()));
     stacked.iter().all(|program| answer(*program, call, &arguments) == ALLOW)
@@ -60,7 +59,6 @@ fn internet_and_netlink_sockets(socket: &dyn Fn(i32, i32, i32) -> bool) {
     assert!(!socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_KOBJECT_UEVENT));
 }
 
-/// Returns the options that join and leave groups, by level.
 fn group_options() -> impl Iterator<Item = [u64; 3]> {
     let of_ipv6 = [20, 21, 27, 28].into_iter().chain(42..=48);
     (35..=48).map(|name| [0, 0, name]).chain(of_ipv6.map(|name| [0, 41, name]))
