@@ -1,4 +1,4 @@
-//! Calls on files that nix has for glibc alone, or not at all.
+//! File calls that nix has only for glibc, or not at all.
 
 #![expect(unsafe_code, reason = "these calls take C strings and a structure that the kernel fills in")]
 
@@ -17,14 +17,13 @@ use nix::libc::{self, c_int, c_uint};
 /// Fails if the new name exists (linux/fs.h).
 const RENAME_NOREPLACE: c_uint = 1;
 
-/// Returns the birth and the last change of a file, links not followed: Rust looks up a birth through glibc
-/// alone.
+/// Returns the birth and the last change of a file or link: Rust reads a birth only through glibc.
 pub(crate) fn times(path: &Path) -> io::Result<libc::statx> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     Ok(statx(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BTIME | libc::STATX_CTIME)?)
 }
 
-/// Returns the birth of an open file, nanoseconds since the epoch, if the file system has it.
+/// Returns the birth of an open file in nanoseconds since the epoch, if known.
 pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_BTIME).ok()?;
     let born = (status.stx_mask & libc::STATX_BTIME != 0).then_some(status.stx_btime)?;
@@ -42,8 +41,8 @@ pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     usize::try_from(read).is_ok_and(|read| found.get(..read) == Some(value))
 }
 
-/// Lists the names of an open file's extended attributes, each with a null byte behind it; returns their size
-/// in bytes (`flistxattr(2)`).
+/// Lists the names of an open file's attributes, each with a null byte; returns the size in bytes
+/// (`flistxattr(2)`).
 pub fn attribute_names(file: BorrowedFd<'_>, names: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the kernel fills in at most as many bytes as there are.
     let length = unsafe { libc::flistxattr(file.as_raw_fd(), names.as_mut_ptr().cast(), names.len()) };
@@ -66,13 +65,13 @@ pub fn inode_flags(file: BorrowedFd<'_>) -> Result<c_int, Errno> {
     Errno::result(answer).map(|_| flags)
 }
 
-/// Returns the number of an open file's mount, which no other mount has meanwhile (Linux 5.8).
+/// Returns the number of an open file's mount, unique while it is mounted (Linux 5.8).
 pub(crate) fn mount_of(file: &OwnedFd) -> Result<u64, Errno> {
     let status = statx(file.as_raw_fd(), c"", libc::AT_EMPTY_PATH, libc::STATX_MNT_ID)?;
     if status.stx_mask & libc::STATX_MNT_ID == 0 { Err(Errno::ENOSYS) } else { Ok(status.stx_mnt_id) }
 }
 
-/// `statx(2)`. `stx_mask` says which of the wanted fields the file system has.
+/// `statx(2)`. `stx_mask` has the fields of the file system.
 fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<libc::statx, Errno> {
     // SAFETY: a structure of integers.
     let mut status: libc::statx = unsafe { mem::zeroed() };
@@ -81,8 +80,8 @@ fn statx(directory: c_int, name: &CStr, flags: c_int, wanted: c_uint) -> Result<
     Errno::result(answer).map(|_| status)
 }
 
-/// Renames within a directory; `EEXIST` if the new name exists (`renameat2(2)`). `EINVAL` or `ENOSYS` if the
-/// file system or the kernel cannot check that.
+/// Renames within a directory; `EEXIST` if the new name exists (`renameat2(2)`). `EINVAL` or `ENOSYS` if that
+/// cannot be checked.
 pub fn rename_new<From, To>(directory: BorrowedFd<'_>, from: &From, to: &To) -> Result<(), Errno>
 where
     From: ?Sized + NixPath,
@@ -107,8 +106,8 @@ where
     Errno::result(renamed).map(drop)
 }
 
-/// `execveat(2)` with flags of which one makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14): a kernel
-/// that does not know the flag fails.
+/// `execveat(2)` with a flag that makes it execute nothing (`AT_EXECVE_CHECK`, Linux 6.14). Older kernels
+/// fail.
 pub(crate) fn execute_only_with(name: &CStr, flags: c_int) -> Result<(), Errno> {
     let arguments = [name.as_ptr(), ptr::null()];
     let environment: [*const libc::c_char; 1] = [ptr::null()];

@@ -14,7 +14,7 @@ use nix::libc::{self, c_int, pid_t};
 
 use super::check;
 
-/// Sets an attribute of a file with flags that do not exist: `EINVAL` if the call was permitted.
+/// Sets an attribute with invalid flags: `EINVAL` if the call was permitted.
 pub(crate) fn set_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
     // SAFETY: C strings, and a value of no bytes.
     check(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), ptr::null(), 0, c_int::MAX) }.into())

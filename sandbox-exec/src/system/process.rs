@@ -44,8 +44,8 @@ struct Arguments {
     cgroup: u64,
 }
 
-/// Runs a function in a forked child, which exits with its result. The caller must have one thread: the locks
-/// of others would stay held in the child.
+/// Runs a function in a forked child, which exits with its result. The caller must have one thread, since
+/// locks of others would stay held.
 pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
     match unsafe { fork() }? {
@@ -54,13 +54,13 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Forks a child that shares the caller's table of descriptors, and is in the control group if possible.
-/// Returns `None` in the child; and the group, if the child is in it.
+/// Forks a child that shares the caller's table of descriptors, in the control group if possible. Returns
+/// `None` in the child; and the group, if the child is in it.
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may close a descriptor that was open before, until
-/// the child has left the table.
+/// The caller must have one thread, and neither process may close an earlier descriptor until the child has
+/// left the table.
 pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     group: Option<G>,
 ) -> io::Result<(Option<Pid>, Option<G>)> {
@@ -76,9 +76,9 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
-/// Grows the table of descriptors while no other process shares it. The broker keeps a descriptor for each
-/// place that is granted, and to grow a shared table beyond 256 the kernel waits for every core
-/// (`synchronize_rcu`), which takes five to twenty milliseconds.
+/// Grows the table of descriptors before it is shared. The broker keeps a descriptor per granted place, and
+/// to grow a shared table beyond 256 the kernel waits for every core (`synchronize_rcu`), five to twenty
+/// milliseconds.
 fn make_room() {
     // Under a lower limit the table grows when it has to.
     if let Ok(last) = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(ROOM - 1)) {
@@ -107,14 +107,13 @@ unsafe fn fork_into(group: BorrowedFd<'_>) -> io::Result<Option<Pid>> {
 ///
 /// # Safety
 ///
-/// The caller must have one thread; no flag may share memory, and the caller has to keep other shared state
-/// apart.
+/// The caller must have one thread; no flag may share memory, and the caller keeps other shared state apart.
 pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2).
     forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
 }
 
-/// Converts the result of such a call: in the parent the child's pid.
+/// Converts the result of a fork.
 fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     check(answer)?;
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
@@ -126,7 +125,7 @@ pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     check(unsafe { libc::kill(process, signal) }.into())
 }
 
-/// `waitpid(2)` for any child: returns its pid, 0 if none has changed, and its status.
+/// `waitpid(2)` for any child: returns its pid, or 0 without a change, and its status.
 pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     let mut status = 0;
     // SAFETY: the status is a valid place for an integer.
@@ -134,8 +133,7 @@ pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     Ok((child, status))
 }
 
-/// Detaches a traced child, and delivers a signal to it (`PTRACE_DETACH`, ptrace(2)). A child that is not
-/// stopped is unaffected.
+/// Detaches a traced child and delivers a signal (`PTRACE_DETACH`, ptrace(2)). A running child is unaffected.
 pub(crate) fn detach(child: pid_t, signal: c_long) {
     // SAFETY: no memory of this process is named.
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
@@ -159,13 +157,12 @@ pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
 }
 
-/// Sets the owner by ioctl(2), where the sign of the number is its kind.
+/// Sets the owner by ioctl(2); the sign of the number is its kind.
 pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads an integer.
     Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
 }
 
-/// A command of fcntl(2) that takes an integer.
 pub(crate) fn control(open: BorrowedFd<'_>, command: c_int, argument: c_int) -> Result<c_int, Errno> {
     // SAFETY: integers only; commands that take addresses fail on such small ones.
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), command, argument) })
@@ -182,7 +179,7 @@ pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
 }
 
-/// Changes the mask of this thread by the set of a signal alone, or of all others (`pthread_sigmask(3)`).
+/// Changes this thread's mask by a signal alone, or by all others (`pthread_sigmask(3)`).
 pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
     // SAFETY: signal sets are plain memory, filled by these calls.
     let answer = unsafe {
@@ -199,7 +196,7 @@ pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno>
     if answer == 0 { Ok(()) } else { Err(Errno::from_raw(answer)) }
 }
 
-/// True if this process is under a seccomp filter. A kernel without seccomp has no such mode either (EINVAL).
+/// True under a seccomp filter. A kernel without seccomp has no such mode (EINVAL).
 pub(crate) fn is_filtered() -> bool {
     // SAFETY: asks for a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) != 0 }
