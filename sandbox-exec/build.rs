@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Arch::ALL.into_iter().try_for_each(|arch| write(format!("programs_{}.rs", arch.name()), arch))
 }
 
-/// Returns Rust source of all programs of an architecture. Equal programs are emitted once.
+/// Returns Rust source of an architecture's programs. Equal programs are emitted once.
 fn source(arch: Arch) -> Result<String, Box<dyn Error>> {
     let mut bodies: BTreeMap<String, usize> = BTreeMap::new();
     let mut table = String::new();

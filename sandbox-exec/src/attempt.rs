@@ -1,8 +1,7 @@
-//! Forbidden acts, tried inside the finished confinement before anything is executed there.
+//! Forbidden acts, tried in the finished confinement before anything is executed there.
 //!
-//! A layer that claims to be in force and is not has happened: "best effort" once applied nothing and
-//! reported success. So each layer has to deny an act. Each act was possible before (the control), so that
-//! the denial is the layer's own.
+//! A layer may claim to be in force and do nothing: "best effort" once reported success so. So each layer has
+//! to deny an act that was possible before (the control).
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -27,46 +26,45 @@ use crate::descendants;
 use crate::platform::{Platform, SCOPES};
 use crate::system::forbidden;
 
-/// File that its owner may write, that no rule makes writable (`/proc` never is), and that leaves no litter.
+/// File that its owner may write, that no rule makes writable (as nothing in `/proc`), and that leaves no
+/// litter.
 const WITNESS: &str = "/proc/self/comm";
 
 const MARKED: &CStr = c"/proc/self/comm";
 
-/// Path of a file in the full tier's own `/dev`, which `root` and everybody else may write but for the mount.
+/// File in the full tier's own `/dev` that only the mount keeps `root` and others from writing.
 const IN_TREE: &str = "/dev/.witness";
 
-/// Address that leads nowhere (RFC 5737), so that trying it discloses nothing.
+/// Address that leads nowhere (RFC 5737), so that the attempt discloses nothing.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// Acts to try; prepared before the confinement.
 #[derive(Debug)]
 pub struct Attempts<'a> {
     acts: Vec<(&'static str, Act<'a>)>,
-    /// Acts that could not be tried, one sentence each.
+    /// Sentences about acts that could not be tried.
     pub untried: Vec<String>,
 }
 
-/// Environment of the process that tries.
 #[derive(Clone, Copy, Debug)]
 pub enum Surroundings<'a> {
     /// Floor tier: a broker outside the domain.
     Floor {
         broker: pid_t,
-        /// Datagram socket from before, where such a socket may be used inside: a new one there needs the
-        /// broker.
+        /// Datagram socket from before, if one may be used inside: a new one would need the broker.
         datagrams: Option<BorrowedFd<'a>>,
     },
-    /// Full tier: namespaces of its own.
+    /// Full tier, in its own namespaces.
     Full {
-        /// Pid of the stub, outside.
+        /// Pid of the stub outside.
         stub: pid_t,
-        /// `/dev`, by a mount that is writable.
+        /// `/dev`, by a writable mount.
         witness: BorrowedFd<'a>,
     },
 }
 
 impl Surroundings<'_> {
-    /// Returns the pid of the broker: in a pid namespace of its own it is the first.
+    /// Returns the broker's pid: in a pid namespace of its own it is the first.
     pub fn broker(self) -> pid_t {
         match self {
             Self::Floor { broker, .. } => broker,
@@ -119,8 +117,8 @@ impl<'a> Attempts<'a> {
         Self { acts, untried: vec![] }
     }
 
-    /// Returns the acts that the rules and the namespaces deny; each act of Landlock is carried out once as
-    /// the control.
+    /// Returns the acts that the rules and the namespaces deny; each act of Landlock succeeds once as the
+    /// control.
     pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
@@ -141,8 +139,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Adds the acts of the full tier. The tree is built already: the mount outside the tree shows that the
-    /// file is writable, and a hidden file was readable before.
+    /// Adds the acts of the full tier, whose tree exists: the mount outside shows that the file is writable,
+    /// and a hidden file was readable before.
     fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
         let create = Act::CreateIn(witness);
         match create.run() {
@@ -175,7 +173,6 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Tries all acts.
     pub fn run(&self) -> Vec<Attempt> {
         let attempt = |(name, act): &(&str, Act<'_>)| {
             let errno = act.run().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
@@ -226,24 +223,22 @@ fn create_in(directory: BorrowedFd<'_>) -> io::Result<()> {
     Ok(unlinkat(directory, ".witness", UnlinkatFlags::NoRemoveDir)?)
 }
 
-/// True if a regular file can be opened.
 pub(crate) fn is_readable(path: &Path) -> bool {
     open_file(path).is_ok()
 }
 
-/// Opens a regular file and nothing else: an agent may have replaced a secret by a fifo or a device.
+/// Opens only a regular file: an agent may have replaced a secret by a fifo or a device.
 fn open_file(path: &Path) -> io::Result<()> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// Creates a socket to connect.
 pub(crate) fn datagrams() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?)
 }
 
-/// Connects a socket without binding it first, since `bind` would be mediated as well.
+/// Connects a socket without `bind`, which would be mediated as well.
 fn connect_elsewhere(datagrams: BorrowedFd<'_>) -> io::Result<()> {
     UdpSocket::from(datagrams.try_clone_to_owned()?).connect(ELSEWHERE)
 }

@@ -1,8 +1,7 @@
 //! Broker of a confined program: reaps, forwards signals, ends the descendants, reports.
 //!
-//! The broker runs no byte of the program, reads nothing from it, and is outside its Landlock domain. The
-//! broker keeps none of the program's pipes open, so that their readers see the end of file when the program
-//! closes them.
+//! It runs no byte of the program, reads nothing from it, and is outside its Landlock domain. It keeps none
+//! of the program's pipes open, so that their readers see the end of file.
 
 use std::fs::File;
 use std::io;
@@ -25,10 +24,10 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// Signals that the broker waits for; blocked from before the fork, so that none is lost.
+/// Signals that the broker waits for. Blocked before the fork, so that none is lost.
 pub(crate) const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// Destination of the broker's reports, if any.
+/// Destination of the broker's reports.
 pub type Reports = Option<Outgoing<File, BrokerReport>>;
 
 #[derive(Debug)]
@@ -36,23 +35,20 @@ pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
     progress: Progress,
-    /// Mediator of the program's system calls, which works until it is dropped.
+    /// Mediator of the program's system calls, until it is dropped.
     _mediator: Option<Mediator>,
-    /// Files that were opened to start the program, closed once it has started.
+    /// Files that were opened for the start, closed after it.
     opened: Opened,
-    /// Control group of the program, if it has one; dropped last.
+    /// Control group of the program; dropped last.
     group: Option<Cgroup>,
 }
 
-/// Reports of a child on its way to become the program.
 #[derive(Debug)]
 pub(crate) struct Progress(FrameReader<File, BrokerReport>);
 
-/// Reason that the broker stops waiting for the program.
 enum End {
     /// Exit code of the program.
     Program(u8),
-    /// Signal to end the program.
     Signal(Signal),
 }
 
@@ -61,12 +57,12 @@ impl Broker {
         Self { program, bound, progress, _mediator: mediator, opened: Opened::default(), group: None }
     }
 
-    /// Adds the files that were opened to start the program, and the control group that it was cloned into.
+    /// Adds the files that were opened for the start, and the program's control group.
     pub(crate) fn with(self, opened: Opened, group: Option<Cgroup>) -> Self {
         Self { opened, group, ..self }
     }
 
-    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal that ends
+    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal to end
     /// the broker ends the program too, and gives 128 + its number. Fails if the program was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
@@ -101,8 +97,7 @@ impl Broker {
         descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
-    /// Waits until the child executes the program, passes on the child's report, and closes the program's
-    /// pipes in this process.
+    /// Waits until the child executes the program, forwards its report, and closes the program's pipes here.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
         let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
@@ -113,7 +108,6 @@ impl Broker {
         Ok(())
     }
 
-    /// Waits until the program ends or a signal says to end it.
     fn wait(&self) -> End {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -129,7 +123,7 @@ impl Broker {
         }
     }
 
-    /// Reaps all ended processes; returns the program's status, if it is among them.
+    /// Reaps all ended processes; returns the program's status if it is one.
     fn reap(&self) -> Option<u8> {
         let mut status = None;
         while let Waited::Ended(pid, wait_status) = descendants::reap_one(false) {
@@ -146,8 +140,8 @@ impl Progress {
         Self(reports)
     }
 
-    /// Waits until the child closes the pipe of reports, by `exec` or its end, and returns its last report.
-    /// Fails if the child reported a failure or nothing.
+    /// Waits until the child closes the pipe of reports, by `exec` or its end; returns its last report. Fails
+    /// if that is a failure, or missing.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
         self.wait_for_progress()?;
@@ -164,7 +158,7 @@ impl Progress {
         }
     }
 
-    /// Waits until the child reports or is gone. Fails when SIGTERM or SIGHUP arrives before.
+    /// Waits until the child reports or ends. Fails at SIGTERM or SIGHUP.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
@@ -181,8 +175,7 @@ impl Progress {
     }
 }
 
-/// Returns the reporter of denied calls, if the broker's reports have a destination; otherwise `listeners` is
-/// unused.
+/// Returns the reporter of denied calls, if reports have a destination; `listeners` is unused otherwise.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
@@ -193,14 +186,14 @@ pub(crate) fn refusals(
     Ok(Refusals::told(program.as_raw(), telling))
 }
 
-/// Drops the capabilities of this process, and makes it non-dumpable: for the stub of the full tier.
+/// Drops this process's capabilities and makes it non-dumpable, for the stub of the full tier.
 pub(crate) fn retire() -> io::Result<()> {
     system::set_no_new_privs()?;
     privilege::drop_capabilities().map_err(io::Error::other)?;
     system::make_undumpable()
 }
 
-/// Replaces standard input and output of this process by `/dev/null`, and standard error too if `reported`.
+/// Replaces standard input and output by `/dev/null`, and standard error too if `reported`.
 pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;

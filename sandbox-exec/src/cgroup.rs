@@ -1,14 +1,13 @@
-//! Control group of a program, where control groups of version 2 are delegated (`cgroups(7)`). All descendants
-//! of the program stay in the group, whichever process adopts them. So processes that outlive supervisor *and*
-//! broker can still be identified.
+//! Control group of a program, if groups of version 2 are delegated (`cgroups(7)`). The program's descendants
+//! stay in it, whoever adopts them, so processes that outlive supervisor *and* broker can be identified.
 //!
-//! The program is cloned into the group, since moving a process takes milliseconds (`CLONE_INTO_CGROUP`,
-//! Linux 5.7). The broker removes the group at the end; the next start in the same place ends the group of a
-//! dead broker (`cgroup.kill`, Linux 5.14). The name of the group identifies the broker: a lock could be
-//! taken by any process that can read.
+//! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving takes milliseconds.
+//! The broker removes the group; the next start in the same place ends the group of a dead broker
+//! (`cgroup.kill`, Linux 5.14). The group's name identifies the broker: any process that can read could take
+//! a lock.
 //!
-//! A program of the floor tier always has a group, if possible. In the full tier a pid namespace ends the
-//! descendants, so that a group is made only to bound resources.
+//! A program of the floor tier gets a group if possible. In the full tier a pid namespace ends the
+//! descendants, and a group only bounds resources.
 
 mod bounds;
 
@@ -25,13 +24,12 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
 use crate::privilege;
 
-/// Prefix of the names of groups.
 const PREFIX: &str = "bailiwick-";
 
-/// Time in milliseconds to wait for the end of killed processes, renewed each time that one of them ends.
+/// Time in milliseconds to wait for killed processes, renewed whenever one ends.
 const PATIENCE: u16 = 2000;
 
-/// Usual mount points of version 2, alone or with version 1 (`file-hierarchy(7)` of systemd): reading the
+/// Usual mount points of version 2, alone or with version 1 (`file-hierarchy(7)` of systemd). Reading the
 /// list of mounts costs as much as a fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
@@ -41,7 +39,7 @@ const WRITABLE: u32 = 0o222;
 /// Inode of the root of the hierarchy.
 const ROOT: u64 = 1;
 
-/// Control group, which is removed when dropped.
+/// Control group, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     path: PathBuf,
@@ -53,15 +51,15 @@ pub(crate) struct Cgroup {
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// True if the new groups can have bounds on resources.
+    /// True if new groups can have bounds on resources.
     bounds: bool,
 }
 
 impl Cgroup {
-    /// Creates a group for a program, and sets the bounds `wanted` as far as possible. Returns `None` if no
-    /// group can be created, or if the program is of the full tier and no bounds can or need be set.
+    /// Creates a group for a program, with the bounds `wanted` as far as possible. Returns `None` if no group
+    /// can be created, or a program of the full tier needs or gets no bounds.
     ///
-    /// The group is created without capabilities, since it will be removed without any.
+    /// Acts without capabilities, like the later removal.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
         let useful = |place: &Place| tier != Tier::Full || (place.bounds && wanted != Bounds::default());
         let place = Place::find().filter(useful)?;
@@ -85,7 +83,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills the processes in the groups of dead brokers beside this group, and removes these groups.
+    /// Kills the processes in dead brokers' groups beside this one, and removes these groups.
     pub(crate) fn end_left(&self) {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
@@ -109,9 +107,9 @@ impl AsFd for Cgroup {
 }
 
 impl Place {
-    /// Finds a group in which new groups can be created without capabilities: the parent of this process's
-    /// group if that is delegated, otherwise this process's group. Returns `None` if neither is writable, or if
-    /// this process is in the root of the hierarchy.
+    /// Finds a group in which groups can be created without capabilities: the parent of this process's group
+    /// if it is delegated, else this process's group. `None` if neither is writable, or this process is in
+    /// the root.
     fn find() -> Option<Self> {
         let is_root = |path: &PathBuf| fs::metadata(path).is_ok_and(|group| group.ino() == ROOT);
         let own = own_group().filter(|own| !is_root(own))?;
@@ -124,14 +122,14 @@ impl Place {
     }
 }
 
-/// Kills all processes in the group, and removes it.
+/// Kills all processes in the group and removes it.
 impl Drop for Cgroup {
     fn drop(&mut self) {
         end(&self.path);
     }
 }
 
-/// Identity of a broker, unique until this machine restarts: its pid, its start time and its namespace.
+/// Identity of a broker, unique until a reboot: its pid, start time and namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BrokerCgroup {
     namespace: u64,
@@ -159,7 +157,7 @@ impl BrokerCgroup {
         (broker.name() == name).then_some(broker)
     }
 
-    /// True if the broker has ended. False for a broker of another pid namespace, which cannot be seen.
+    /// True if the broker has ended. False in another pid namespace, where it cannot be seen.
     fn is_dead(&self) -> bool {
         own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
     }
@@ -170,8 +168,8 @@ fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// Returns the start time of a process in ticks since boot: the 22nd field of `/proc/PID/stat`; the second, a
-/// name in parentheses, may contain anything. `None` for a process that has ended, even if it was not reaped.
+/// Returns the start time of a living process in ticks since boot: field 22 of `/proc/PID/stat`. Field 2, a
+/// name in parentheses, may contain anything.
 fn start(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -180,8 +178,7 @@ fn start(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Kills every process in a group and removes it, once they are gone. A group whose processes do not end
-/// stays.
+/// Kills every process in a group and removes it. A group whose processes do not end stays.
 fn end(group: &Path) {
     // Usually the last process has been reaped by now.
     if fs::remove_dir(group).is_err() && fs::write(group.join("cgroup.kill"), "1").is_ok() {
@@ -190,8 +187,7 @@ fn end(group: &Path) {
     }
 }
 
-/// Waits until no process is left in a group, as `cgroup.events` tells. Fails if nothing changes for
-/// [`PATIENCE`].
+/// Waits until a group is empty (`cgroup.events`). Fails if nothing changes for [`PATIENCE`].
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -207,7 +203,6 @@ fn wait_until_empty(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the directory of this process's own group.
 fn own_group() -> Option<PathBuf> {
     let groups = read("/proc/self/cgroup").ok()?;
     let group = group(&groups)?;
@@ -223,7 +218,7 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file of `/proc` in large pieces, since the kernel generates each piece anew.
+/// Reads a file of `/proc` in large pieces: the kernel generates each anew.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
@@ -235,7 +230,7 @@ fn group(groups: &str) -> Option<&str> {
     groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// Returns the directory of a group, beneath the root of a mount of the hierarchy (`proc_pid_mountinfo(5)`).
+/// Returns the directory of a group on a mount of the hierarchy (`proc_pid_mountinfo(5)`).
 fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -247,14 +242,14 @@ fn directory(group: &str, mounts: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the directory that shows a group on a mount of a part of the hierarchy.
+/// Returns a group's directory on a mount of a part of the hierarchy.
 fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     let plain = !group.contains('\\');
     let beneath = Path::new(group).strip_prefix(root).ok()?;
     (plain && beneath.components().all(is_normal)).then(|| Path::new(point).join(beneath))
 }
 
-/// True if a part of a path is a name. Groups outside the namespace's root are shown with `..` instead.
+/// True if a part of a path is a name. Groups outside the namespace's root have `..` instead.
 fn is_normal(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
 }

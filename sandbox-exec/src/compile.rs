@@ -1,18 +1,15 @@
-//! Compilation of rights to Landlock rules, as plain data: nothing here changes the state of the kernel.
+//! Compilation of rights to Landlock rules, as plain data without effects on the kernel.
 //!
-//! Landlock knows no deny rule: a rule grants on a whole tree, and grants add up. A file that must stay
-//! unreadable inside a read root is therefore *left out*: every directory on the way to it gets the right to
-//! be listed only, and everything else in these directories gets the full right. Names list, contents stay
-//! denied. It follows that a name which appears later in such a directory is unreadable, which errs on the
-//! right side.
+//! Landlock has no deny rules: a rule grants on a whole tree, and grants add up. So a file that stays
+//! unreadable in a read root is *left out*: the directories on the way to it can only be listed, and
+//! everything else in them gets the full right. Names list, contents stay denied. A name that appears later
+//! in such a directory is unreadable too, which is the safe side.
 //!
-//! * A symbolic link gets no rule: it would be one for its target. The target has its own place in the tree.
-//! * A file that is another name (hard link) of a hidden file gets no rule, since a file's rule is its
-//!   inode's.
-//! * `/dev` is never granted as a whole: five devices are, and neither terminals, disks nor shared memory,
-//!   but for the program's own in the full tier, and in the floor what `private` finds to be a container's
-//!   own.
-//! * `/proc` and `/sys` are never writable, and neither is a root that holds them.
+//! * A symbolic link gets no rule, which would be its target's. The target has its own place in the tree.
+//! * Another name (hard link) of a hidden file gets no rule: a rule is the inode's.
+//! * `/dev` is never granted as a whole. Five devices are; terminals, disks and shared memory are not, but
+//!   for the program's own in the full tier, and a container's own (`private`) in the floor.
+//! * `/proc`, `/sys` and roots that contain them are never writable.
 
 mod exceptions;
 mod rules;
@@ -32,7 +29,7 @@ use crate::tree::{Kind, Tree};
 /// Devices that every program may read and write, and no others.
 pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
-/// Shared memory, message queues and terminals in the new `/dev` that a program has in the full tier.
+/// Shared memory, message queues and terminals in the full tier's own `/dev`.
 const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/shm", Access::ALL),
     ("/dev/mqueue", Access::ALL),
@@ -40,7 +37,7 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// Maximum number of rules of a domain. Each rule needs a descriptor for a moment, and kernel memory for long.
+/// Maximum number of rules of a domain. Each takes a descriptor for a moment, and kernel memory.
 pub const MAX_RULES: usize = 20_000;
 
 /// Directories that no write root may be or contain.
@@ -49,18 +46,17 @@ const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Rules of a Landlock domain, compiled from rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Rules in no order.
     pub rules: Vec<PathRule>,
     pub net: Network,
-    /// Tier of the program. In the full tier, devices and network addresses are private.
+    /// Tier of the program; devices and network addresses are private in the full tier.
     pub tier: Tier,
-    /// Existing hidden file, which the self-test before the start tries to read.
+    /// Existing hidden file for the self-test before the start.
     pub hidden_witness: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Returns the plan of a domain nested in another one. It has no rules for hidden paths, since the outer
-    /// domain denies these already. `devices` decides if terminals and shared memory are granted.
+    /// Returns the plan of a nested domain, without rules for hidden paths, which the outer one denies.
+    /// `devices` decides about terminals and shared memory.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -72,7 +68,6 @@ impl Plan {
         Self { rules, net, tier, hidden_witness: None }
     }
 
-    /// Adds rules for directories that were found to be private.
     pub(crate) fn allow_private(&mut self, rules: impl Iterator<Item = (&'static str, Access)>) {
         self.rules.extend(rules.map(|(path, access)| PathRule::new(path, access, false)));
     }
@@ -99,7 +94,6 @@ pub enum Devices {
     Own,
 }
 
-/// Error in the compilation of rights.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CompileError {
@@ -117,11 +111,11 @@ pub enum CompileError {
 
 /// Compiles rights against a file system.
 ///
-/// The directory `own` is fully granted, even in a hidden directory, if a write root is or contains it. A file
-/// with the identity of one of `moved` gets no rule in the directories around a hidden path.
+/// The directory `own` is fully granted, also in a hidden one, if a write root is or contains it. A file with
+/// an identity in `moved` gets no rule around a hidden path.
 ///
-/// Fails if a path is not canonical, a write root is or contains a system directory, a root is hidden or cannot
-/// be looked up, or there would be more than [`MAX_RULES`] rules.
+/// Fails for a path that is not canonical, a write root that is or contains a system directory, a root that
+/// is hidden or cannot be looked up, and more than [`MAX_RULES`] rules.
 pub fn compile(
     rights: &Rights,
     own: Option<&WirePath>,
@@ -152,7 +146,7 @@ pub fn compile(
     Ok(plan)
 }
 
-/// Fails for a path that is relative or has an empty part, `.` or `..`, since paths are compared by bytes.
+/// Fails for a path that is relative or has an empty part, `.` or `..`: paths are compared by bytes.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let canonical = match path.as_bytes() {
@@ -163,8 +157,8 @@ fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
-/// Fails for `/proc`, `/sys` and paths beneath them, and for `/dev` and directories that contain one of the
-/// three. Paths beneath `/dev` are accepted (`/dev/shm`, `/dev/dri`).
+/// Fails for `/proc`, `/sys` and paths beneath them, for `/dev`, and for directories that contain one of
+/// them. Paths beneath `/dev` are accepted (`/dev/shm`, `/dev/dri`).
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
     let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));
@@ -193,7 +187,7 @@ impl<'a, T: Tree> Compiler<'a, T> {
         Ok(())
     }
 
-    /// Adds rules that grant `access` on `path` and beneath it, except on hidden files.
+    /// Grants `access` on `path` and beneath it, except on hidden files.
     fn grant(&mut self, path: &Path, access: Access) -> Result<(), CompileError> {
         if path == Path::new("/dev") && !access.has(Access::WRITE) {
             self.rules.add(path, Access::LIST);

@@ -1,11 +1,10 @@
-//! Ending every descendant of this process.
+//! End of every descendant of this process.
 //!
-//! A subreaper inherits its orphaned descendants, so a `setsid` daemon does not get away: once `waitpid` says
-//! `ECHILD`, nothing is left. To get there, [`Bound::Domain`] kills with `kill(-1)`: the caller has entered a
-//! Landlock domain that bounds its signals to itself and the domains beneath it, and the kernel walks the
-//! processes under a lock that `fork` takes, so that no fork escapes. Without signal scopes (below ABI 6)
-//! [`Bound::Children`] kills the direct children, round after round; whoever loses its parent becomes a
-//! direct child.
+//! A subreaper inherits its orphaned descendants, also a `setsid` daemon: once `waitpid` returns `ECHILD`,
+//! none is left. [`Bound::Domain`] kills with `kill(-1)`: the caller's Landlock domain bounds its signals to
+//! itself and nested domains, and the kernel takes a lock against `fork`, so that none escapes. Without
+//! signal scopes (below ABI 6), [`Bound::Children`] kills the direct children, round after round: orphans
+//! become direct children.
 //!
 //! The calling process has one thread that forks.
 
@@ -18,12 +17,11 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// Number that a process passes to `kill(2)` to ask a mediating broker to bound the signals of its descendants.
-/// No signal has this number, so that the call fails with `EINVAL` without such a broker.
+/// Number for `kill(2)` that asks a mediating broker to bound the signals of the caller's descendants. It is
+/// no signal, so without such a broker the call fails with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Asks the broker to bound the signals of all descendants of this process. Does nothing if the broker does
-/// not mediate signals.
+/// Asks the broker to bound the signals of all descendants of this process, if it mediates signals.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -34,15 +32,15 @@ pub fn fence() -> io::Result<()> {
 /// Set of processes that `kill(-1)` of this process reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Processes in this process's Landlock domain and in those nested in it, as was verified.
+    /// Processes in this process's Landlock domain and nested ones, as was verified.
     Domain,
-    /// Every process of the user, so that `kill(-1)` must never be called.
+    /// Every process of the user: `kill(-1)` must never be called.
     Children,
 }
 
 impl Bound {
-    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 could be sent to the process
-    /// `outside` before, but not after; otherwise [`Bound::Children`].
+    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 reached the process `outside`
+    /// before and not after, else [`Bound::Children`].
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -65,15 +63,14 @@ pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Child that ended, and its wait status.
+    /// Ended child with its wait status.
     Ended(pid_t, c_int),
     /// All children still run.
     Running,
-    /// The process has no children.
     None,
 }
 
-/// Reaps one child that has ended. If `block`, waits until a child ends.
+/// Reaps one ended child; if `block`, waits for one.
 pub fn reap_one(block: bool) -> Waited {
     loop {
         // __WALL also reaps children made by clone without SIGCHLD.
@@ -89,14 +86,14 @@ pub fn reap_one(block: bool) -> Waited {
 }
 
 /// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that
-/// stopped it; the stop after execve(2) has no signal to deliver.
+/// stopped it. The stop after execve(2) has none.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
     process::detach(pid, signal);
 }
 
-/// Kills and reaps every descendant of this process; returns when none is left. `ended` is called with the pid
-/// and wait status of each. `known` is a child to kill even where `/proc` does not list the children, or 0.
+/// Kills and reaps every descendant of this process. `ended` is called with the pid and wait status of each.
+/// `known` is a child to kill if `/proc` lists no children, or 0.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {
@@ -129,7 +126,7 @@ fn kill_all(bound: Bound, known: pid_t) {
     }
 }
 
-/// Kills the direct children of this thread as `/proc` lists them (needs `CONFIG_PROC_CHILDREN`, which
+/// Kills this thread's direct children, as listed in `/proc` (needs `CONFIG_PROC_CHILDREN`, which
 /// distributions set).
 fn kill_children() {
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();

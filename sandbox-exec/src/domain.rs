@@ -1,7 +1,7 @@
-//! Rules → a Landlock domain.
+//! Landlock domains from rules.
 //!
-//! Every right of the ABI is handled and nothing is left to best effort: a rule or a layer that the kernel
-//! does not accept is an error. [`Platform::missing`] names the gaps of the ABI itself.
+//! Every right of the ABI is handled, and nothing is best effort: a rule or layer that the kernel rejects is
+//! an error. [`Platform::missing`] names the gaps of the ABI.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ use crate::descriptors;
 use crate::platform::Platform;
 use crate::system;
 
-/// Ruleset that is ready to be entered.
+/// Ruleset, ready to be entered.
 #[derive(Debug)]
 pub struct Domain {
     ruleset: Option<OwnedFd>,
@@ -34,8 +34,8 @@ pub struct Domain {
     rules: u32,
 }
 
-/// Open files that rules were added on: a rule does not need them, and closing costs a fifth of adding. A
-/// process that others wait for closes them later.
+/// Open files of added rules. A rule does not need them, and closing costs a fifth of adding, so a process
+/// that others wait for closes them later.
 #[derive(Debug, Default)]
 #[must_use = "it is for later"]
 pub(crate) struct Opened(Vec<File>);
@@ -74,7 +74,7 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Builds the domain of a plan: files, network and scopes, as far as the ABI allows.
+    /// Builds the domain of a plan: files, network and scopes, as the ABI allows.
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
         let mut domain = Self::empty(&plan.net, plan.tier, platform)?;
         domain.add(&plan.rules)?;
@@ -91,7 +91,6 @@ impl Domain {
         Ok(Self { ruleset: ruleset.into(), abi, rules: 0 })
     }
 
-    /// Duplicates the descriptor of the ruleset, for the other side of a fork.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         let ruleset = self.ruleset.as_ref().map(OwnedFd::try_clone).transpose()?;
         Ok(Self { ruleset, abi: self.abi, rules: self.rules })
@@ -101,8 +100,7 @@ impl Domain {
         self.add_opened(rules, |rule| open_path(&rule.path, rule.named)).map(drop)
     }
 
-    /// Adds rules whose paths are canonical, as compiled against a tree: a path on which a directory has
-    /// become a link since gets no rule.
+    /// Adds rules for canonical paths. A path gets none if one of its directories has become a link since.
     pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
@@ -125,17 +123,15 @@ impl Domain {
         Ok(opened)
     }
 
-    /// Sets the number of rules, if some were added by another descriptor.
+    /// Sets the number of rules, if another descriptor added some.
     pub(crate) fn count(&mut self, rules: u32) {
         self.rules = rules;
     }
 
-    /// Builds a domain that bounds only signals and abstract unix sockets; `None` where the ABI has no
-    /// scopes.
+    /// Builds a domain that only bounds signals and abstract unix sockets; `None` without scopes in the ABI.
     ///
-    /// Every layer of a process that has file rights at all must allow to move and link files between
-    /// directories, or that is denied (EXDEV), even by a layer that handles no file right: so this one
-    /// handles REFER and grants it.
+    /// If one layer of a process does not allow to move and link files between directories, that is denied
+    /// (EXDEV), even by a layer without file rights. So this one handles REFER and grants it.
     pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
@@ -158,17 +154,16 @@ impl Domain {
         self.rules
     }
 
-    /// Enters the domain, for good. Async-signal-safe. `no_new_privs` must be set.
+    /// Enters the domain, for good. Async-signal-safe. Needs `no_new_privs`.
     pub fn enter(&self) -> io::Result<()> {
         self.ruleset().map_or(Ok(()), system::landlock_restrict_self)
     }
 
-    /// Returns the ruleset, to be handed to another process; `None` on a kernel without Landlock.
+    /// Returns the ruleset for another process; `None` without Landlock.
     pub(crate) fn ruleset(&self) -> Option<BorrowedFd<'_>> {
         self.ruleset.as_ref().map(AsFd::as_fd)
     }
 
-    /// Wraps a ruleset that another process has built.
     pub(crate) fn of_ruleset(ruleset: OwnedFd) -> Self {
         Self { ruleset: Some(ruleset), abi: ABI::Unsupported, rules: 0 }
     }
@@ -193,11 +188,10 @@ fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, Ruleset
     ruleset.create()
 }
 
-/// Returns the file of a rule. A file that was found by listing may be gone, out of reach or behind a link by
-/// now: it then needs no rule.
+/// Returns the file of a rule; `None` for a listed file that is gone, out of reach or behind a link by now.
 ///
-/// The listing leaves links out. If one has appeared since, a rule on it allows nothing: it is for the link
-/// itself, and a file that cannot be opened cannot be read.
+/// Links are not listed. A rule on one that appeared since allows nothing: it is the link's own, which cannot
+/// be read.
 fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
     let opened = opened.and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
     match opened {
@@ -208,8 +202,8 @@ fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, Doma
     }
 }
 
-/// Adds a rule: for a directory, unless the path was a file when it was listed, and for a file if the kernel
-/// says that it is no directory. Returns false if no rule was needed: on a file, listing allows nothing.
+/// Adds a rule, for a directory unless the path was listed as a file, and for a file if the kernel says so.
+/// Returns false if none was needed: on a file, listing allows nothing.
 fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
     let add = |directory| match rights(rule.access, abi, directory).bits() {
         0 => Ok(false),
@@ -221,8 +215,8 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path without reading its file. Paths that the rights name are canonical, so that no component is a
-/// link: an agent that replaces a directory by a link must not choose the root of the next generation.
+/// Opens a path alone. Paths in the rights are canonical, without links: an agent that replaces a directory
+/// by a link must not choose the root of the next generation.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     if named {
@@ -238,7 +232,7 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
 }
 
 /// True if the file is gone, or on a mount that does not answer (a dead FUSE or NFS server; another user's
-/// FUSE mount).
+/// FUSE).
 pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -258,7 +252,7 @@ fn is_behind_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// Returns the rights of a rule; a file's rule must not carry rights of directories (EINVAL,
+/// Returns the rights of a rule. A file's rule with directory rights is an error (EINVAL,
 /// `landlock_add_rule(2)`).
 fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
     let all = AccessFs::from_all(abi);

@@ -1,7 +1,7 @@
-//! Environment of a confined program: an allowlist of variables that development needs, without credentials.
+//! Environment of a confined program: an allowlist of variables for development, without credentials.
 //!
-//! A name passes if the list has it *and* neither its name nor its value looks like a credential. A variable
-//! that the user names always passes.
+//! A listed variable passes if neither its name nor its value looks like a credential. A variable that the
+//! user names always passes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -150,14 +150,13 @@ const NAMES: &[&str] = &[
     "npm_config_registry",
 ];
 
-/// Prefixes of variables that pass.
 const PREFIXES: &[&str] = &["LC_", "CONDA_", "PYENV_"];
 
 /// Parts of names that mark a credential.
 const CREDENTIAL_NAMES: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "_AUTH", "COOKIE"];
 
-/// Suffixes and prefixes of names of credentials.
+/// Prefixes and suffixes of names of credentials.
 const CREDENTIAL_ENDS: &[&str] = &["_KEY", "_PAT", "_SOCK"];
 const CREDENTIAL_BEGINNINGS: &[&str] = &["AWS_", "DBUS_", "SSH_", "GPG_", "KUBE"];
 
@@ -187,11 +186,11 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
     b"shpat_",
 ];
 
-/// Minimum length of such a key, which also has a digit: names of directories do not.
+/// Minimum length of such a key, which also has a digit, unlike names of directories.
 const KEY_LENGTH: usize = 20;
 
-/// Builds the environment of the program: the variables of `ours` that pass, then the variables that are set.
-/// `temp` becomes `TMPDIR`, and `is_of_temp` is true of paths in it.
+/// Builds the program's environment: variables of `ours` that pass, then those that are set. `temp` becomes
+/// `TMPDIR`; `is_of_temp` is true for paths in it.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
@@ -216,9 +215,9 @@ pub fn build(
     all
 }
 
-/// Removes the paths in the private temp from a value; `None` if nothing is left. The host's temp is not
-/// visible there, and commands with fewer rights may have created the targets of a search path. A home stays,
-/// since programs need one.
+/// Removes the private temp's paths from a value; `None` if nothing is left. The host's temp is not visible
+/// there, and commands with fewer rights may have created a search path's target. A home stays: programs need
+/// one.
 fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
     let is_outside =
         |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));
@@ -255,7 +254,7 @@ fn holds_credential(value: &[u8]) -> bool {
         || value.split(|byte| !within(byte)).any(is_key)
 }
 
-/// A user in a URL is often a token, without a password after it.
+/// True if a URL has a user, often a token without a password after it.
 fn names_user_in_url(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
         let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();

@@ -1,8 +1,5 @@
 //! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the
-//! program.
-//!
-//! Its end is the end of all that lives in its pid namespace; so is the end of the stub, whose death kills
-//! it.
+//! program. Its end ends everything in its pid namespace; the stub's death kills it.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -34,7 +31,6 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// PID 1, before its start.
 pub(crate) struct Init<'a> {
     pub(crate) confinement: &'a Confinement,
     pub(crate) command: &'a [OsString],
@@ -42,14 +38,13 @@ pub(crate) struct Init<'a> {
     pub(crate) layout: &'a Layout,
     /// Pid of the stub on the host.
     pub(crate) stub: pid_t,
-    /// Control group of the program, if it has one.
     pub(crate) group: Option<&'a Cgroup>,
     /// Destination of the stub's reports and of denials.
     pub(crate) status: &'a Reports,
 }
 
 impl Init<'_> {
-    /// Runs init until it ends. `mapped` delivers a byte once init has its ids, `told` takes failures, and
+    /// Runs init to its end. `mapped` delivers a byte once init has its ids, `told` takes failures, and
     /// `meet` a byte from the program.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
         let failure = match self.begin(mapped, &told, meet, rules) {
@@ -131,7 +126,6 @@ impl Init<'_> {
     }
 }
 
-/// State of init after the start.
 struct Watched {
     program: Pid,
     signals: SignalFd,
@@ -163,7 +157,7 @@ impl Watched {
     }
 }
 
-/// Sends the stub the pid of this process: the kernel adds it to the byte, as seen by the reader (`unix(7)`).
+/// Sends the stub this process's pid, which the kernel adds to the byte as its reader sees it (`unix(7)`).
 fn introduce(meet: OwnedFd) -> io::Result<()> {
     io::Write::write_all(&mut File::from(meet), &[1])
 }

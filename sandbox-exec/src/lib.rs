@@ -1,17 +1,17 @@
 //! Confinement: from rights to a program that the kernel holds to them.
 //!
-//! The only code of Bailiwick that calls Landlock and seccomp. The program `sandbox-exec` uses it to confine
-//! a whole program; a worker uses [`command`] to put each of its commands into a domain deeper than its own.
+//! The only code of Bailiwick that calls Landlock and seccomp. `sandbox-exec` confines a whole program; a
+//! worker uses [`command`] to put each command into a domain deeper than its own.
 //!
-//! * [`launch`]: a start, from rights to exec; its broker stays behind.
+//! * [`launch`]: a start, from rights to exec; its broker stays.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: features of this kernel, and gaps.
 //! * [`mediate`]: calls that only a process outside can judge.
-//! * [`memory`]: releases memory of an idle process.
+//! * [`memory`]: releases an idle process's memory.
 //! * [`modes`]: checks plain file permissions. [`probe`]: acts that are tried inside a confinement.
 //! * [`domain`]: rules → a Landlock domain. [`seccomp`]: the denied system calls, as data with reasons.
 //! * `namespace`: the full tier: namespaces, and a tree of mounts.
 //! * `cgroup`: a program's own control group, if delegated.
-//! * `private`: shared memory and terminals that are a container's own.
+//! * `private`: a container's own shared memory and terminals.
 //! * [`terminal`]: the terminal that was made for a program.
 //! * [`stage`]: the order of a start, and the exit code of each step.
 

@@ -133,7 +133,7 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     }
 }
 
-/// Executes the program. Every failure from here on is also reported on the status descriptor.
+/// Executes the program. From here on failures are also reported on the status descriptor.
 fn execute(options: Options) -> Result<u8, Failure> {
     let ours: Vec<_> = options.rights_fd.into_iter().chain(options.status_fd).collect();
     let inherited = descriptors::inherit(&ours).map_err(|error| Stage::Descriptors.failed(error))?;
@@ -167,8 +167,8 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
     Ok(launch)
 }
 
-/// Reads the order of a program. It may be long in coming: no process of the same user needs to look into a
-/// process that waits for it.
+/// Reads the order of a program, which may be long in coming. Meanwhile no process of the same user needs to
+/// look into this one.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = FrameReader::new(rights, Generation(0));
@@ -206,8 +206,7 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
-/// Hides a path under its own name, which may be a link; the link's target is hidden when the rights are
-/// compiled.
+/// Hides a path under its own name, perhaps a link; the compilation of the rights hides the target.
 fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;

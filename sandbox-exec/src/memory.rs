@@ -6,12 +6,12 @@ use std::io;
 
 use nix::libc;
 
-/// Unmaps the pages of the program's own code and constants from this process; a page that is needed again
-/// comes back by a minor fault, from the page cache.
+/// Unmaps this process's pages of the program's code and constants. A page that is needed again comes back by
+/// a minor fault, from the page cache.
 ///
 /// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an
-/// idle worker's resident memory are pages that it never looks at again. Only segments that were never
-/// writable are released: relocated data is this process's own, and would be lost.
+/// idle worker's resident memory. Only segments that were never writable are released: relocated data would
+/// be lost.
 pub fn release_startup_pages() -> io::Result<()> {
     let mut result = Ok(());
     // SAFETY: the callback gets a pointer to `result`, which outlives the call, and is called on this thread.
@@ -19,7 +19,7 @@ pub fn release_startup_pages() -> io::Result<()> {
     result
 }
 
-/// Callback for the program first, and then for its libraries, which are shared with others and left alone.
+/// Callback for the program, and then for its shared libraries, which are left alone.
 ///
 /// # Safety
 ///
@@ -46,7 +46,7 @@ unsafe extern "C" fn release(
     1
 }
 
-/// Releases only whole pages: the page at a border may belong to a writable neighbour as well.
+/// Releases whole pages only: a page at a border may belong to a writable neighbour.
 fn release_segment(start: u64, length: u64) -> io::Result<()> {
     const PAGE: u64 = 4096;
     let from = start.next_multiple_of(PAGE);

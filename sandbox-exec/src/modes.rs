@@ -1,5 +1,5 @@
-//! Checks plain file permissions, whatever confines this process: a failure by permissions is no denial of
-//! the sandbox.
+//! Plain file permissions, whatever confines this process: a failure by permissions is no denial of the
+//! sandbox.
 
 use std::fs;
 use std::io;
@@ -12,9 +12,9 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::unistd::{AccessFlags, faccessat, getegid, geteuid};
 
-/// True if plain permissions would have allowed it: access(2) checks them, for Landlock does not restrict it
-/// (landlock(7), "Current limitations"), and a read-only mount only after them. A path that does not exist is
-/// judged by its nearest existing ancestor.
+/// True if plain permissions allow the operation: access(2) checks them, without Landlock (landlock(7),
+/// "Current limitations") and before a read-only mount. For a missing path, its nearest existing ancestor
+/// counts.
 pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     let allowed = |path: &Path, mode| match faccessat(AT_FDCWD, path, mode, AtFlags::AT_EACCESS) {
         Ok(()) => true,
@@ -34,7 +34,7 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     }
 }
 
-/// True if the mode alone allows it, without regard to an access control list.
+/// True if the mode alone allows it, without access control lists.
 fn mode_allows(path: &Path, wanted: AccessFlags) -> bool {
     let Ok(meta) = fs::metadata(path) else { return false };
     let has_group = || meta.gid() == getegid().as_raw() || groups().contains(&meta.gid());
@@ -51,7 +51,7 @@ fn groups() -> Vec<u32> {
     nix::unistd::getgroups().unwrap_or_default().into_iter().map(nix::unistd::Gid::as_raw).collect()
 }
 
-/// True if the file system itself is read-only, whatever the mount: the options after ` - ` in
+/// True if the file system itself is read-only, not its mount: options after ` - ` in
 /// `proc_pid_mountinfo(5)`.
 fn is_read_only_file_system(path: &Path) -> bool {
     let device = fs::metadata(path).map(|meta| (libc::major(meta.dev()), libc::minor(meta.dev())));
@@ -74,7 +74,6 @@ pub fn missing(path: &Path) -> bool {
     path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Returns the nearest ancestor that exists.
 pub fn nearest_existing(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(|ancestor| ancestor.exists())
 }

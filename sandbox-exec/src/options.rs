@@ -10,7 +10,6 @@ use ipc::rights::Network;
 
 use crate::self_test::Targets;
 
-/// Text of the synopsis.
 pub const USAGE: &str = "\
 usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
                     [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
@@ -18,41 +17,31 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
        sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
        sandbox-exec --probe | --help | --version";
 
-/// Requested action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     Run(Options),
     /// Tries forbidden acts in this process.
     SelfTest {
-        /// Objects outside that must not be reachable.
         targets: Targets,
-        /// Network of this process: while it is on, reaching it is not forbidden.
+        /// Network of this process; while it is on, reaching it is not forbidden.
         net: Network,
     },
     /// Tries the acts from standard input.
     Probe,
-    /// Prints the manual.
     Help,
-    /// Prints the version.
     Version,
 }
 
-/// Options of the execution of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Descriptor to read the rights from, if not from the flags.
+    /// Descriptor of the rights, if not given by flags.
     pub rights_fd: Option<RawFd>,
-    /// Descriptor for the reports.
     pub status_fd: Option<RawFd>,
-    /// Rights, as flags.
     pub flags: Flags,
-    /// True if the program starts even if a layer is missing.
     pub allow_degraded: bool,
-    /// Tier to build, if given.
     pub tier: Option<TierChoice>,
-    /// Newest Landlock ABI to use, if not the kernel's own.
+    /// Newest Landlock ABI to use.
     pub landlock_abi: Option<u32>,
-    /// True if the program ends with the process that started this one.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
 }
@@ -60,7 +49,6 @@ pub struct Options {
 /// Rights, as a person writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Working directory; the current one if absent.
     pub directory: Option<PathBuf>,
     /// Read roots; `/` if empty.
     pub read: Vec<PathBuf>,
@@ -70,7 +58,6 @@ pub struct Flags {
     pub environment: Environment,
 }
 
-/// Mistake in a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum UsageError {

@@ -36,11 +36,11 @@ pub const TRUNCATE: u32 = ABI::V3 as u32;
 pub struct Platform {
     /// Landlock ABI, 0 for none, at most [`NEWEST_ABI`].
     pub abi: u32,
-    /// Error of the kernel if there is no Landlock.
+    /// Kernel's error without Landlock.
     pub no_landlock: Option<Errno>,
-    /// Error of the kernel if there are no seccomp filters.
+    /// Kernel's error without seccomp filters.
     pub no_seccomp: Option<Errno>,
-    /// True if a filter of ours can have a listener.
+    /// True if our filters can have a listener.
     pub listener: bool,
     /// True if this process runs as uid 0, for which file modes deny nothing by owner.
     pub root: bool,
@@ -62,7 +62,7 @@ impl Platform {
         self.no_seccomp.is_none()
     }
 
-    /// Returns the platform with the Landlock of an older kernel, never of a newer one.
+    /// Lowers the Landlock ABI to that of an older kernel; never raises it.
     #[must_use]
     pub fn lowered(self, abi: Option<u32>) -> Self {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
@@ -78,7 +78,7 @@ impl Platform {
         self.abi >= SCOPES || self.mediates(tier)
     }
 
-    /// Returns the missing layers without which nothing starts in a tier, unless degraded; one sentence each.
+    /// Returns a sentence for each missing layer without which nothing starts in a tier, unless degraded.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
         let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());
@@ -87,7 +87,7 @@ impl Platform {
         landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).collect()
     }
 
-    /// Returns the promises of the rights that a start in this tier does not enforce; one sentence each.
+    /// Returns a sentence for each promise of the rights that a start in this tier does not enforce.
     pub fn missing(self, rights: &Rights, tier: Tier) -> Vec<String> {
         let mut missing = self.absent_layers(tier);
         let full = tier == Tier::Full;

@@ -37,18 +37,15 @@ use crate::terminal;
 /// Number of the machine's own pid namespace (`PROC_PID_INIT_INO` of `linux/proc_ns.h`).
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// Reason to deny a directory that another agent uses.
 const ANOTHERS: &str = "another agent has it";
 
-/// Reason to deny all directories outside of a container.
 const MACHINES_OWN: &str = "it is this machine's, which other programs use";
 
 #[derive(Debug)]
 struct PrivatePlace {
     path: &'static str,
-    /// Description of the directory in messages.
     name: &'static str,
-    /// Names of the files that are always in the directory.
+    /// Names that are always in the directory.
     always: &'static [&'static str],
     born: fn(&Path) -> io::Result<SystemTime>,
     rules: &'static [(&'static str, Access)],
@@ -73,11 +70,10 @@ const PLACES: [PrivatePlace; 2] = [
     },
 ];
 
-/// Result of the search for private directories.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     places: Vec<&'static PrivatePlace>,
-    /// Sentences for the directories that are not granted, each with the reason.
+    /// Sentences about directories that are not granted, with reasons.
     pub(crate) denied: Vec<String>,
 }
 
@@ -113,8 +109,8 @@ impl Private {
 }
 
 impl PrivatePlace {
-    /// Fails with the reason if the directory is not private. `first` is the start of the container, and `own`
-    /// the program's terminal.
+    /// Fails with the reason if the directory is not private. `first` is the container's start, `own` the
+    /// program's terminal.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -130,8 +126,7 @@ impl PrivatePlace {
         }
     }
 
-    /// Returns the name of a file in the directory that is neither always there nor the program's terminal
-    /// `own`.
+    /// Returns a name in the directory that is neither always there nor the program's terminal `own`.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -144,8 +139,7 @@ impl PrivatePlace {
     }
 }
 
-/// True if the rights grant the directory `path` by name, or hide it or a part of it, which a rule for the whole
-/// directory would reveal.
+/// True if the rights grant the directory by name, or hide a part, which a rule for the whole would reveal.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
@@ -181,7 +175,6 @@ fn started(stat: &str) -> Option<Duration> {
     ticks.checked_mul(1000)?.checked_div(per_second).map(Duration::from_millis)
 }
 
-/// Returns the birth of a file, which Rust can look up only through glibc.
 fn created(path: &Path) -> io::Result<SystemTime> {
     let found = times(path)?;
     if found.stx_mask & libc::STATX_BTIME == 0 {

@@ -11,8 +11,8 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresg
 
 use crate::system;
 
-/// No program gains capabilities by being executed as uid 0, by changing its uid, or by ambient capabilities;
-/// all locked (linux/securebits.h, `capabilities(7)`).
+/// Execution as uid 0, a changed uid or ambient capabilities give no capabilities; all locked
+/// (linux/securebits.h, `capabilities(7)`).
 const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
     | libc::SECBIT_NO_SETUID_FIXUP
@@ -59,12 +59,12 @@ pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Since this Linux processes are counted by user namespace (`user_namespaces(7)`); before, with all others
-/// of the user, whose number would then prevent the start.
+/// First Linux that counts processes by user namespace (`user_namespaces(7)`). Earlier ones count all of the
+/// user's, which would prevent the start.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the number of processes and threads of this process's user in its own user namespace. Returns the
-/// bound, if it binds: the kernel exempts root.
+/// Bounds the processes and threads of this process's user in its own user namespace. Returns the bound if it
+/// holds: the kernel exempts root.
 pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
         return Ok(None);
@@ -77,8 +77,8 @@ pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
 
 /// Empties every capability set and locks the securebits.
 ///
-/// The bounding set and the securebits can be changed only with `CAP_SETPCAP`. A process without it, as a
-/// plain user's, has no capability, and with `no_new_privs` gains none.
+/// The bounding set and the securebits need `CAP_SETPCAP`. A process without it, as a plain user's, has no
+/// capability, and with `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if drop_bounds()? {
         system::set_securebits(SECUREBITS)
@@ -107,7 +107,6 @@ pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     Ok(())
 }
 
-/// Acts with no capability in effect.
 pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     let effective = caps::read(None, CapSet::Effective).map_err(capabilities("read the capabilities"))?;
@@ -117,8 +116,7 @@ pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     Ok(done)
 }
 
-/// Empties the bounding set, if this process may; returns true if it did. Its children start with an empty
-/// one.
+/// Empties the bounding set, if allowed; returns true if it did. Children inherit it.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
@@ -128,8 +126,8 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     Ok(may)
 }
 
-/// Drops all capabilities from the bounding set. Each drop makes new credentials, so each is checked first: a
-/// parent may have dropped it. By number, since the kernel may have capabilities that no library names yet.
+/// Drops all capabilities from the bounding set. Each drop makes new credentials, so each is checked first.
+/// By number, since the kernel may have capabilities that no library names.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
         if !system::may_bound(capability) {

@@ -1,7 +1,5 @@
-//! Forbidden acts for `doctor`, tried by this process itself: run it *inside* a confinement, and outside as
-//! the control.
-//!
-//! Each act is harmless if it succeeds: its results are removed or closed at once.
+//! Forbidden acts for `doctor`, tried by this process: run it *inside* a confinement, and outside as the
+//! control. Each is harmless if it succeeds: its results are removed or closed at once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -24,19 +22,18 @@ use crate::system::forbidden;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// Act that was tried.
     pub act: &'static str,
-    /// True if the kernel denied it.
+    /// True if the kernel denied the act.
     pub denied: bool,
     /// Error number, 0 if the act succeeded.
     pub errno: i32,
 }
 
-/// Objects of the caller's, outside, that some acts need.
+/// Caller's objects outside that some acts need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     pub hidden: Option<PathBuf>,
-    /// Name of an abstract unix socket that has a listener.
+    /// Abstract unix socket with a listener.
     pub name: Option<OsString>,
 }
 
@@ -52,8 +49,8 @@ pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result
     out.flush()
 }
 
-/// Errors of acts that are allowed, but whose object is missing: a terminal, a device in a `/dev` of its own,
-/// a file or a home under a `/tmp` of its own, a network.
+/// Errors of allowed acts whose object is missing: a terminal, a device, file or home in a `/dev` or `/tmp`
+/// of its own, a network.
 const ABSENT: &[(&str, c_int)] = &[
     ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),
@@ -115,7 +112,6 @@ fn open(path: &Path, write: bool) -> io::Result<()> {
     File::options().read(!write).write(write).open(path).map(drop)
 }
 
-/// Changes the mode of a file that does not exist.
 fn set_id() -> io::Result<()> {
     fs::set_permissions("/nonexistent/sandbox-exec", fs::Permissions::from_mode(0o4755))
 }
@@ -131,7 +127,7 @@ fn reach(address: IpAddr) -> io::Result<()> {
     UdpSocket::bind((own, 0))?.connect((address, 9))
 }
 
-/// Treats an error as success if it comes only after the call was permitted.
+/// Counts an error that comes after the permission as success.
 fn allow(errno: c_int) -> impl Fn(io::Error) -> io::Result<()> {
     move |error| {
         if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }

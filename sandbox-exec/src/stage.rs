@@ -55,7 +55,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in the order of their codes.
     pub const ALL: [Self; 20] = [
         Self::Usage,
         Self::Rights,
@@ -84,12 +83,10 @@ impl Stage {
         self as u8
     }
 
-    /// Returns the stage of an exit code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.code() == code)
     }
 
-    /// Returns the failure of this stage.
     pub fn failed(self, detail: impl fmt::Display) -> Failure {
         Failure { stage: self, detail: detail.to_string(), refusal: None }
     }
@@ -106,14 +103,11 @@ impl fmt::Display for Stage {
 #[error("{stage}: {detail}")]
 pub struct Failure {
     pub stage: Stage,
-    /// Failed act, and its cause.
     pub detail: String,
-    /// Refusal of the full tier, if this machine does not allow it.
     pub refusal: Option<FullTierRefusal>,
 }
 
 impl Failure {
-    /// Returns the failure, as the broker reports it.
     pub fn report(&self) -> BrokerReport {
         let (code, stage) = (self.stage.code(), self.stage.to_string());
         BrokerReport::Failed { code, stage, detail: self.detail.clone(), refusal: self.refusal }

@@ -1,5 +1,5 @@
-//! Stub: the process that waits, in the host's namespaces, for a program of the full tier. The stub forwards
-//! signals to the program's init, and exits with the program's status.
+//! Stub: process in the host's namespaces that waits for a program of the full tier. It forwards signals to
+//! the program's init, and exits with its status.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +22,7 @@ pub(crate) struct Stub {
     alive: bool,
     progress: Progress,
     met: OwnedFd,
-    /// Control group of the program, if it has one; dropped once init has ended.
+    /// Control group of the program; dropped once init has ended.
     group: Option<Cgroup>,
 }
 
@@ -31,8 +31,8 @@ impl Stub {
         Self { init, alive: true, progress, met, group }
     }
 
-    /// Waits for the end of the program and its descendants, and returns the exit status. Fails if the program
-    /// was not started.
+    /// Waits for the end of the program and its descendants; returns the exit status. Fails if it was not
+    /// started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         // Privileges are dropped only now: if the namespaces were refused, this process may continue as the
         // broker of the floor tier.
@@ -50,8 +50,7 @@ impl Stub {
         Ok(status)
     }
 
-    /// Closes the program's pipes in this process, and sends the program's report to the supervisor, with the
-    /// program's pid in the host's namespace.
+    /// Closes the program's pipes here, and forwards its report with the host's pid.
     fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
         let started = match started {
@@ -79,8 +78,8 @@ impl Stub {
         pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
     }
 
-    /// Waits until init ends, and returns its exit status. Kills init when SIGTERM or SIGHUP arrives, and
-    /// returns 128 + the signal's number.
+    /// Waits until init ends, and returns its exit status. At SIGTERM or SIGHUP, kills init and returns 128 +
+    /// the signal's number.
     fn wait(&mut self) -> u8 {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -98,7 +97,7 @@ impl Stub {
         }
     }
 
-    /// Reaps init and returns its exit status. Returns `None` if `flags` forbid waiting and init still runs.
+    /// Reaps init and returns its exit status; `None` if `flags` forbid waiting and init runs.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
@@ -115,7 +114,7 @@ impl Stub {
         }
     }
 
-    /// Kills init, and with it all processes in its pid namespace, and waits until it is gone.
+    /// Kills init, and with it its pid namespace, and waits for its end.
     fn end(&mut self) {
         if self.alive {
             let _gone = kill(self.init, Signal::SIGKILL);
@@ -124,7 +123,6 @@ impl Stub {
     }
 }
 
-/// Kills init and all processes in its namespace, if they still run.
 impl Drop for Stub {
     fn drop(&mut self) {
         self.end();

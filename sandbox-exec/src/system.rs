@@ -1,4 +1,4 @@
-//! System calls without a function in other crates, each behind a function that is safe to call.
+//! System calls that other crates lack, as safe functions.
 
 #![expect(
     unsafe_code,
@@ -36,8 +36,8 @@ pub fn release() -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Returns the Landlock ABI of the running kernel (`landlock_create_ruleset(2)`): `ENOSYS` if it has none,
-/// `EOPNOTSUPP` if it is switched off, or the answer of a filter above this process.
+/// Returns the kernel's Landlock ABI (`landlock_create_ruleset(2)`): `ENOSYS` if it has none, `EOPNOTSUPP` if
+/// it is off, or the answer of a filter above.
 pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
@@ -51,19 +51,18 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Checks that the kernel accepts seccomp programs, by offering a null pointer (`seccomp(2)`). Returns the error
-/// if the kernel, or a filter of this process, answers anything but `EFAULT`.
+/// Checks that the kernel accepts seccomp programs, by a null pointer (`seccomp(2)`). Any answer but
+/// `EFAULT`, from the kernel or a filter, is the error.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
 
-/// True if the kernel knows the flag for seccomp listeners (Linux 5.0).
+/// True if the kernel knows seccomp listeners (Linux 5.0).
 pub fn has_listeners() -> bool {
     takes_filters(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).is_ok()
 }
 
-/// True if the kernel can limit interruptions of a call that a listener has received to fatal signals (Linux
-/// 5.19).
+/// True if only fatal signals can interrupt a call that a listener has received (Linux 5.19).
 pub fn waits_undisturbed() -> bool {
     let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     takes_filters(listener | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).is_ok()
@@ -124,20 +123,19 @@ pub fn set_subreaper() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Sets the name that `ps` shows for this process. A program that is executed by descriptor is otherwise named
-/// after the number.
+/// Sets the process name for `ps`. After execution by descriptor it would be the number.
 pub fn set_name(name: &CStr) {
     // SAFETY: a prctl that reads a C string. It cannot fail on a valid one.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Makes the kernel send `signal` to this process when the *thread* that made it ends.
+/// Makes the kernel send `signal` to this process at the end of the *thread* that made it.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
-/// Makes this process non-dumpable: it writes no core, and `/proc/self` belongs to root. execve(2) undoes this.
+/// Makes this process non-dumpable: no core, and root's `/proc/self`. execve(2) undoes this.
 pub fn make_undumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
@@ -149,8 +147,7 @@ pub fn make_dumpable() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
-/// Opens a descriptor of a process, which becomes readable when the process ends (`pidfd_open(2)`, Linux
-/// 5.3). It closes on exec.
+/// Opens a process as a descriptor, readable at its end (`pidfd_open(2)`, Linux 5.3). It closes on exec.
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
@@ -166,7 +163,7 @@ pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, E
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// Duplicates a descriptor to the lowest free number from `lowest` on, closed on exec
+/// Duplicates a descriptor to the lowest free number from `lowest` on, close-on-exec
 /// (`F_DUPFD_CLOEXEC(2const)`).
 pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
@@ -174,14 +171,13 @@ pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Resu
     own(number.into())
 }
 
-/// Wraps a descriptor that a system call returned, or returns its error.
 fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
     let number = RawFd::try_from(Errno::result(answer)?).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just made this descriptor, and nothing else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Sends a signal to one thread of a process (`tgkill(2)`), unless the thread is gone.
+/// Signals one thread of a process (`tgkill(2)`), unless it is gone.
 pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
     // SAFETY: integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
@@ -198,7 +194,6 @@ pub(crate) fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Gives a signal its default action in this process.
 pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
@@ -248,7 +243,6 @@ pub(crate) fn control_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
 }
 
-/// Descriptors 0, 1 and 2.
 pub(crate) fn standard_streams() -> [BorrowedFd<'static>; 3] {
     // SAFETY: the standard streams are open for as long as the process is; a call on one that is not fails.
     [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
@@ -260,19 +254,18 @@ pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
-/// Replaces the table of descriptors that this process shares with another by a copy (`CLOSE_RANGE_UNSHARE`,
-/// Linux 5.9): engines of containers allow it, unlike unshare(2).
+/// Replaces this process's shared table of descriptors by a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9), which
+/// container engines allow, unlike unshare(2).
 pub(crate) fn leave_descriptors() -> io::Result<()> {
     // SAFETY: closes what cannot be open, numbers being positive integers.
     check(unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_UNSHARE) })
 }
 
-/// Turns the answer of a system call into a result.
 pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Converts a command of `ioctl(2)` to the C library's type: the kernel reads 32 bits of it.
+/// Converts a command of `ioctl(2)`, of which the kernel reads 32 bits, to the C library's type.
 pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(target_env = "musl")]
     return command.cast_signed();

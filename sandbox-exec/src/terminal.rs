@@ -8,18 +8,18 @@ use ipc::confinement::Tier;
 
 use crate::system;
 
-/// Makes it the controlling terminal of this session, which must have none (`TIOCSCTTY`, `ioctl_tty(2)`). It
-/// is not taken from another session.
+/// Makes it this session's controlling terminal, if there is none (`TIOCSCTTY`, `ioctl_tty(2)`), without
+/// taking it from another session.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
     system::control_terminal(terminal)
 }
 
-/// Own path of the terminal in the full tier's tree.
+/// Terminal's path in the full tier's tree.
 pub(crate) const OWN_NAME: &str = "/dev/console";
 
-/// Returns the paths that lead to the terminal: `/dev/tty`, which is the controlling terminal of the process
-/// that opens it (tty(4)), and its own path, if it has one. `/dev/stderr` leads to the latter.
+/// Returns the terminal's paths: `/dev/tty`, the controlling terminal of its opener (tty(4)), and its own, to
+/// which `/dev/stderr` leads.
 pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     let own = match tier {
         Tier::Full => Some(OWN_NAME.into()),
@@ -28,7 +28,7 @@ pub(crate) fn paths(tier: Tier) -> impl Iterator<Item = PathBuf> {
     [PathBuf::from("/dev/tty")].into_iter().chain(own)
 }
 
-/// Returns its own path in this mount namespace, if it has one.
+/// Returns the terminal's own path in this mount namespace.
 pub(crate) fn name() -> Option<PathBuf> {
     own().and_then(|terminal| nix::unistd::ttyname(terminal).ok())
 }

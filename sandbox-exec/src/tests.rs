@@ -1,13 +1,13 @@
-//! Waits in tests for conditions that other tests of the same process may delay: a child of theirs that has
-//! been forked, and has not executed yet, has every socket open that was closed here.
+//! Waits in tests. A condition may be late, since another test's forked child keeps every socket open until
+//! it executes.
 
 use std::time::{Duration, Instant};
 
-/// Waits until something is so.
+/// Waits for a condition.
 ///
 /// # Panics
 ///
-/// Where it is not within a minute.
+/// If it does not hold within a minute.
 pub(crate) fn comes_true(is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {

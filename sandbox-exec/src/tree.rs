@@ -1,4 +1,4 @@
-//! Access to the file system for the compilation of rights.
+//! File system access for the compilation of rights.
 
 mod candidates;
 
@@ -20,22 +20,21 @@ use nix::sys::statfs::{
 use self::candidates::Candidates;
 use crate::compile::MAX_RULES;
 
-/// File system as the compilation of rights sees it. Tests implement this trait with plain data.
+/// File system for the compilation of rights. Tests implement it with plain data.
 pub trait Tree {
     /// Returns the entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
-    /// Returns the device and inode of the file at `path`, without following a link at its end.
+    /// Returns the device and inode at `path`; does not follow a final link.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
-    /// Resolves the links in `path` and returns the path found, with the identity of its file.
+    /// Resolves the links in `path`; returns the path with its file's identity.
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
-/// Result of a lookup: a path without links, and the identity of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
     /// Path without symbolic links, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// Identity of the file at the requested path, if it exists. A link at the end is not followed.
+    /// Identity of the file at the requested path, without following a final link.
     pub identity: Option<Identity>,
 }
 
@@ -50,7 +49,6 @@ pub struct Entry {
 pub enum Kind {
     Directory,
     Link,
-    /// File, device or socket.
     Other,
 }
 
@@ -72,16 +70,15 @@ pub struct Identity {
     pub directory: bool,
 }
 
-/// Maximum number of entries of a directory that are listed. A program can make millions of files around a
-/// hidden path, which each start would list. The number exceeds [`MAX_RULES`], since links need no rules.
+/// Maximum number of listed entries of a directory: a program can make millions around a hidden path. Exceeds
+/// [`MAX_RULES`], since links need no rules.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Directories by the paths under which they were requested. Hidden paths share most directories, so each
-    /// is looked up only once.
+    /// Directories by requested path. Hidden paths share most of them, so each is looked up once.
     known: RefCell<HashMap<OsString, Rc<Known>>>,
-    /// Entries of directories that were listed, by canonical paths.
+    /// Listed entries by canonical path.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
@@ -91,10 +88,9 @@ struct Known {
     holds: Holds,
 }
 
-/// Entries of a directory, as far as they are known.
+/// Known entries of a directory.
 #[derive(Debug)]
 enum Holds {
-    /// The directory does not exist.
     Nothing,
     /// The directory cannot be listed, or has too many entries.
     Unknown,
@@ -139,7 +135,7 @@ impl Tree for Host {
 }
 
 impl Host {
-    /// Replaces each name in a path without links by the name that its directory lists.
+    /// Replaces each name in a path without links by the listed name.
     fn as_listed(&self, path: &Path) -> PathBuf {
         path.iter().fold(PathBuf::new(), |place, name| {
             let asked = place.join(name);
@@ -147,7 +143,7 @@ impl Host {
         })
     }
 
-    /// Resolves the links in `path` and returns the directory there, which may be missing.
+    /// Resolves the links in `path`; returns the directory there, which may be missing.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -162,7 +158,6 @@ impl Host {
         known
     }
 
-    /// Lists the directory at a path without links.
     fn at(&self, path: PathBuf) -> Known {
         let holds = self.entries(&path).map_or(Holds::Unknown, Holds::These);
         Known { path: path.into(), holds }
@@ -170,8 +165,8 @@ impl Host {
 }
 
 impl Known {
-    /// Looks up `name` in this directory; `place` is its path. Returns the path with the name as listed, and
-    /// the metadata of the file if it exists.
+    /// Looks up `name` in this directory at `place`. Returns the path with the listed name, and the metadata
+    /// if it exists.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -214,8 +209,8 @@ pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 /// File systems whose lists have the inode numbers of `stat`.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// True if the inode numbers in a directory's list are those of `stat`. Some file systems invent numbers for the
-/// list (FUSE, vfat), or list those of a lower layer.
+/// True if the listed inode numbers are those of `stat`. FUSE and vfat invent numbers; overlays list those of
+/// a lower layer.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
@@ -250,7 +245,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Runs `act` in a new mount namespace, if possible.
     pub(crate) fn with_own_mounts(act: impl FnOnce() -> Result<(), Errno> + Send + 'static) {
         let tried = thread::spawn(|| {
             unshare(CloneFlags::CLONE_NEWNS)?;
@@ -343,8 +337,7 @@ pub(crate) mod tests {
         assert_eq!(found("link/key").0, root.join("SUB/key"));
     }
 
-    /// On an overlay whose layers lie on two file systems, a changed file has a number of its own, and is
-    /// listed with that of the lower layer.
+    /// On an overlay of two file systems, a changed file is listed with the lower layer's number.
     #[test]
     fn numbers_are_asked_for_where_lists_have_others() {
         let place = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Bounds on the joint use of resources by the processes of a group (`cgroups(7)`, version 2).
+//! Bounds on the resources of a group's processes (`cgroups(7)`, version 2).
 //!
-//! A group can have bounds only if its parent has no process of its own; otherwise the kernel enables no
-//! controller there. The broker may divide such a parent if it is delegated: systemd marks it by an
-//! attribute, which any other manager of groups can set too. Ownership does not suffice: in a parent that is
-//! not delegated, a program would escape the bounds that its user has set on the group of the broker.
+//! A group can have bounds only if its parent has no process of its own; else the kernel enables no
+//! controller. The broker may divide such a parent if it is delegated, which an attribute marks (systemd sets
+//! it, other managers can). Ownership does not suffice: in another parent, a program would escape its user's
+//! bounds on the broker's group.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,15 +13,14 @@ use ipc::confinement::Bounds;
 
 use crate::system::file;
 
-/// Attribute of a delegated group, which then is `1` (`systemd.resource-control(5)`, `Delegate=`).
+/// Attribute of a delegated group, with the value `1` (`systemd.resource-control(5)`, `Delegate=`).
 const DELEGATED: &std::ffi::CStr = c"user.delegate";
 
-/// True if a group is marked as delegated, so that its owner may create groups in it.
 pub(super) fn is_delegated(group: &Path) -> bool {
     file::has_attribute(group, DELEGATED, b"1")
 }
 
-/// Sets the bounds on a group as far as possible. Returns the bounds that were set.
+/// Sets the bounds on a group as far as possible; returns those that were set.
 pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     let set = |controller: &str, most: Option<u64>| {
         most.filter(|most| {
@@ -33,8 +32,7 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Enables a controller for the child groups of `parent`. It is never disabled, since other brokers may have
-/// groups there.
+/// Enables a controller for `parent`'s groups. Other brokers may use it, so it is never disabled.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -52,7 +50,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Creates a parent with a group in it, as plain files: the kernel's reaction is not tested here.
+    /// Creates a parent with a group as plain files; the kernel's reaction is not tested here.
     fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();

@@ -12,18 +12,18 @@ use ipc::rights::Rights;
 use super::rules::above;
 use crate::tree::{Identity, Tree};
 
-/// Index of the hidden files by path and inode. Paths are compared by bytes.
+/// Hidden files by path, compared by bytes, and by inode.
 pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
     /// Directories that contain a hidden path or `/dev`, at any depth.
     ancestors: HashSet<OsString>,
-    /// Devices by inode number. The two identify a file that is hidden, or was when the session began.
+    /// Devices by inode number, of files that are hidden or were when the session began.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// Builds the index. Each hidden path is entered under its own name, and under the name that it resolves
-    /// to. `moved` holds more files to hide, by identity.
+    /// Enters each hidden path under its own name and the resolved one. `moved` has more files to hide, by
+    /// identity.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -75,7 +75,7 @@ impl<'a> Exceptions<'a> {
                 .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
     }
 
-    /// Returns the path of a hidden file that exists and is no directory, if there is one.
+    /// Returns a hidden file that exists and is no directory.
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));

@@ -1,4 +1,4 @@
-//! Collection of the Landlock rules of a domain during the compilation.
+//! Collection of a domain's Landlock rules.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -51,10 +51,9 @@ pub struct PathRule {
     /// File, or root of a tree.
     pub path: PathBuf,
     pub access: Access,
-    /// True if the rights name this path, so that it must exist. Other paths were found by listing, and may
-    /// vanish.
+    /// True if the rights name this path: it must exist. Other paths were listed, and may vanish.
     pub named: bool,
-    /// True if the path was a file when it was listed: a hint that saves a lookup.
+    /// True if the path was a file when listed: a hint that saves a lookup.
     pub file: bool,
 }
 
@@ -64,8 +63,7 @@ impl PathRule {
     }
 }
 
-/// Rules with one entry for each path. Paths are canonical and compared by bytes, since comparing components
-/// costs twenty times as much.
+/// Rules by canonical path, compared by bytes, since comparing components costs twenty times as much.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     all: Vec<PathRule>,
@@ -73,7 +71,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Adds access to the rule of a path, which is created if it is missing. Returns the rule.
+    /// Adds access to the rule of a path, or a new rule; returns it.
     pub(super) fn add(&mut self, path: &Path, access: Access) -> &mut PathRule {
         let next = self.all.len();
         let place = *self.places.entry(path.as_os_str().to_owned()).or_insert(next);
@@ -85,7 +83,6 @@ impl Rules {
         rule
     }
 
-    /// Marks the rule of a path as named by the rights.
     pub(super) fn name(&mut self, path: &Path) {
         if let Some(place) = self.places.get(path.as_os_str()) {
             self.all[*place].named = true;
@@ -96,8 +93,7 @@ impl Rules {
         self.all.len()
     }
 
-    /// Returns the rules that allow more than the rules of the directories above, and all rules that the rights
-    /// name.
+    /// Returns rules that allow more than those of the directories above, and those that the rights name.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
@@ -107,7 +103,7 @@ impl Rules {
     }
 }
 
-/// Iterates over the directories on the way to a canonical path, the innermost first.
+/// Iterates over the directories above a canonical path, the innermost first.
 pub(super) fn above(path: &Path) -> impl Iterator<Item = &OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slashes = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);

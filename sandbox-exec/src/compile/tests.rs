@@ -7,8 +7,7 @@ use ipc::confinement::{FileIdentity, Tier};
 use super::*;
 use crate::tree::{Entry, Found, Identity};
 
-/// File system as a list of paths: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode
-/// n.
+/// File system as a list: `d/` is a directory, `l@t` a symbolic link to `t`, `f=n` a file of inode n.
 struct Listed {
     paths: BTreeSet<(PathBuf, char, u64)>,
     links: BTreeMap<PathBuf, PathBuf>,
@@ -302,7 +301,6 @@ fn the_number_of_rules_is_bounded() {
     assert!(matches!(error, CompileError::TooManyRules), "{error}");
 }
 
-/// Root with directories that have so many files each.
 struct Many {
     listed: Cell<usize>,
     answer: fn() -> io::Result<usize>,

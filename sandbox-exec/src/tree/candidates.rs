@@ -1,11 +1,11 @@
-//! Matching of a requested name with the names that a directory lists.
+//! Matching of requested and listed names.
 
 use std::ffi::OsStr;
 
 use super::Entry;
 
-/// Entries of a directory that a name can mean. On file systems that fold case (ext4 and tmpfs with `casefold`,
-/// vfat, exFAT) there can be more than one.
+/// Entries that a name can mean, more than one if case is folded (ext4 and tmpfs with `casefold`, vfat,
+/// exFAT).
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
 impl<'a> Candidates<'a> {
@@ -17,10 +17,10 @@ impl<'a> Candidates<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the listed name that leads to this inode, unless it is the requested name.
+    /// Returns the listed name of this inode, unless it is the requested one.
     ///
-    /// On some file systems each requested name has a number of its own (FUSE without `use_ino`): there the
-    /// name decides.
+    /// On some file systems each requested name has its own number (FUSE without `use_ino`): then the name
+    /// decides.
     pub(super) fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
         let Self(candidates) = self;
         if candidates.iter().any(|entry| entry.name == name) {
@@ -35,13 +35,13 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// True if a file system that folds case may take one name for the other. Any name beyond ASCII may match, since
-/// file systems fold other letters differently.
+/// True if a file system that folds case may take one name for the other. File systems fold differently
+/// beyond ASCII, so any such name may match.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
-/// Returns a form that is equal for names that differ only in case, or `None` for a name that is not UTF-8.
+/// Returns a form that ignores case; `None` for a name that is not UTF-8.
 fn folded(name: &OsStr) -> Option<String> {
     Some(name.to_str()?.to_uppercase().to_lowercase())
 }
