@@ -1,7 +1,7 @@
 //! Commands in a domain deeper than their worker's.
 //!
-//! In most tests the test process is the worker. If the worker has to die, or to be confined, it is a process
-//! of its own: this file's last "test", which only runs when another one executes it.
+//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: this
+//! file's last "test", which only runs when another one executes it.
 
 #![expect(
     clippy::unwrap_used,
@@ -77,8 +77,7 @@ fn gone(output: &str) {
     }
 }
 
-/// Asks its parent to trace it, and then gets a signal that it handles: it stops until its tracer lets it
-/// continue.
+/// Asks its parent to trace it, then gets a signal that it handles: it stops until its tracer continues it.
 const TRACED: &str = "exec python3 -c 'import ctypes, os, signal\n\
     signal.signal(signal.SIGUSR1, lambda *_: print(\"handled\", flush=True))\n\
     print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\
@@ -166,7 +165,6 @@ fn a_command_that_declares_no_network_has_none_and_can_still_write() {
     assert!(worker.path("made").exists());
 }
 
-/// If unix sockets are mediated by path, the same holds for a command without network.
 #[test]
 fn a_command_that_declares_no_network_keeps_its_unix_sockets_where_they_are_mediated() {
     let script = "for family in AF_UNIX AF_INET AF_INET6; do
@@ -328,7 +326,6 @@ fn a_worker_without_commands_can_execute_nothing() {
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
 }
 
-/// Returns a command that executes this file's worker, in a sandbox or without one.
 fn worker_process(sandbox: bool, project: &Path) -> Command {
     let me = std::env::current_exe().unwrap();
     let mut command = if sandbox {

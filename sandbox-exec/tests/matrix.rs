@@ -52,7 +52,7 @@ fn verdict(platform: Platform, tier: Tier) -> String {
     if platform.absent_layers(tier).is_empty() { format!("starts {tier}") } else { "refused".to_owned() }
 }
 
-/// Returns the machines of the first table: by the features of seccomp, with and without namespaces.
+/// Returns the machines of the first table: by seccomp's features, with and without namespaces.
 fn columns(platform: Platform) -> [String; 4] {
     let deaf = Platform { listener: false, ..platform };
     [(platform, true), (deaf, true), (platform, false), (deaf, false)].map(|(platform, namespaces)| {
@@ -114,7 +114,6 @@ impl Answers {
     }
 }
 
-/// Runs a program on a machine that answers so.
 fn run(place: &Place, flags: &[&str], answers: Answers) -> Output {
     let mut command: Command = place.sandbox(flags);
     let program = answers.program();

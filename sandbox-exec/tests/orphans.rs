@@ -1,5 +1,4 @@
-//! Orphans of a killed reaper. A test process of its own: every child of the process that is no reaper is an
-//! orphan.
+//! Orphans of a killed reaper, in a process of its own: each of its children is a reaper or an orphan.
 
 #![expect(
     clippy::unwrap_used,

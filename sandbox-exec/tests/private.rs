@@ -1,5 +1,4 @@
-//! Shared memory and terminals in the floor tier: granted only where no other program can reach them, which
-//! needs a container, created here.
+//! Shared memory and terminals in the floor tier: granted only out of other programs' reach, in a container.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,7 +21,7 @@ const FRESH: &str =
 const MEMORY: &str = "echo x > /dev/shm/new && cat /dev/shm/new && rm /dev/shm/new";
 const TERMINAL: &str = "python3 -c 'import os; os.write(os.openpty()[1], b\"x\"); print(\"x\")'";
 
-/// Runs sandbox-exec in namespaces of a container's kind, after a script has prepared them.
+/// Runs sandbox-exec in a container's namespaces, after a script has prepared them.
 fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, script: &str) -> Output {
     let inner = place.path("sandbox-exec");
     let run = format!(
@@ -123,8 +122,7 @@ fn what_is_hidden_in_it_keeps_all_of_it() {
     });
 }
 
-/// The first one waits, with nothing in it yet; the second one starts; then the first one creates a file
-/// there.
+/// The first one waits, the second one starts, then the first one creates a file.
 const TWO: &str = "mkfifo ready go made end && { $0 --tier floor --write . -- /bin/bash -c '\
       echo > ready; read < go; echo theirs > /dev/shm/segment; echo > made; read < end; cat /dev/shm/segment; \
       rm /dev/shm/segment' & } && read < ready && $0 --tier floor --write . -- /bin/bash -c 'echo > go; read < made; '\"$1\"; \

@@ -173,8 +173,7 @@ fn no_capability_is_left_and_none_can_come() {
     });
 }
 
-/// Checks that no process is left of those that a script named: its pid namespace, and then the numbers of
-/// processes.
+/// Checks that the processes in a script's output are gone: its pid namespace, then their numbers.
 fn assert_gone(place: &Place, named: &str) {
     let mut words = named.split_whitespace();
     let namespace = words.next().unwrap();
@@ -193,11 +192,9 @@ fn assert_gone(place: &Place, named: &str) {
     }
 }
 
-/// Prints the pid namespace.
 const NAMESPACE: &str = "echo -n $(readlink /proc/self/ns/pid)' '";
 
-/// Starts a daemon that leaves its session and its parent, and prints its pid; a process that ignores signals
-/// is a daemon too.
+/// Starts a daemon that leaves its session and parent, and one that ignores signals; prints their pids.
 const DAEMONS: &str = "(setsid bash -c 'trap \"\" TERM HUP INT; echo $$; exec sleep 1000 > /dev/null' &) ; \
                        setsid bash -c 'echo $$; exec sleep 1000 > /dev/null' & ";
 
@@ -229,7 +226,6 @@ fn a_process_that_keeps_forking_away_is_caught() {
     });
 }
 
-/// Starts the sandbox with a program that prints a line, and reads the line.
 fn start(
     place: &Place,
     flags: &[&str],

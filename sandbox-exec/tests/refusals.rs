@@ -23,7 +23,7 @@ use ipc::place::Place as Whose;
 use ipc::refusal::{Act, Refusal, Target};
 use nix::libc;
 
-/// Runs a script of Python; returns the denials, and its output.
+/// Runs a Python script; returns the denials and the output.
 fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
     let rights = encoded(&order(place));
     let (output, reports) = ordered(place, &rights, &["/usr/bin/python3", "-c", script]);
@@ -49,7 +49,6 @@ fn failing(act: &str) -> String {
     )
 }
 
-/// Checks that this act, and nothing else, was denied.
 fn check(place: &Place, act: &str, expected: (Act, Target), errno: i32) {
     let (refused, printed) = refused(place, &failing(act));
     assert_eq!(printed.trim(), errno.to_string(), "{act}");
@@ -109,8 +108,7 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
     });
 }
 
-/// A file that a socket left behind answers nobody, sandbox or not; the look-up does not disturb a server
-/// outside.
+/// A leftover socket file answers nobody, sandbox or not; the look-up does not disturb a server outside.
 #[test]
 fn a_socket_at_which_nobody_listens_is_not_told() {
     as_each_user(|place| {
@@ -168,8 +166,8 @@ fn what_would_have_failed_without_the_rules_is_not_told() {
     });
 }
 
-/// Writes its argument, in hexadecimal, to all descriptors of its own and its parents that it can open or
-/// take; prints their number.
+/// Writes its argument, in hexadecimal, to all descriptors of itself and its parents that it can open; prints
+/// their number.
 const FORGE: &str = r"
 import ctypes, os, sys
 frame = bytes.fromhex(sys.argv[1])

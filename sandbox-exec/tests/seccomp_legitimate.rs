@@ -1,5 +1,5 @@
-//! Acts of honest programs survive every seccomp program: panics, aborts, debuggers, sanitizers, threads,
-//! every way to start a process, and filters and Landlock domains of their own. As root and as a plain user.
+//! Acts of honest programs that survive every seccomp program: panics, aborts, debuggers, sanitizers,
+//! threads, every way to start a process, own filters and Landlock domains. As root and as a plain user.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,11 +23,9 @@ use sandbox_exec::seccomp::{Policy, Program};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use tempfile::TempDir;
 
-/// Stacked programs under a policy.
 type Stack = Vec<Program>;
 
-/// Returns every policy, and each with the programs of a command that only reads or that needs no network on
-/// top.
+/// Returns every policy, also with the programs of a command that only reads or needs no network.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
@@ -46,8 +44,7 @@ fn stacks() -> Vec<(String, Stack)> {
     all
 }
 
-/// Returns the strictest of them, for slow tests: a program only ever denies, so that an act that survives
-/// all of these rules survives some of them.
+/// Returns the strictest stacks, for slow tests: an act that survives all rules survives some of them.
 fn strictest() -> Vec<(String, Stack)> {
     let mut all = stacks();
     all.retain(|(name, stack)| stack.len() > 1 && name.contains("root: true, truncate: true"));
@@ -99,8 +96,8 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Runs a program as every user without a filter, where `is_well` has to hold unless the tool does not work
-/// here, and then under every stack, where it has to hold.
+/// Runs a program as every user, without a filter and under every stack. `is_well` must hold, unless the tool
+/// does not work here without a filter.
 fn survives(what: &str, program: &OsStr, arguments: &[&str], is_well: &dyn Fn(&Output) -> bool) {
     survives_under(&stacks(), what, (program, arguments), is_well);
 }
@@ -124,7 +121,6 @@ fn survives_under(
     }
 }
 
-/// Returns a tool, if it exists.
 fn tool(name: &str) -> Option<PathBuf> {
     let found = ["/usr/bin", "/bin"].map(|directory| Path::new(directory).join(name));
     let found = found.into_iter().find(|path| path.exists());
@@ -134,7 +130,6 @@ fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Compiles C, if there is a compiler that can.
 fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let (program, file) = (directory.join("program"), directory.join("program.c"));
     fs::write(&file, source).unwrap();
@@ -147,9 +142,8 @@ fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Copies this program to a path where every user can execute it. Another process copies it: a child that
-/// another thread forks here meanwhile would inherit a descriptor that is open for writing, and the copy
-/// could not be executed (`ETXTBSY`).
+/// Copies this program to a path where every user can execute it, in another process. Here a child that
+/// another thread forks meanwhile would inherit the open copy, which then could not be executed (`ETXTBSY`).
 fn this_program(directory: &Path) -> PathBuf {
     let copy = directory.join("this");
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap();

@@ -21,14 +21,11 @@ use common::order::{encoded, order, ordered_in};
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 
-/// Number of groups that were created.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Control group that belongs to the user.
 struct Delegated(PathBuf);
 
 impl Delegated {
-    /// Creates a group, if this process may.
     fn new(place: &Place) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4)?;
@@ -46,7 +43,6 @@ impl Delegated {
         Some(Self(path))
     }
 
-    /// Makes a command start in it, still as this user.
     fn enter(&self, command: &mut Command) {
         let processes = fs::File::options().write(true).open(self.0.join("cgroup.procs")).unwrap();
         // SAFETY: writes to a descriptor that the closure owns.
@@ -70,7 +66,6 @@ impl Delegated {
         Self(path)
     }
 
-    /// True if groups in it can have such bounds.
     fn has(&self, controller: &str) -> bool {
         let controllers = fs::read_to_string(self.0.join("cgroup.controllers")).unwrap();
         controllers.split_whitespace().any(|there| there == controller)
@@ -176,8 +171,8 @@ fn what_a_killed_broker_left_is_ended_by_the_next_start() {
     });
 }
 
-/// The root of the hierarchy is such a place for root: the broker, which has no capabilities, could not
-/// remove a group there.
+/// The hierarchy's root is such a place for root: a broker without capabilities could not remove a group
+/// there.
 #[test]
 fn where_only_capabilities_would_make_a_group_there_is_none() {
     delegated(|place, group| {

@@ -41,7 +41,6 @@ fn terminal_of_everyone() -> OpenptyResult {
     pty
 }
 
-/// Returns the output of a script on a terminal of its own.
 fn on_a_terminal(place: &Place, terminal: bool, script: &str) -> String {
     let pty = terminal_of_everyone();
     let streams = [(); 3].map(|()| pty.slave.try_clone().unwrap().into());

@@ -35,7 +35,6 @@ pub(crate) fn spec(cwd: &Path, script: &str) -> CommandSpec {
     }
 }
 
-/// Reads a descriptor to its end.
 pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
     let mut file = File::from(descriptor.try_clone().unwrap());
     let mut all = vec![];
@@ -51,7 +50,6 @@ pub(crate) fn read_all(descriptor: &OwnedFd) -> Vec<u8> {
     }
 }
 
-/// Waits for a command; returns its output and its end.
 pub(crate) fn finish(running: Running) -> (String, Ending) {
     let output = String::from_utf8_lossy(&read_all(&running.output)).into_owned();
     let status = read_all(&running.status).try_into().expect("four bytes");

@@ -16,14 +16,12 @@ use nix::unistd::pipe2;
 
 use super::place::Place;
 
-/// Returns an order in the place, with a writable project.
 pub(crate) fn order(place: &Place) -> Confinement {
     let project = place.path("project");
     let tier = if place.full() { TierChoice::Full } else { TierChoice::Floor };
     Confinement { tier, ..Confinement::new(super::worker_rights(&project), project.into()) }
 }
 
-/// Encodes an order to execute a program, as it is sent.
 pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     let order = Order { confinement: confinement.clone(), arguments: vec![] };
     let mut bytes = vec![];
@@ -31,13 +29,11 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
-/// Beyond every number that a test lets a program have.
+/// Above all numbers of a program's descriptors.
 const BEYOND: i32 = 64;
 
-/// Passes a descriptor to the program under a number of its own.
-///
-/// In a busy test program it may have been opened under this very number, where a duplicate of it would still
-/// be closed on exec, or under that of another passed descriptor.
+/// Passes a descriptor to the program under a number of its own. In a busy test program it may already have
+/// this number, and a duplicate would still close on exec, or that of another passed descriptor.
 pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     assert!(number < BEYOND);
     let beyond = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(BEYOND)).unwrap();
@@ -51,7 +47,7 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     }
 }
 
-/// Runs a program as the supervisor does: the rights and the reports each on a descriptor.
+/// Runs a program like the supervisor, with the rights and the reports each on a descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
     ordered_in(place, rights, program, |_| {})
 }

@@ -9,15 +9,12 @@ use std::process::{Command, Output, Stdio};
 use ipc::confinement::Tier;
 use tempfile::TempDir;
 
-/// User that owns nothing.
 const PLAIN: u32 = 12345;
 
-/// Directory of the user's with targets of attacks and allowed files, and the program where the user can
-/// execute it.
+/// User's directory with targets of attacks and allowed files, and the program where the user can execute it.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
-    /// Tier of its sandboxes.
     pub(crate) tier: Tier,
 }
 
@@ -61,12 +58,10 @@ impl Place {
         place
     }
 
-    /// True if its sandboxes are of the full tier.
     pub(crate) fn full(&self) -> bool {
         self.tier == Tier::Full
     }
 
-    /// Returns the user, if it is not this process's.
     pub(crate) fn user(&self) -> Option<u32> {
         self.user
     }
@@ -113,12 +108,10 @@ impl Place {
         command
     }
 
-    /// Runs a script in the sandbox.
     pub(crate) fn confined(&self, flags: &[&str], script: &str) -> Output {
         self.sandbox(flags).args(["/bin/bash", "-c", script]).output().unwrap()
     }
 
-    /// Runs a script without a sandbox.
     pub(crate) fn unconfined(&self, script: &str) -> Output {
         self.command("/bin/bash").args(["-c", script]).output().unwrap()
     }
@@ -151,8 +144,8 @@ pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Copies a program in another process: a child that another thread forks here while the copy is open for
-/// writing would inherit it, and the copy could not be executed (ETXTBSY).
+/// Copies a program in another process. Here a child that another thread forks meanwhile would inherit the
+/// open copy, which then could not be executed (ETXTBSY).
 fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }

@@ -54,7 +54,6 @@ impl Waiting {
         }
     }
 
-    /// Returns the paths of its open files, if they are visible.
     pub(crate) fn open(&self) -> Option<Vec<String>> {
         let directory = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
         let links = directory.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
@@ -67,7 +66,6 @@ impl Waiting {
         self.child.wait_with_output().unwrap()
     }
 
-    /// Returns its result without an order.
     pub(crate) fn without_order(self) -> Output {
         drop(self.orders);
         self.child.wait_with_output().unwrap()

@@ -10,7 +10,6 @@ pub(crate) const STREAM: c_int = libc::SOCK_STREAM;
 pub(crate) const DATAGRAM: c_int = libc::SOCK_DGRAM;
 pub(crate) const SEQPACKET: c_int = libc::SOCK_SEQPACKET;
 
-/// Returns the error number of a result, 0 on success.
 pub(crate) fn errno<T>(result: io::Result<T>) -> c_int {
     result.map_or_else(|error| error.raw_os_error().unwrap(), |_| 0)
 }
@@ -88,7 +87,6 @@ pub(crate) fn send_to(socket: &OwnedFd, data: &[u8], address: &[u8], flags: c_in
     })
 }
 
-/// Returns a header over borrowed parts.
 pub(crate) fn header(parts: &mut [libc::iovec], address: &[u8], control: &[u8]) -> libc::msghdr {
     // SAFETY: integers and pointers, which may be null.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -138,7 +136,6 @@ pub(crate) fn send_messages(
     check(sent as isize).map(|sent| (sent, headers.iter().map(|header| header.msg_len).collect()))
 }
 
-/// Returns control data of one item.
 pub(crate) fn control(level: c_int, kind: c_int, content: &[u8]) -> Vec<u8> {
     let mut item = (16 + content.len()).to_ne_bytes().to_vec();
     item.extend(level.to_ne_bytes());

@@ -88,7 +88,7 @@ pub(crate) fn by_path(path: impl AsRef<Path>) -> Answers {
     }
 }
 
-/// Makes every call that takes a descriptor, and those that take one in the place of a path.
+/// Makes every call that takes a descriptor, also in the place of a path.
 pub(crate) fn by_descriptor(file: &OwnedFd) -> Answers {
     let (file, empty, here) = (file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
     // SAFETY: integers.
@@ -114,7 +114,6 @@ pub(crate) fn by_descriptor(file: &OwnedFd) -> Answers {
     answers
 }
 
-/// Makes the requests of `ioctl` that change flags.
 fn flags(file: c_int) -> Answers {
     let (mut flags, mut more, version) = (0_u32, [0_u32; 7], 7_u32);
     // SAFETY: the kernel writes and reads an integer, or a structure of 28 bytes.

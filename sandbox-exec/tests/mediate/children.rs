@@ -28,7 +28,6 @@ pub(crate) fn end(child: Pid) {
     waitpid(child, None).unwrap();
 }
 
-/// Forks with flags.
 pub(crate) fn with_flags(flags: c_int) -> std::io::Result<libc::pid_t> {
     let flags = c_long::from(flags | libc::SIGCHLD);
     // SAFETY: without a stack the child goes on with a copy of this one, as after fork(2); this process has
@@ -37,12 +36,10 @@ pub(crate) fn with_flags(flags: c_int) -> std::io::Result<libc::pid_t> {
     if pid < 0 { Err(std::io::Error::last_os_error()) } else { Ok(libc::pid_t::try_from(pid).unwrap()) }
 }
 
-/// Returns the number of the mediator's descriptors.
 pub(crate) fn open_there() -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", getppid())).unwrap().count()
 }
 
-/// Returns the mediator's open files.
 fn all_there() -> Vec<String> {
     let entries = std::fs::read_dir(format!("/proc/{}/fd", getppid())).unwrap();
     let links = entries.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());

@@ -1,5 +1,4 @@
-//! Sockets of the host's network namespace that a program in a private one has, for example as its standard
-//! input.
+//! Sockets of the host's network namespace, for example standard input, in a private one.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,7 +17,6 @@ use crate::harness::{Place, as_each_user};
 /// `struct sockaddr` without a family: undoes a connection.
 const NO_ADDRESS: [u8; 16] = [0; 16];
 
-/// Returns the answers of every call that names a destination.
 fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     [
         errno(connect(socket, to)),

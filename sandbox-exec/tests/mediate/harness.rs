@@ -37,7 +37,6 @@ use crate::stuck::stuck;
 const PATIENCE: u16 = 300;
 const LONGEST: u32 = 2 * PATIENCE as u32;
 
-/// User that owns nothing.
 const PLAIN: u32 = 12345;
 
 /// Directory of the user's, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
@@ -51,7 +50,7 @@ pub(crate) struct Place {
     outside: RefCell<Vec<RawFd>>,
 }
 
-/// Runs a test in both tiers as every user that this process can be, on each machine.
+/// Runs a test in both tiers as every possible user, on each machine.
 pub(crate) fn as_each_user(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         in_tiers(&[Tier::Full, Tier::Floor], machine, &test);
@@ -71,12 +70,10 @@ pub(crate) fn by_each_judge(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test like `as_each_user`, in the floor alone.
 pub(crate) fn in_the_floor(test: impl Fn(&Place)) {
     in_tiers(&[Tier::Floor], Machine::Bare, test);
 }
 
-/// Runs a test like `in_the_floor`, on each machine.
 pub(crate) fn in_the_floor_on_each_machine(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         in_tiers(&[Tier::Floor], machine, &test);
@@ -93,9 +90,8 @@ pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test in both tiers as every user that this process can be, where the mediator makes the sockets: in
-/// a process of its own, since the sockets of parallel tests would be inherited, and a process that holds a
-/// datagram socket is treated otherwise.
+/// Runs a test in both tiers as every possible user, with sockets made by the mediator, in its own process:
+/// parallel tests' sockets would be inherited, and a process with a datagram socket is treated otherwise.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {
     match std::thread::current().name() {
         Some(name) if name != "main" && !is_alone() => alone(name),
@@ -171,7 +167,6 @@ impl Place {
         fs::canonicalize(self.directory.path()).unwrap().join(name)
     }
 
-    /// Returns the user, if it is another than this process's.
     pub(crate) fn user(&self) -> Option<u32> {
         self.user
     }
@@ -205,20 +200,17 @@ impl Place {
         self.mediate(Network::Off, Reach::default(), program);
     }
 
-    /// Runs a program under a mediator on the host's network: with the network on in the full tier, with it
-    /// off in the floor.
+    /// Runs a program under a mediator on the host's network: on in the full tier, off in the floor.
     pub(crate) fn on_the_hosts_network(&self, program: impl FnOnce()) {
         let net = if self.tier == Tier::Full { Network::On } else { Network::Off };
         self.mediate(net, Reach::default(), program);
     }
 
-    /// Returns the error by which [`Place::on_the_hosts_network`] denies sockets outside.
     pub(crate) fn refusal(&self) -> i32 {
         if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
     }
 
-    /// Returns the error for sockets that were handed in, where the mediator cannot act on them, for any
-    /// call.
+    /// Returns the error for handed-in sockets on which the mediator cannot act.
     pub(crate) fn refusal_of_handed_in(&self) -> i32 {
         if self.makes_sockets() { libc::EACCES } else { self.refusal() }
     }
@@ -227,8 +219,8 @@ impl Place {
         self.tier
     }
 
-    /// Runs a program under a mediator that also performs changes of metadata. As root it has capabilities,
-    /// and the program none.
+    /// Runs a program under a mediator that also changes metadata. As root it has capabilities, the program
+    /// none.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         let child = Child::fork(|| {
@@ -241,8 +233,7 @@ impl Place {
         child.finish();
     }
 
-    /// Runs a program under a mediator: with the network off in the full tier in a network namespace of its
-    /// own, else in this one.
+    /// Runs a program under a mediator, with the network off in the full tier in its own network namespace.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
         self.run(self.mediation(net, reach), self.machine, program);
     }
@@ -344,9 +335,8 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Forks. A lock that another thread holds at that moment stays locked in the child for ever, and the
-    /// standard library takes some of its own whenever a thread starts, ends or panics. A child that has such
-    /// a lock is given up, and another is forked.
+    /// Forks. The child may inherit a lock that another thread holds, and the standard library takes some
+    /// whenever a thread starts, ends or panics. Such a child is given up, and another is forked.
     fn fork(life: impl FnOnce()) -> Self {
         let is_alone = threads() == 1;
         loop {

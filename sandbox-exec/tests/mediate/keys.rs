@@ -1,5 +1,4 @@
-//! Other parts of the keys by which the kernel identifies ports and names: family, protocol, network
-//! namespace.
+//! Other parts of the kernel's keys of ports and names: family, protocol, network namespace.
 
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -30,7 +29,6 @@ fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
     Ok(server)
 }
 
-/// Returns the number of times that it was reached.
 fn reached(style: i32, server: &OwnedFd) -> usize {
     let server = server.try_clone().unwrap();
     if style == STREAM {
@@ -65,7 +63,6 @@ fn a_port_taken_inside_in_another_family_or_protocol_opens_none_of_the_hosts() {
     });
 }
 
-/// Returns the answers of every call on a socket that was handed in.
 fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {
     [
         errno(connect(socket, to)),

@@ -16,7 +16,6 @@ use crate::victims::{FORMS, OWNERS, Victim, call, got, pidfd, queued};
 const RACING: Duration = Duration::from_millis(700);
 pub(crate) const SIGUSR1: i64 = libc::SIGUSR1 as i64;
 
-/// Runs a life in a child of this process; returns its exit status.
 fn in_child(life: impl FnOnce()) -> WaitStatus {
     waitpid(forked(life), None).unwrap()
 }

@@ -1,5 +1,4 @@
-//! Lifetime of sockets that the mediator makes, where it may not duplicate those of its callers: as long as
-//! their programs have them, and not visibly longer.
+//! Lifetime of sockets that the mediator makes: as long as programs have them, and not visibly longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};

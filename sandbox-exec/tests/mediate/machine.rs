@@ -10,9 +10,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 /// Calls that the mediator may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
-    /// All calls that it needs.
     Bare,
-    /// Calls that the profile of a container allows, which denies `pidfd_getfd` and `kcmp`.
+    /// Calls that a container's profile allows: no `pidfd_getfd` and `kcmp`.
     Container,
 }
 
@@ -38,7 +37,6 @@ pub(crate) fn private_network() {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }, 0);
 }
 
-/// Switches the loopback device of a network namespace on.
 pub(crate) fn raise_loopback() {
     // SAFETY: a structure of bytes and integers, which the kernel reads.
     unsafe {

@@ -1,5 +1,4 @@
-//! Sockets that the mediator makes, where it may not duplicate those of its callers: visible effects for a
-//! program.
+//! Visible effects of sockets that the mediator makes.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};

@@ -20,7 +20,6 @@ pub(crate) fn changed(path: &Path) -> (i64, i64) {
     (status.ctime(), status.ctime_nsec())
 }
 
-/// Creates a file of the user's.
 pub(crate) fn make(place: &Place, name: &str) -> PathBuf {
     let path = place.path(name);
     fs::write(&path, "content").unwrap();
@@ -28,7 +27,6 @@ pub(crate) fn make(place: &Place, name: &str) -> PathBuf {
     path
 }
 
-/// Returns the outcome of an act without a mediator.
 fn without(place: &Place, act: impl FnOnce() -> Answers) -> String {
     let (mut told, mut tell) = pipe();
     place.unmediated(|| write!(tell, "{:?}", act()).unwrap());
@@ -46,8 +44,7 @@ fn reading(path: &Path) -> OwnedFd {
     File::open(path).unwrap().into()
 }
 
-/// Makes each call by each form of a path; if that ends in a link, without the calls that change a link
-/// itself.
+/// Makes each call by each form of a path, but none that changes a link itself if the path ends in one.
 fn by_each_form(place: &Place, directory: &str) -> Vec<(PathBuf, Answers)> {
     let there = place.path(directory);
     std::env::set_current_dir(&there).unwrap();
@@ -155,7 +152,6 @@ fn directories_fifos_sockets_and_links_are_changed_inside_alone() {
     });
 }
 
-/// Makes the calls that change a link itself.
 fn of_link(path: &Path) -> Answers {
     let (path, here, itself) = (c_path(path), libc::AT_FDCWD, libc::AT_SYMLINK_NOFOLLOW);
     let path = path.as_ptr();
@@ -175,8 +171,7 @@ fn of_link(path: &Path) -> Answers {
     }
 }
 
-/// An object without a name outside belongs to its holders; an object that the kernel shares among programs
-/// does not.
+/// An object without a name outside belongs to its holders, unless the kernel shares it among programs.
 #[test]
 fn what_has_no_name_is_its_holders() {
     in_the_floor(|place| {
@@ -230,8 +225,8 @@ fn fchmod(file: &OwnedFd) -> i32 {
     outcome(unsafe { libc::fchmod(file.as_raw_fd(), 0o640) }.into())
 }
 
-/// Pipes of another process, through `/proc`: a confined caller's domain would deny them, but this process is
-/// in no domain.
+/// Pipes of another process, through `/proc`, which a confined caller's domain would deny; this process has
+/// none.
 #[test]
 fn what_another_process_has_open_is_not_reached_through_proc() {
     in_the_floor(|place| {
@@ -305,8 +300,7 @@ fn make_here(path: &Path) -> std::ffi::CString {
     c_path(path)
 }
 
-/// The broker cannot identify the caller's descriptors and memory, so its calls fail instead of acting on
-/// other files.
+/// The broker cannot identify the caller's descriptors and memory, so its calls fail.
 #[test]
 fn a_caller_that_is_not_dumpable_is_refused() {
     in_the_floor(|place| {

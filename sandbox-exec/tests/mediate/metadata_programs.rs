@@ -21,7 +21,6 @@ for top, _, files in os.walk(\".\"):
     for f in files:
         p = os.path.join(top, f); print(p, sorted((a, os.getxattr(p, a)) for a in os.listxattr(p, follow_symlinks=False)) if not os.path.islink(p) else [])' | sort";
 
-/// Runs a script of a shell in a directory; returns its output, or its failure.
 fn run(directory: &Path, script: &str) -> String {
     let output = Command::new("/bin/sh")
         .args(["-ec", script])
@@ -37,7 +36,6 @@ fn run(directory: &Path, script: &str) -> String {
     format!("{text}{}", output.status)
 }
 
-/// Returns the result of a script without a mediator, from a fresh source.
 fn without(place: &Place, name: &str, script: &str) -> String {
     let directory = fresh(place, name);
     let (mut told, mut tell) = pipe();
@@ -58,7 +56,6 @@ fn fresh(place: &Place, name: &str) -> std::path::PathBuf {
     directory
 }
 
-/// Asserts that a script leaves the same with a mediator, if it succeeds without one.
 fn leaves_the_same(script: &str) {
     in_the_floor(|place| {
         let script = format!("{script}\n{LIST}");

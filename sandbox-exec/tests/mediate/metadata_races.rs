@@ -14,7 +14,6 @@ use crate::metadata::{changed, make};
 
 const RACING: Duration = Duration::from_millis(700);
 
-/// Number of times that an act succeeded, was denied, and ended otherwise.
 #[derive(Debug, Default)]
 struct Count {
     done: usize,
@@ -32,7 +31,6 @@ impl Count {
     }
 }
 
-/// Acts repeatedly while another thread swaps.
 fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64, has_met_all: impl Fn(&Count) -> bool) -> Count {
     let over = AtomicBool::new(false);
     let mut count = Count::default();
@@ -55,7 +53,6 @@ fn race(swap: impl Fn() + Sync, act: impl Fn() -> i64, has_met_all: impl Fn(&Cou
     count
 }
 
-/// Acts until both cases occurred: success and denial.
 fn assert_raced(swap: impl Fn() + Sync, act: impl Fn() -> i64) {
     let count = race(swap, act, Count::has_met_both);
     assert!(count.has_met_both(), "no race: {count:?}");
@@ -94,8 +91,7 @@ fn a_path_that_changes_in_memory_never_changes_what_is_outside() {
     });
 }
 
-/// A directory of the tree and a link to one outside change places, at the end of the path, in its middle,
-/// and above.
+/// A directory of the tree and a link to one outside change places, at the path's end, in it, and above.
 #[test]
 fn a_directory_that_is_exchanged_with_a_link_never_leads_outside() {
     in_the_floor(|place| {
@@ -157,7 +153,6 @@ fn a_descriptor_that_is_replaced_never_changes_what_is_outside() {
     });
 }
 
-/// A file that moves within the tree is in it all the time.
 #[test]
 fn what_moves_within_the_tree_is_changed_all_the_same() {
     in_the_floor(|place| {

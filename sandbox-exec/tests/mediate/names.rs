@@ -1,5 +1,4 @@
-//! Abstract names of unix sockets on the host's network, as the kernel identifies them: one for each type of
-//! socket.
+//! Abstract names of unix sockets on the host's network: the kernel has one for each type of socket.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -48,7 +47,6 @@ fn each_call(style: i32, to: &[u8]) -> Vec<i32> {
     answers
 }
 
-/// True if a client has connected, or sent a message.
 fn is_reached(style: i32, server: &OwnedFd) -> bool {
     match style {
         DATAGRAM => recv(server.as_raw_fd(), &mut [0], MsgFlags::empty()).is_ok(),
@@ -108,7 +106,6 @@ fn a_name_of_each_type_taken_inside_is_reached_from_inside() {
     });
 }
 
-/// As without a sandbox.
 #[test]
 fn one_that_hears_its_peer_alone_says_so() {
     by_each_judge(|place| {
@@ -153,7 +150,6 @@ fn what_an_own_listener_accepted_does_not_stand_for_the_name() {
     });
 }
 
-/// Checks if a client that connected is let in.
 fn meets_a_stranger(place: &Place, run: impl FnOnce(&dyn Fn() -> i32)) {
     let own = SocketAddr::from_abstract_name(name(place, "met")).unwrap();
     let ((mut bound, binding), (connected, mut connecting)) = (pipe(), pipe());

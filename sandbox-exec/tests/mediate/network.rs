@@ -31,7 +31,6 @@ pub(crate) fn try_connect(style: i32, address: &str) -> i32 {
     errno(connect(&socket(family(address), style | libc::SOCK_NONBLOCK), &internet(address)))
 }
 
-/// Returns the answers of every call that takes an address.
 pub(crate) fn each_call(address: &str) -> Vec<i32> {
     let new = |style| socket(family(address), style | libc::SOCK_NONBLOCK);
     let to = internet(address);
@@ -46,8 +45,7 @@ pub(crate) fn each_call(address: &str) -> Vec<i32> {
     ]
 }
 
-/// Returns this machine's address on its first network, if it has one: the source address of packets to
-/// elsewhere.
+/// Returns this machine's address on its first network: the source address of packets to elsewhere.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;

@@ -1,5 +1,4 @@
-//! Calls that are left to the kernel, where the mediator makes the sockets: attacks on the number of the
-//! descriptor, which the kernel reads anew.
+//! Calls that are left to the kernel: attacks on the descriptor's number, which the kernel reads anew.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,7 +18,6 @@ use crate::messages::receive_descriptor;
 
 const RACING: Duration = Duration::from_secs(1);
 
-/// Outcomes of an attack on a number.
 #[derive(Debug, Default)]
 struct Race {
     /// Calls on the connection, for which the kernel rejects an address.
@@ -66,7 +64,6 @@ fn duplicate_to(socket: &impl AsRawFd, number: c_int) {
     assert_eq!(unsafe { libc::dup2(socket.as_raw_fd(), number) }, number);
 }
 
-/// Waits for two more attempts.
 fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     let before = tried.load(Ordering::Relaxed);
     while tried.load(Ordering::Relaxed) < before + 2 && !over.load(Ordering::Relaxed) {
@@ -79,7 +76,6 @@ fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
 }
 
-/// Returns a datagram socket outside, and its address.
 fn victim(place: &Place) -> (UnixDatagram, Vec<u8>) {
     let path = place.path("out/victim");
     let victim = UnixDatagram::bind(&path).unwrap();

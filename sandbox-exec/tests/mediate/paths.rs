@@ -38,7 +38,6 @@ impl Sockets {
         Self { listening: listening.into(), datagram: make("datagram", DATAGRAM) }
     }
 
-    /// Returns the number of connections and datagrams that arrived.
     fn arrived(&self) -> usize {
         let accept = |socket: &OwnedFd| {
             // SAFETY: null pointers ask for no address; the connection stays open until the test ends.
@@ -75,8 +74,8 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     ]
 }
 
-/// Deliveries of [`each_call`] if it is allowed: two connections, and four datagrams, since a connected
-/// datagram socket has sent nothing.
+/// Deliveries of an allowed [`each_call`]: two connections, and four datagrams; a connected one sends
+/// nothing.
 const DELIVERED: usize = CONNECTIONS + 4;
 const CONNECTIONS: usize = 2;
 
@@ -88,8 +87,8 @@ pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Returns paths that lead to a directory; some need the working directory to be there, some an open
-/// descriptor. Each of `names` becomes a link by one of these paths.
+/// Returns paths to a directory, by the working directory or an open descriptor. Each of `names` becomes a
+/// link by one of these paths.
 pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();

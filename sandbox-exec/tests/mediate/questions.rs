@@ -1,5 +1,4 @@
-//! `access(2)` and similar calls: they report denials of writing by the rules, and everything else as the
-//! kernel does.
+//! `access(2)` and similar calls: denials of writing by the rules, and otherwise the kernel's answers.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,7 +15,6 @@ use crate::metadata::make;
 
 const SYS_FACCESSAT2: c_long = 439;
 
-/// Returns the answers of each call to a question about a path.
 fn answers(path: &Path, mode: c_int) -> Vec<i32> {
     let name = c_path(path);
     // SAFETY: the path is a C string, and the rest are integers.
@@ -38,7 +36,6 @@ fn of_descriptor(file: &OwnedFd, mode: c_int) -> i32 {
     })
 }
 
-/// Asserts that all calls return the same.
 fn assert_says(path: &Path, mode: c_int, expected: i32) {
     for answer in answers(path, mode) {
         assert_eq!(answer, expected, "{} {mode}", path.display());

@@ -35,8 +35,7 @@ fn a_raced_bind_takes_no_port_of_the_host() {
     });
 }
 
-/// Binds a socket that is an internet socket at one moment and a unix socket at the next, until the first is
-/// bound.
+/// Binds a socket that is an internet socket and a unix socket in turn, until the first is bound.
 fn race(taker: &OwnedFd, port: &[u8], tries: Duration) {
     let begun = Instant::now();
     let (decoy, changing) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));

@@ -96,7 +96,6 @@ fn with_restarting_a_handler_runs_and_the_waiting_goes_on() {
     });
 }
 
-/// Returns a listening socket whose queue is full, and its client.
 fn full(place: &Place) -> (std::os::fd::OwnedFd, std::os::fd::OwnedFd) {
     let (server, client) = (socket(libc::AF_UNIX, STREAM), socket(libc::AF_UNIX, STREAM));
     bind(&server, &unix(place.path("in/full"))).unwrap();

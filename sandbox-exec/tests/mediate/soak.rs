@@ -1,5 +1,4 @@
-//! Thousands of connections, from threads and processes, one after the other and at once: counted, with the
-//! resources that they leave in the mediator.
+//! Thousands of connections, in sequence and at once, and the resources that they leave in the mediator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -21,8 +20,8 @@ const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
 /// Allowed growth of memory, in KiB: the mediator's tables are bounded, and a further thread has its stack.
 const SLACK: usize = 2048;
-/// Descriptors that the mediator may have beyond those from before its first call: no more for thousands of
-/// connections than for one. Those of parallel tests are counted before.
+/// Allowed number of the mediator's further descriptors, for thousands of connections as for one. Those of
+/// parallel tests are counted before.
 const MORE: usize = 16;
 
 /// `RssAnon` of the mediator, in KiB (`proc_pid_status(5)`).
@@ -32,7 +31,6 @@ fn memory_there() -> usize {
     line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
 }
 
-/// Opens one connection, there and back.
 fn visit(server: SocketAddr) {
     let mut client = TcpStream::connect(server).unwrap();
     client.write_all(b"ask").unwrap();
@@ -57,7 +55,6 @@ fn serve(server: &TcpListener, count: usize) -> Pid {
     in_child(|| server.incoming().take(count).for_each(|client| answer(client.unwrap())))
 }
 
-/// Opens half of the connections on this thread, half on two others.
 fn visit_in_turn(server: SocketAddr, count: usize) {
     (0..count / 2).for_each(|_| visit(server));
     std::thread::scope(|scope| {

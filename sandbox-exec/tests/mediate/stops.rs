@@ -14,7 +14,6 @@ use crate::children::{end, in_child};
 use crate::harness::as_each_user;
 use crate::network::on;
 
-/// Time for events that are immediate.
 const SOON: Duration = Duration::from_secs(20);
 
 /// One thread waits for a connection, and then another stops the process.

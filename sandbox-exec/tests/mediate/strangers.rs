@@ -1,5 +1,4 @@
-//! Datagrams from strangers, where the network is off and is the host's: they do not arrive, and no port
-//! passes to a stranger that could send them.
+//! Datagrams from strangers, with the host's network off: none arrives, and no port passes to a stranger.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,8 +19,7 @@ use crate::network::{family, own_address};
 /// Number of times that a stranger has to be quick.
 const SLIPS: usize = 8;
 
-/// Sends to an address from every socket that a stranger can bind: at any address, from the port of another
-/// if it gets it.
+/// Sends to an address from every socket that a stranger can bind, also from another's port if it gets it.
 fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     let mut froms: Vec<IpAddr> = vec![if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() }];
     if to.is_ipv4() {
@@ -78,7 +76,6 @@ impl Stranger {
         Self { ask, answered }
     }
 
-    /// Makes it send to a socket, and waits until it has.
     fn sends_to(&self, receiver: &UdpSocket, port_of_another: Option<u16>) {
         let port = port_of_another.map_or_else(String::new, |port| port.to_string());
         let question = format!("{:<63} ", format!("{} {port}", near(receiver)));
@@ -97,7 +94,6 @@ fn near(receiver: &UdpSocket) -> SocketAddr {
     SocketAddr::new(ip, own.port())
 }
 
-/// Returns the datagrams received so far, without waiting.
 fn received(receiver: &UdpSocket) -> Vec<String> {
     receiver.set_nonblocking(true).unwrap();
     let mut bytes = [0; 8];

@@ -1,5 +1,4 @@
-//! Ports that the host holds: no program inside shares one, and programs inside share theirs among
-//! themselves.
+//! Ports that the host holds: no program inside shares one, and programs inside share theirs.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -100,7 +99,6 @@ fn connections(service: OwnedFd) -> Asking {
     })
 }
 
-/// Returns the port of a socket, of streams or of datagrams.
 fn port(bound: &OwnedFd) -> u16 {
     UdpSocket::from(bound.try_clone().unwrap()).local_addr().unwrap().port()
 }

@@ -14,18 +14,16 @@ use crate::harness::{Place, pipe};
 /// Maximum time for a process to come to rest.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Process that blocks every signal and waits, in a session of its own.
+/// Process that blocks every signal and waits in its own session.
 pub(crate) struct Victim {
     pid: Pid,
 }
 
 impl Victim {
-    /// Starts a victim of the same user as the caller's.
     pub(crate) fn new() -> Self {
         Self::prepared(|| {})
     }
 
-    /// Starts a victim of the place's user.
     pub(crate) fn of(place: &Place) -> Self {
         Self::prepared(|| place.become_user())
     }
@@ -56,13 +54,11 @@ impl Victim {
         self.pid.as_raw()
     }
 
-    /// True if a signal was delivered to it.
     pub(crate) fn got(&self, signal: c_int) -> bool {
         got(self.pid(), signal)
     }
 
-    /// True if no signal was delivered, and it waits as before: on a busy machine it may be on its way to
-    /// that.
+    /// True if no signal was delivered, and it waits, at least soon on a busy machine.
     pub(crate) fn is_untouched(&self) -> bool {
         let state = || status(self.pid(), "State:");
         let until = Instant::now() + PATIENCE;
@@ -80,7 +76,6 @@ impl Drop for Victim {
     }
 }
 
-/// True if a process has a pending signal that it blocks.
 pub(crate) fn got(pid: pid_t, signal: c_int) -> bool {
     let pending = |name| u64::from_str_radix(&status(pid, name), 16).unwrap();
     (pending("SigPnd:") | pending("ShdPnd:")) >> (signal - 1) & 1 != 0
@@ -91,7 +86,7 @@ pub(crate) fn status(pid: pid_t, name: &str) -> String {
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
 }
 
-/// Makes a system call; returns its error number, 0 on success.
+/// Makes a system call; returns its error number.
 pub(crate) fn call(number: c_long, arguments: [i64; 4]) -> c_int {
     let [a, b, c, d] = arguments;
     // SAFETY: whoever calls passes what the call wants.
@@ -165,8 +160,7 @@ fn owned_ex(kind: c_int, pid: pid_t) -> c_int {
     owned(|socket| call(libc::SYS_fcntl, [socket, 15, owner.as_ptr() as i64, 0]))
 }
 
-/// Makes a socket signal when it becomes readable, and makes it readable. A stream, which has every one of
-/// these commands.
+/// Makes a socket signal when it becomes readable, and makes it so. A stream has all of these commands.
 fn owned(own: impl FnOnce(i64) -> c_int) -> c_int {
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let errno = own(ours.as_raw_fd().into());

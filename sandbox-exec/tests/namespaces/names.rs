@@ -14,9 +14,8 @@ use ipc::rights::Network;
 
 const TYPES: [SockType; 3] = [SockType::Stream, SockType::Datagram, SockType::SeqPacket];
 
-/// Starts threads that wait, so that other threads of the broker answer; then for each type of a host's
-/// socket and each of one that is bound inside to the same name: checks if the host's is reached; then if
-/// those inside are.
+/// Starts waiting threads, so that other threads of the broker answer. Then, for each type of a host's socket
+/// and of one inside with the same name, checks if the host's is reached, and if those inside are.
 const PROGRAM: &str = "import os, socket, threading
 name = '\\0' + os.environ['NAME']
 kinds = [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET]
@@ -71,7 +70,6 @@ impl Victim {
         Self { sockets: made.collect(), name }
     }
 
-    /// Returns the number of them that were reached.
     fn reached(&self) -> usize {
         let reached = self.sockets.iter().filter(|(kind, victim)| match kind {
             SockType::Datagram => recv(victim.as_raw_fd(), &mut [0], MsgFlags::empty()).is_ok(),
@@ -136,8 +134,7 @@ const STRANGER: &str = "cat ready
 socket.socket(socket.AF_UNIX).connect(\"\\0\" + sys.argv[1]); print(os.getpid())' \"$0\"
     : > done";
 
-/// A pid of another pid namespace means no process here: the broker of the full tier is number 1 of its own,
-/// as the stranger is.
+/// A pid of another pid namespace means no process here: the broker and the stranger are both number 1.
 #[test]
 fn a_stranger_with_the_brokers_number_elsewhere_is_not_let_in() {
     as_each_user(|place| {

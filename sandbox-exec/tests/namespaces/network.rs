@@ -5,8 +5,7 @@ use ipc::confinement::Tier;
 use crate::common::place::{errors, in_tier_as_each_user, text};
 use crate::run::in_full;
 
-/// Looks `localhost` up as programs do that want only the families of this machine; serves at all addresses,
-/// and looks for routes out.
+/// Looks up `localhost` for this machine's families only; serves at all addresses, and looks for routes out.
 const LOOKED_UP: &str = "import socket as s
 print(s.getaddrinfo('localhost', 80, s.AF_INET, s.SOCK_STREAM, 0, s.AI_ADDRCONFIG)[0][4][0])
 server = s.create_server(('', 0))

@@ -59,8 +59,7 @@ fn the_reported_pid_is_the_hosts() {
     });
 }
 
-/// Returns the processes of the host whose working directory is the project and that are number 2 of a
-/// namespace.
+/// Returns the host's processes in the project that are number 2 of a namespace.
 fn sandboxed_bash(place: &Place) -> Vec<u32> {
     let project = place.path("project");
     let numbers =
@@ -101,7 +100,7 @@ except ConnectionRefusedError:
     });
 }
 
-/// Starts daemons, and waits until all processes in the sandbox are gone after `end` was done to it.
+/// Starts daemons; waits until all processes in the sandbox are gone after `end`.
 fn nothing_lives_after(place: &Place, end: impl Fn(Pid)) {
     let script =
         "setsid sleep 1000 & (setsid bash -c 'trap \"\" TERM HUP INT; sleep 1000' &) ; echo ready; wait";

@@ -156,8 +156,7 @@ fn a_single_file_may_be_a_write_root() {
     });
 }
 
-/// On the host's network init is in a domain that only has scopes: had it no REFER, these would fail with
-/// EXDEV.
+/// On the host's network init's domain only has scopes: without REFER, these would fail with EXDEV.
 #[test]
 fn files_and_directories_move_and_are_linked_on_either_network() {
     in_full(|place| {

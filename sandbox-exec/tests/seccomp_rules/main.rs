@@ -1,6 +1,6 @@
-//! Attacks every seccomp rule, as root and as a plain user: without the filter the call reaches the kernel's
-//! own checks or succeeds, with it the filter answers. A rule that no row attacks alone fails, and so does a
-//! row that attacks nothing.
+//! Attacks every seccomp rule, as root and as a plain user. Without the filter the call reaches the kernel's
+//! checks or succeeds, with it the filter answers. Fails for a rule that no row attacks alone, and a row that
+//! attacks nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -88,8 +88,8 @@ fn users() -> Vec<Option<u32>> {
     vec![None]
 }
 
-/// Runs `act` in a child that is `user`; returns its output, and its status. The child may be a copy of one
-/// thread of many: `act` makes system calls and nothing else.
+/// Runs `act` in a child that is `user`; returns output and status. The child may copy one thread of many, so
+/// `act` only makes system calls.
 fn in_child(user: Option<u32>, act: impl Fn(&mut dyn FnMut(&[u8]))) -> (Vec<u8>, WaitStatus) {
     let (output, input) = pipe().unwrap();
     // SAFETY: the child makes system calls only, and never returns.
@@ -119,7 +119,6 @@ fn become_user(uid: u32) -> nix::Result<()> {
     setresuid(user, user, user)
 }
 
-/// Makes the call; returns its error number, 0 on success.
 fn make(row: &Row) -> i32 {
     let Some(number) = row.call.number(arch()) else { return i32::MAX };
     let own_pid = u64::from(std::process::id());

@@ -1,5 +1,5 @@
-//! One attack for each rule, or more: a call with arguments that the rule denies, that reaches the kernel's
-//! own checks where there is no filter, and that does no harm there whoever makes it.
+//! Attacks on each rule: calls with denied arguments that reach the kernel's own checks without a filter, and
+//! do no harm there, whoever makes them.
 
 use nix::libc;
 use sandbox_exec::seccomp::rules::calls::{self, Call};
@@ -18,19 +18,16 @@ pub(crate) const OWN_PID: u64 = 0xbad_cafe_0000;
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) arguments: [u64; 6],
-    /// True if the kernel may answer a user without capabilities as the filter does, so that only root sees
-    /// the difference.
+    /// True if the kernel may answer a user without capabilities like the filter.
     pub(crate) for_root: bool,
 }
 
-/// Returns a row for all users.
 fn row<const N: usize>(call: Call, arguments: [u64; N]) -> Row {
     let mut all = [0; 6];
     all[..N].copy_from_slice(&arguments);
     Row { call, arguments: all, for_root: false }
 }
 
-/// Returns a row for root alone.
 fn root<const N: usize>(call: Call, arguments: [u64; N]) -> Row {
     Row { for_root: true, ..row(call, arguments) }
 }
