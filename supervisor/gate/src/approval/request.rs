@@ -62,7 +62,8 @@ impl Question<'_> {
             (AskKind::Exec, _) => {
                 let asked = self.command(ask, proposal, exec)?;
                 let (prefix, parts) = offered(exec);
-                let params = ExecCommandApprovalParams::new(asked, exec.network.clone(), prefix, parts, grant_root);
+                let params =
+                    ExecCommandApprovalParams::new(asked, exec.network.clone(), prefix, parts, grant_root);
                 Ok(ServerRequest::ExecCommandApproval(params))
             }
             (AskKind::Network, _) => {
