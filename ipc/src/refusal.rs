@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::bytes;
 use crate::path::WirePath;
 use crate::place::Place;
+use crate::rights::HostName;
 
 /// The most bytes of a frame that carries one: what a pipe takes whole or not at all (`PIPE_BUF`, pipe(7)).
 pub const MAX_REFUSAL: usize = 4096;
@@ -31,9 +32,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// True if it concerned an internet address.
+    /// True if it concerned an internet address, or a host by its name.
     pub const fn is_of_internet(&self) -> bool {
-        matches!(self.object, Target::Internet(..))
+        matches!(self.object, Target::Internet(..) | Target::Host { .. })
     }
 }
 
@@ -61,6 +62,13 @@ pub enum Act {
 pub enum Target {
     /// An internet address, and what it is to the machine, as far as that is seen from where the program is.
     Internet(SocketAddr, Place),
+    /// A host that was looked up by its name.
+    Host {
+        /// The host.
+        name: HostName,
+        /// The port.
+        port: u16,
+    },
     /// A unix socket at a path.
     Socket(WirePath),
     /// A unix socket without a path, by its name.

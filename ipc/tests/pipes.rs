@@ -114,6 +114,7 @@ fn reports() -> Vec<BrokerReport> {
         },
         BrokerReport::Ended { status: 137 },
         refused(Act::Connect, Target::Internet(to, Place::Elsewhere)),
+        refused(Act::Connect, Target::Host { name: "a.example".parse().unwrap(), port: 80 }),
         refused(Act::Send, Target::Socket(b"/run/x\xff".to_vec().into())),
         refused(Act::Connect, Target::Abstract(b"a\0b".to_vec())),
         refused(Act::Change, Target::File("/etc/hosts".into())),
@@ -232,7 +233,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 200, expected 21"),
+        (wrong_version, "frame of protocol version 200, expected 22"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

@@ -35,6 +35,7 @@ fn size(target: &Target) -> usize {
         Target::Socket(path) | Target::File(path) => path.as_bytes().len(),
         Target::Abstract(name) => name.len(),
         Target::Object(phrase) => phrase.len(),
+        Target::Host { name, .. } => name.as_str().len(),
         Target::Internet(..) | Target::Process(_) => 0,
     }
 }

@@ -7,7 +7,7 @@ use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
-use ipc::rights::Network;
+use ipc::rights::{HostName, HostRule, Network};
 use ipc::tool::{Access, CommandResult, ShellExec};
 
 use super::StandingRights;
@@ -77,6 +77,7 @@ impl StandingRights {
         let denial = match &refusal.object {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
             Target::Internet(to, place) => self.of_address(&to.to_string(), *place)?,
+            Target::Host { name, port } => self.of_host(name, *port),
             Target::Socket(path) => self.of_socket(path)?,
             Target::Abstract(name) => {
                 let name = String::from_utf8_lossy(name).escape_debug().to_string();
@@ -119,6 +120,17 @@ impl StandingRights {
             grant: self.offered(&flags.join(" ")),
             ..self.unreachable(address, Grade::Proved)
         })
+    }
+
+    /// Returns the denial of a port of a host that the list of hosts has at other ports.
+    fn of_host(&self, name: &HostName, port: u16) -> Denial {
+        let rule = HostRule::exactly(name.clone(), port);
+        Denial {
+            layer: Layer::Mediation,
+            missing_right: MissingRight::Network.into(),
+            grant: self.offered(&format!("--net {rule}")),
+            ..self.unreachable(&format!("{name}:{port}"), Grade::Proved)
+        }
     }
 
     fn of_socket(&self, path: &WirePath) -> Option<Denial> {

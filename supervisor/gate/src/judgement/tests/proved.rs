@@ -43,6 +43,12 @@ fn an_address_is_told_with_the_right_that_leads_there() {
 }
 
 #[test]
+fn a_port_of_a_host_is_told_with_the_host() {
+    let host = refusal(Act::Connect, Target::Host { name: "a.example".parse().unwrap(), port: 80 });
+    assert_snapshot!(said(&auto(), host), @"denied by the sandbox (mediation): reach a.example:80 (tried by curl); the missing right is: network; the user can allow it with --net a.example:80");
+}
+
+#[test]
 fn what_other_programs_have_is_told_by_its_name() {
     let standing = auto();
     let socket = |path: &str| refusal(Act::Connect, Target::Socket(path.into()));
