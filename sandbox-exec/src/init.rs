@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use ipc::confinement::Confinement;
 use ipc::id::Generation;
@@ -22,10 +23,12 @@ use crate::cgroup::Cgroup;
 use crate::descendants::{self, Waited};
 use crate::domain::{Domain, open_path};
 use crate::handover::Handover;
+use crate::hosts::{self, Entrances, NamedHosts};
 use crate::launch::{Awaited, LaunchedProgram, Ruleset, enter, enter_scopes, give_up};
 use crate::mediate::{Listeners, Mediation, Mediator, Refusals};
 use crate::namespace::layout::Layout;
-use crate::namespace::{machine, tree};
+use crate::namespace::resolving::host_name;
+use crate::namespace::{machine, network, tree};
 use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
@@ -41,6 +44,8 @@ pub(crate) struct Init<'a> {
     pub(crate) group: Option<&'a Cgroup>,
     /// Destination of the stub's reports and of denials.
     pub(crate) status: &'a Reports,
+    /// Socket to the process that connects to the hosts of the rights, if there are any.
+    pub(crate) gateway: Option<OwnedFd>,
 }
 
 impl Init<'_> {
@@ -59,7 +64,7 @@ impl Init<'_> {
     }
 
     fn begin(
-        &self,
+        mut self,
         mapped: OwnedFd,
         told: &OwnedFd,
         meet: OwnedFd,
@@ -69,13 +74,15 @@ impl Init<'_> {
         // While this process is in the host's network namespace: its unix sockets are reached by their paths.
         let listeners = Listeners::here();
         // The slowest of the namespaces, made while the stub does its part. Needs no ids.
-        let separate = machine::separate(&self.ruleset.net);
+        let gateway = self.gateway.take();
+        let hosts = self.ruleset.net.hosts();
+        let networks = (!self.ruleset.net.is_the_machines()).then(|| network::separate(hosts)).transpose();
         // The stub lived when it wrote this, and from now on its death is ours.
         File::from(mapped)
             .read_exact(&mut [0])
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
-        separate.map_err(|refusal| refusal.failure())?;
-        let own = machine::prepare(&self.ruleset.net).map_err(|refusal| refusal.failure())?;
+        let networks = networks.map_err(|refusal| refusal.failure())?;
+        let (own, entrances) = machine::prepare(networks, hosts).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes, but this one closes on exec.
@@ -98,13 +105,18 @@ impl Init<'_> {
             drop(rules);
             broker::let_go_of_pipes(true).and_then(|()| broker::retire()).map_err(at(Stage::Broker))?;
             let refusals = broker::refusals(program, self.status, || listeners)?;
-            return Ok(Watched { program, signals, _mediator: self.mediate(listener, domain, refusals)? });
+            let way = gateway.zip(entrances);
+            return Ok(Watched {
+                program,
+                signals,
+                _mediator: self.mediate(listener, domain, refusals, way)?,
+            });
         }
         handover.give(filter.as_ref()).map_err(at(Stage::Seccomp))?;
         introduce(meet).map_err(at(Stage::Start))?;
         let surroundings = Surroundings::Full { stub: self.stub, witness: witness.as_fd() };
         let reports = told.try_clone().map_err(at(Stage::Start))?;
-        let Self { confinement, command, ruleset, .. } = *self;
+        let Self { confinement, command, ruleset, .. } = self;
         enter(&confinement.project, open_path(confinement.project.as_path(), true))?;
         let bounds = group.map(Cgroup::bounds).unwrap_or_default();
         let programs = &ruleset.programs;
@@ -117,12 +129,20 @@ impl Init<'_> {
         listener: Option<OwnedFd>,
         domain: Domain,
         refusals: Refusals,
+        way: Option<(OwnedFd, Entrances)>,
     ) -> Result<Option<Mediator>, Failure> {
+        let hosts = self.ruleset.net.hosts().cloned();
+        let hosts = hosts.map(|hosts| Arc::new(NamedHosts::new(hosts, host_name())));
         let mediation = self.ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
+        let mediation = mediation.map(|mediation| Mediation { hosts: hosts.clone(), ..mediation });
         let started = listener
             .zip(mediation)
             .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals));
-        started.transpose().map_err(at(Stage::Broker))
+        let mediator = started.transpose().map_err(at(Stage::Broker))?;
+        if let Some((hosts, (gateway, entrances))) = hosts.zip(way) {
+            hosts::start(entrances, hosts, gateway).map_err(at(Stage::Broker))?;
+        }
+        Ok(mediator)
     }
 }
 

@@ -27,6 +27,7 @@ pub mod descriptors;
 pub mod domain;
 pub mod environment;
 mod handover;
+pub mod hosts;
 mod init;
 pub mod launch;
 pub mod mediate;

@@ -5,9 +5,10 @@
 //! # SYNOPSIS
 //!
 //! ```text
-//! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
-//!              [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
-//! sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
+//! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--env NAME[=VALUE]]…
+//!              [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
+//!              [--] CMD [ARGUMENT]…
+//! sandbox-exec --rights-fd N [--status-fd N] [--gateway-fd N] [--] CMD [ARGUMENT]…
 //! sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
 //! sandbox-exec --probe
 //! ```
@@ -23,6 +24,9 @@
 //! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. What is made later beside it is
 //!   unreadable too. In the floor tier names can still be listed. Default: nothing.
 //! * `--net on`: TCP and UDP, not to this machine itself, private networks, or link-local addresses. Default: off.
+//! * `--net HOST,…`: these hosts by name, in the full tier alone. `HOST` is `NAME[:PORT]` or `*.NAME[:PORT]`, by default at port
+//!   443. Connections to them are passed on to the gateway.
+//! * `--gateway-fd N`: the socket to the gateway (`SOCK_SEQPACKET`, unix(7)), which gets a message for each connection (`Arrival`).
 //! * `--tier full`: namespaces of its own beside Landlock and seccomp, or no start; `floor`: none. Default: `best`, the full tier
 //!   where this machine lets us.
 //! * `--landlock-abi N`: uses no newer Landlock than this ABI, to see what an older kernel would do.
@@ -65,6 +69,9 @@
 //! broker, in the full tier PID 1 of the namespaces, performs for CMD the calls that lead to sockets, where they are allowed, and in
 //! the floor tier those that change modes, owners, times, attributes and flags of files in the write roots. In the floor tier
 //! these are not protected: names, sizes and link targets of hidden files. Ports are the host's there: CMD reaches those that it bound.
+//!
+//! With a list of hosts CMD's network is as private as with the network off. The broker answers CMD's questions for addresses, asks
+//! nobody, and connects to nobody: it accepts CMD's connections to these addresses and passes them on to the gateway.
 
 #![forbid(unsafe_code)]
 
@@ -73,6 +80,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
 use std::mem;
+use std::os::fd::OwnedFd;
 use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -118,7 +126,7 @@ fn begin() -> u8 {
 fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     let print = |text: &str| writeln!(stdout(), "{text}").map_err(|error| Stage::Report.failed(error));
     match options::parse(arguments).map_err(|error| Stage::Usage.failed(error))? {
-        Invocation::Run(options) => execute(options),
+        Invocation::Run(options) => execute(*options),
         Invocation::SelfTest { targets, net } => {
             let tried = self_test::run(&targets, &net, &mut stdout());
             tried.map_err(|error| Stage::Report.failed(error))?;
@@ -135,16 +143,20 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
 
 /// Executes the program. From here on failures are also reported on the status descriptor.
 fn execute(options: Options) -> Result<u8, Failure> {
-    let ours: Vec<_> = options.rights_fd.into_iter().chain(options.status_fd).collect();
+    let ours: Vec<_> =
+        [options.rights_fd, options.status_fd, options.gateway_fd].into_iter().flatten().collect();
     let inherited = descriptors::inherit(&ours).map_err(|error| Stage::Descriptors.failed(error))?;
     let mut inherited = inherited.into_iter().map(File::from);
     let rights = options.rights_fd.and_then(|_| inherited.next());
     let status = options.status_fd.and_then(|_| inherited.next());
+    let gateway = options.gateway_fd.and_then(|_| inherited.next());
     let mut reports = status.map(|status| Outgoing::new(status, Generation(0)));
     // The supervisor has the lock for programs that it orders; a person's own order needs one as well.
     let devices = if rights.is_some() { Devices::default() } else { Devices::take() };
     let places = devices.places();
-    let outcome = launch(options, rights, places).and_then(|launch| launch.run(&mut reports));
+    let launch = launch(options, rights, places);
+    let outcome =
+        launch.and_then(|launch| Launch { gateway: gateway.map(OwnedFd::from), ..launch }.run(&mut reports));
     if let (Err(failure), Some(reports)) = (&outcome, &mut reports) {
         // The reader is gone, or reads the exit code.
         drop(reports.send(&failure.report()));

@@ -6,20 +6,21 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use ipc::confinement::{Environment, TierChoice};
-use ipc::rights::Network;
+use ipc::rights::{HostError, HostRule, Hosts, Network};
 
 use crate::self_test::Targets;
 
 pub const USAGE: &str = "\
-usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on] [--env NAME[=VALUE]]…
-                    [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent] [--] CMD [ARGUMENT]…
-       sandbox-exec --rights-fd N [--status-fd N] [--] CMD [ARGUMENT]…
+usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--env NAME[=VALUE]]…
+                    [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
+                    [--] CMD [ARGUMENT]…
+       sandbox-exec --rights-fd N [--status-fd N] [--gateway-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
        sandbox-exec --probe | --help | --version";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
-    Run(Options),
+    Run(Box<Options>),
     /// Tries forbidden acts in this process.
     SelfTest {
         targets: Targets,
@@ -37,6 +38,8 @@ pub struct Options {
     /// Descriptor of the rights, if not given by flags.
     pub rights_fd: Option<RawFd>,
     pub status_fd: Option<RawFd>,
+    /// Descriptor of the socket to the process that connects to the hosts.
+    pub gateway_fd: Option<RawFd>,
     pub flags: Flags,
     pub allow_degraded: bool,
     pub tier: Option<TierChoice>,
@@ -69,8 +72,10 @@ pub enum UsageError {
     Value { option: &'static str, value: String, expected: &'static str },
     #[error("--rights-fd brings the rights: {0} does not go with it")]
     Conflict(&'static str),
-    #[error("--rights-fd and --status-fd are the same descriptor")]
+    #[error("two of --rights-fd, --status-fd and --gateway-fd are the same descriptor")]
     SameDescriptor,
+    #[error("--net {value}: expected off, on or names of hosts: {source}")]
+    Hosts { value: String, source: HostError },
     #[error("no command to execute")]
     NoCommand,
     #[error("{0} goes with --self-test alone")]
@@ -98,6 +103,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
             b"--self-test-abstract" => targets.name = Some(value("--self-test-abstract")?),
             b"--rights-fd" => options.rights_fd = Some(descriptor("--rights-fd", &value("--rights-fd")?)?),
             b"--status-fd" => options.status_fd = Some(descriptor("--status-fd", &value("--status-fd")?)?),
+            b"--gateway-fd" => {
+                options.gateway_fd = Some(descriptor("--gateway-fd", &value("--gateway-fd")?)?);
+            }
             b"--tier" => options.tier = Some(tier(&value("--tier")?)?),
             b"--landlock-abi" => options.landlock_abi = Some(abi(&value("--landlock-abi")?)?),
             b"-C" => flags.directory = Some(value("-C")?.into()),
@@ -129,7 +137,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
         return Err(UsageError::OnlySelfTest(option));
     }
-    check(options).map(Invocation::Run)
+    check(options).map(|options| Invocation::Run(options.into()))
 }
 
 fn check(options: Options) -> Result<Options, UsageError> {
@@ -147,7 +155,10 @@ fn check(options: Options) -> Result<Options, UsageError> {
     if let (Some(_), Some((flag, _))) = (options.rights_fd, given.iter().find(|(_, given)| *given)) {
         return Err(UsageError::Conflict(flag));
     }
-    if options.rights_fd.is_some() && options.rights_fd == options.status_fd {
+    let descriptors = [options.rights_fd, options.status_fd, options.gateway_fd];
+    let mut descriptors: Vec<_> = descriptors.into_iter().flatten().collect();
+    descriptors.sort_unstable();
+    if descriptors.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(UsageError::SameDescriptor);
     }
     if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
@@ -173,7 +184,12 @@ fn network(value: &OsStr) -> Result<Network, UsageError> {
     match value.as_bytes() {
         b"off" => Ok(Network::Off),
         b"on" => Ok(Network::On),
-        _ => Err(wrong("--net", value, "off or on")),
+        _ => {
+            let value = value.to_string_lossy();
+            let rules = value.split(',').map(str::parse).collect::<Result<Vec<HostRule>, _>>();
+            let hosts = rules.and_then(Hosts::try_from).map(Network::Hosts);
+            hosts.map_err(|source| UsageError::Hosts { value: value.into_owned(), source })
+        }
     }
 }
 
@@ -255,7 +271,14 @@ mod tests {
             ("", "no command to execute"),
             ("--net off --", "no command to execute"),
             ("--bogus -- ls", "unknown option --bogus"),
-            ("--net maybe -- ls", "--net maybe: expected off or on"),
+            (
+                "--net a,,b ls",
+                "--net a,,b: expected off, on or names of hosts: a part between two dots is empty",
+            ),
+            (
+                "--status-fd 7 --gateway-fd 7 ls",
+                "two of --rights-fd, --status-fd and --gateway-fd are the same descriptor",
+            ),
             ("--tier max -- ls", "--tier max: expected best, full or floor"),
             ("--landlock-abi new -- ls", "--landlock-abi new: expected a number"),
             ("--write", "--write needs a value"),

@@ -38,7 +38,12 @@ const SEPARATE: libc::c_int =
 
 /// Starts the program in the full tier, waits for its end, and returns its exit status. Fails at the stage
 /// `Namespaces` if this machine does not allow the tier.
-pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) -> Result<u8, Failure> {
+pub(super) fn run(
+    launch: &Launch,
+    platform: Platform,
+    gateway: Option<OwnedFd>,
+    reports: &mut Reports,
+) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
     let seen = Seen::full(&launch.confinement, platform, &layout);
     let ruleset = Ruleset::new(&seen)?;
@@ -56,11 +61,12 @@ pub(super) fn run(launch: &Launch, platform: Platform, reports: &mut Reports) ->
             drop((progress, map, met, making));
             let Launch { confinement, command, .. } = launch;
             let group = group.as_ref();
-            Init { confinement, command, ruleset: &ruleset, layout: &layout, stub, group, status: reports }
+            let (ruleset, layout, status) = (&ruleset, &layout, reports);
+            Init { confinement, command, ruleset, layout, stub, group, status, gateway }
                 .run(mapped, told, introduced, awaited)
         }
         Ok(Some(init)) => {
-            drop((mapped, told, introduced, awaited));
+            drop((mapped, told, introduced, awaited, gateway));
             let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met, group);
             release(init, map)?;

@@ -16,10 +16,12 @@ mod ruleset;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use ipc::confinement::{Confinement, NoFullTier, TierChoice};
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
+use nix::sys::socket::{SockType, UnixAddr, getsockname, getsockopt, sockopt};
 use nix::unistd::{Pid, getppid};
 
 pub(crate) use self::program::{LaunchedProgram, default_signals, enter, give_up};
@@ -41,20 +43,23 @@ pub struct Launch {
     /// True if the program is ended when the parent of this process ends.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
+    /// Socket to the process that connects to the hosts of the rights.
+    pub gateway: Option<OwnedFd>,
 }
 
 impl Launch {
     /// Returns the launch of a program that may outlive the parent of this process.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
-        Self { confinement, die_with_parent: false, command }
+        Self { confinement, die_with_parent: false, command, gateway: None }
     }
 
     /// Confines and executes the program. Returns its exit status once it and its descendants are gone.
     ///
     /// The choice `Best` tries the full tier, and falls back to the floor tier only if the namespaces cannot
-    /// be made. Any other failure is returned.
-    pub fn run(self, reports: &mut Reports) -> Result<u8, Failure> {
+    /// be made, and only if the program reaches no hosts by name. Any other failure is returned.
+    pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
+        let gateway = self.gateway()?;
         if let Some(identity) = self.confinement.identity {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
@@ -69,14 +74,31 @@ impl Launch {
         if self.confinement.tier == TierChoice::Floor {
             return floor::run(&self, platform, None, reports);
         }
-        match full::run(&self, platform, reports) {
+        let needs_full = gateway.is_some();
+        match full::run(&self, platform, gateway, reports) {
             Err(Failure { stage: Stage::Namespaces, detail, refusal })
-                if self.confinement.tier == TierChoice::Best =>
+                if self.confinement.tier == TierChoice::Best && !needs_full =>
             {
                 floor::run(&self, platform, Some(NoFullTier { refusal, detail }), reports)
             }
             outcome => outcome,
         }
+    }
+
+    /// Returns the socket to the gateway, if the rights have hosts. Fails if the program could not reach them.
+    fn gateway(&mut self) -> Result<Option<OwnedFd>, Failure> {
+        let socket = self.gateway.take();
+        if self.confinement.rights.net.hosts().is_none() {
+            return Ok(None);
+        }
+        if self.confinement.tier == TierChoice::Floor {
+            return Err(Stage::Platform.failed("the floor tier cannot limit the network to some hosts"));
+        }
+        let socket = socket.filter(is_for_messages).ok_or_else(|| {
+            Stage::Rights
+                .failed("a network of some hosts needs a gateway: --gateway-fd, a socket for messages")
+        })?;
+        Ok(Some(socket))
     }
 
     fn arrange_death(&self, parent: Pid) -> Result<(), Failure> {
@@ -107,6 +129,12 @@ pub(crate) fn enter_scopes<T>(
             .failed("\"reach an abstract unix socket of the host\" was not denied to the broker"));
     }
     Ok(entered)
+}
+
+/// True of a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
+fn is_for_messages(socket: &OwnedFd) -> bool {
+    let is_unix = getsockname::<UnixAddr>(socket.as_raw_fd()).is_ok();
+    is_unix && getsockopt(socket, sockopt::SockType) == Ok(SockType::SeqPacket)
 }
 
 fn at<E: std::fmt::Display>(stage: Stage) -> impl Fn(E) -> Failure {

@@ -38,6 +38,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) platform: Platform,
     /// True if the program has a `/tmp` of its own.
     own_tmp: bool,
+    /// Files that the tier replaces, so that names of hosts are resolved.
+    resolving: Vec<PathBuf>,
     /// Private directories that were found on the host; empty in the full tier, which makes its own.
     pub(super) private: Private,
 }
@@ -84,6 +86,7 @@ impl<'a> Seen<'a> {
             tier,
             platform,
             own_tmp: false,
+            resolving: vec![],
             private: Private::find(confinement),
         }
     }
@@ -95,7 +98,8 @@ impl<'a> Seen<'a> {
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
         let own_tmp = layout.tmp.is_some();
         let confinement = Cow::Owned(confinement);
-        Self { confinement, tier: Tier::Full, platform, own_tmp, private: Private::default() }
+        let resolving = layout.resolving.iter().map(|(path, _)| path.clone()).collect();
+        Self { confinement, tier: Tier::Full, platform, own_tmp, resolving, private: Private::default() }
     }
 
     /// Returns the hidden paths below `/tmp` if the program has a `/tmp` of its own, otherwise none.
@@ -124,7 +128,8 @@ impl<'a> Seen<'a> {
     /// True if the program sees the host's file at `path`.
     pub(super) fn is_the_hosts(&self, path: &Path) -> bool {
         let replaced = |place| path.starts_with(place);
-        self.tier != Tier::Full || !(replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP))
+        let is_own = replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP);
+        self.tier != Tier::Full || !(is_own || self.resolving.iter().any(|own| own == path))
     }
 }
 
@@ -236,14 +241,18 @@ mod tests {
             tier,
             platform: Platform::probe(),
             own_tmp,
+            resolving: vec!["/etc/hosts".into()],
             private: Private::default(),
         };
         let hosts = |seen: Seen<'_>| {
-            ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys"]
+            ["/", "/tmp", "/tmp/x", "/tmpx", "/dev/null", "/proc", "/sys", "/etc", "/etc/hosts"]
                 .map(|path| seen.is_the_hosts(Path::new(path)))
         };
-        assert_eq!(hosts(seen(Tier::Floor, false)), [true; 7]);
-        assert_eq!(hosts(seen(Tier::Full, false)), [true, true, true, true, false, false, true]);
-        assert_eq!(hosts(seen(Tier::Full, true)), [true, false, false, true, false, false, true]);
+        assert_eq!(hosts(seen(Tier::Floor, false)), [true; 9]);
+        assert_eq!(hosts(seen(Tier::Full, false)), [true, true, true, true, false, false, true, true, false]);
+        assert_eq!(
+            hosts(seen(Tier::Full, true)),
+            [true, false, false, true, false, false, true, true, false]
+        );
     }
 }

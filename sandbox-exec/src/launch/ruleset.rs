@@ -112,5 +112,6 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
         metadata: tier != Tier::Full,
         sockets: Sockets::probe(),
         domain: None,
+        hosts: None,
     }
 }

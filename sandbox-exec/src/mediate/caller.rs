@@ -16,6 +16,7 @@ use super::listener::{Listener, Notification};
 use super::made::Made;
 use super::memory::Memory;
 use super::status::Status;
+use super::text;
 use crate::system;
 pub(super) use crate::system::pidfd_open;
 
@@ -74,6 +75,11 @@ impl<'a> Caller<'a> {
 
     pub(super) fn place(&self, number: RawFd) -> HoldingPlace {
         HoldingPlace { thread: self.thread, number }
+    }
+
+    /// Returns the name that its process gives itself, empty if unknown.
+    pub(super) fn program(&self) -> String {
+        Status::of(self.thread).map(|status| text::name(status.process)).unwrap_or_default()
     }
 
     pub(super) fn still_waits(&self) -> Result<(), Errno> {

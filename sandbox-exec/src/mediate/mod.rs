@@ -143,6 +143,7 @@ use tree::ProcessTree;
 use waiting::Waiting;
 
 use crate::domain::Domain;
+use crate::hosts::NamedHosts;
 use crate::privilege::clear_capabilities;
 
 #[derive(Clone, Debug)]
@@ -169,6 +170,8 @@ pub struct Mediation {
     pub sockets: Sockets,
     /// Domain of the programs for paths, in which socket files are created. Without one, no such file is.
     pub domain: Option<Arc<Domain>>,
+    /// Hosts that may be reached by name, if the programs' network is their own.
+    pub hosts: Option<Arc<NamedHosts>>,
 }
 
 impl Mediation {
@@ -231,7 +234,7 @@ impl Mediator {
         let network = if mediation.host_network {
             Net::Host(Box::new(HostNetwork::new(&mediation.net, mediation.reach, mediation.scoped)?))
         } else {
-            Net::Private
+            Net::Private(mediation.hosts)
         };
         let made = match mediation.sockets {
             Sockets::Made(handed_in) => Some(Made::new(handed_in)?),

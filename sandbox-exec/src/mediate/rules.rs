@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use ipc::place::Place;
 use ipc::refusal::Target as Refused;
@@ -14,6 +15,7 @@ use super::host::{HostNetwork, Inside};
 use super::refusals::Denied;
 use super::socket::{self, SocketKind};
 use super::tree::{ProcessTree, by_descriptor};
+use crate::hosts::{NamedHosts, Permission};
 
 #[derive(Debug)]
 pub(super) struct MediationRules {
@@ -27,15 +29,23 @@ pub(super) struct MediationRules {
 #[derive(Debug)]
 pub(super) enum Net {
     Host(Box<HostNetwork>),
-    /// Private namespace: all its names are from inside. But paths lead out, and so do handed-in sockets.
-    Private,
+    /// Private namespace: all its names are from inside. But paths lead out, so do handed-in sockets, and some
+    /// addresses may stand for hosts.
+    Private(Option<Arc<NamedHosts>>),
 }
 
 impl Net {
     fn host(&self) -> Option<&HostNetwork> {
         match self {
             Self::Host(host) => Some(host),
-            Self::Private => None,
+            Self::Private(_) => None,
+        }
+    }
+
+    fn hosts(&self) -> Option<&NamedHosts> {
+        match self {
+            Self::Host(_) => None,
+            Self::Private(hosts) => hosts.as_deref(),
         }
     }
 }
@@ -47,13 +57,15 @@ pub(super) struct Target {
     pub(super) inside: Option<SocketAddr>,
     /// Cookie of the socket with the abstract name, if the kernel does not judge.
     named: Option<u64>,
+    /// True if the address stands for a host, whose connections may wait.
+    is_host: bool,
     /// Open file behind the address, held during the call.
     _held: Option<OwnedFd>,
 }
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        Self { address, inside: None, named: None, _held: None }
+        Self { address, inside: None, named: None, is_host: false, _held: None }
     }
 }
 
@@ -129,12 +141,16 @@ impl MediationRules {
             let Inside { at, .. } = inside;
             return Ok(Target { inside: Some(at), ..Address::of_internet(at).into() });
         }
-        Ok(address.into())
+        let is_host = match (self.network.hosts(), address.meaning()) {
+            (Some(hosts), Meaning::Internet(to)) => is_host(hosts, caller, kind, to)?,
+            _ => false,
+        };
+        Ok(Target { is_host, ..address.into() })
     }
 
     /// True if the target is on this machine, where only a full queue delays a connection.
     pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
-        !kind.is_internet() || target.inside.is_some() || self.network.host().is_none()
+        !kind.is_internet() || target.inside.is_some() || self.network.host().is_none() && !target.is_host
     }
 
     pub(super) fn prepare(
@@ -195,7 +211,7 @@ impl MediationRules {
             (Net::Host(host), Meaning::Abstract(name)) if errno == Errno::EPERM => {
                 host.hindrance_of_name(kind.style, name)
             }
-            (Net::Private, Meaning::Internet(to)) if errno == Errno::ENETUNREACH => {
+            (Net::Private(_), Meaning::Internet(to)) if errno == Errno::ENETUNREACH => {
                 Denied::Rules { target: Refused::Internet(to, Place::of(to)), errno }
             }
             _ => errno.into(),
@@ -209,6 +225,23 @@ impl MediationRules {
     pub(super) fn allows_control(&self, kind: SocketKind, level: c_int, name: c_int) -> bool {
         self.network.host().is_none() || super::listen::is_harmless(kind, level, name)
     }
+}
+
+/// True if the address stands for a host that may be reached, or for the resolver. Denies others of its kind.
+fn is_host(
+    hosts: &NamedHosts,
+    caller: &Caller<'_>,
+    kind: SocketKind,
+    to: SocketAddr,
+) -> Result<bool, Denied> {
+    let name = match hosts.judge(to, kind.is_stream(), || caller.program()) {
+        Permission::Inside => return Ok(false),
+        Permission::Allowed => return Ok(true),
+        Permission::Denied(name) => name,
+    };
+    let address = || Refused::Internet(to, Place::Elsewhere);
+    let target = name.map_or_else(address, |name| Refused::Host { name, port: to.port() });
+    Err(Denied::Rules { target, errno: Errno::ECONNREFUSED })
 }
 
 #[cfg(test)]

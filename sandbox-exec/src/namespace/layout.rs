@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ipc::confinement::{Confinement, Tier};
 use ipc::path::WirePath;
 
+use super::resolving;
 use crate::tree::resolve;
 
 /// Mount point of a program's private temp directory.
@@ -24,6 +25,8 @@ pub(crate) struct Layout {
     /// Paths inside writable directories that the program must not change, as far as they exist.
     pub(crate) protected: Vec<InsidePath>,
     write: Vec<PathBuf>,
+    /// Files that are replaced where hosts may be reached by name, each with the name of the new one.
+    pub(crate) resolving: Vec<(PathBuf, &'static str)>,
     /// True if a terminal was made for the program.
     pub(crate) terminal: bool,
 }
@@ -70,6 +73,7 @@ impl Layout {
             protected: inside(rights.protected.iter().map(WirePath::as_path), &write),
             hidden: covered.cloned().map(PathBuf::from).collect(),
             write,
+            resolving: rights.net.hosts().map(|_| resolving::files()).unwrap_or_default(),
             terminal: confinement.terminal,
             tmp: tmp.map(Into::into),
             roots,

@@ -7,13 +7,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use ipc::confinement::{FullTierRefusal, FullTierStep};
-use ipc::rights::Network;
+use ipc::rights::Hosts;
 use nix::errno::Errno;
 use nix::libc;
-use nix::sched::{CloneFlags, unshare};
 
+use super::masks;
 use super::mount::{self, Attributes};
-use super::{loopback, masks};
+use super::network::Networks;
+use crate::hosts::Entrances;
 use crate::stage::{Failure, Stage};
 
 /// New file systems for a program of the full tier, not attached yet.
@@ -54,17 +55,12 @@ fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Makes a new network namespace, unless the program uses the machine's network.
-pub(crate) fn separate(net: &Network) -> Result<(), Refusal> {
-    if net.is_the_machines() {
-        return Ok(());
-    }
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| Refusal::new("make a network namespace", errno))
-}
-
-/// Makes the mounts private, creates the new file systems, and switches the loopback device on unless the
-/// program uses the machine's network. Fails at the first step that this machine refuses.
-pub(crate) fn prepare(net: &Network) -> Result<FileSystems, Refusal> {
+/// Makes the mounts private, creates the new file systems, and furnishes the networks, if the program does not
+/// use the machine's. Fails at the first step that this machine refuses.
+pub(crate) fn prepare(
+    networks: Option<Networks>,
+    hosts: Option<&Hosts>,
+) -> Result<(FileSystems, Option<Entrances>), Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
     mount::make_private(root.as_fd()).map_err(refused("make the mounts private"))?;
@@ -82,11 +78,9 @@ pub(crate) fn prepare(net: &Network) -> Result<FileSystems, Refusal> {
         mqueue: message_queues().map_err(refused("mount /dev/mqueue"))?,
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
-    masks::furnish(file_systems.masks.as_fd()).map_err(refused("make the masks"))?;
-    if !net.is_the_machines() {
-        loopback::up().map_err(refused("switch the loopback device on"))?;
-    }
-    Ok(file_systems)
+    let entrances = networks.map(|networks| networks.furnish(hosts)).transpose()?.flatten();
+    masks::furnish(file_systems.masks.as_fd(), hosts.is_some()).map_err(refused("make the masks"))?;
+    Ok((file_systems, entrances))
 }
 
 /// Creates the file system of POSIX message queues (`mq_overview(7)`), or returns `None` if the kernel has

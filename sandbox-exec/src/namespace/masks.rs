@@ -10,6 +10,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 
 use super::mount::{self, Attributes, Reach};
+use super::resolving;
 
 const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
@@ -18,8 +19,12 @@ const FILE: &str = "file";
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Creates an unreadable directory and an unreadable file, and makes the file system read-only.
-pub(super) fn furnish(masks: BorrowedFd<'_>) -> io::Result<()> {
+/// Creates an unreadable directory and an unreadable file, and those by which names of hosts are resolved, and
+/// makes the file system read-only.
+pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool) -> io::Result<()> {
+    if resolves {
+        resolving::write(masks)?;
+    }
     mkdirat(masks, DIRECTORY, Mode::empty())?;
     drop(openat(masks, FILE, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, Mode::empty())?);
     mount::restrict(masks, Attributes::DATA, Reach::Mount)
@@ -35,10 +40,15 @@ impl Masks {
 
     /// Covers the file or directory at `path`, if it exists.
     pub(super) fn cover(&self, path: &Path) -> io::Result<()> {
-        mount::while_it_stands(|| self.cover_found(path))
+        mount::while_it_stands(|| self.cover_found(path, None))
     }
 
-    fn cover_found(&self, path: &Path) -> io::Result<()> {
+    /// Replaces the file at `path`, if it exists, by one of the masks' file system.
+    pub(super) fn replace(&self, path: &Path, by: &str) -> io::Result<()> {
+        mount::while_it_stands(|| self.cover_found(path, Some(by)))
+    }
+
+    fn cover_found(&self, path: &Path, by: Option<&str>) -> io::Result<()> {
         let place = match mount::open(path) {
             Ok(place) => place,
             Err(error) if is_unreachable(&error) => return Ok(()),
@@ -46,7 +56,8 @@ impl Masks {
         };
         let directory =
             SFlag::from_bits_truncate(fstat(&place)?.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
-        let mask = mount::open_in(self.0.as_fd(), Path::new(if directory { DIRECTORY } else { FILE }))?;
+        let mask = by.unwrap_or(if directory { DIRECTORY } else { FILE });
+        let mask = mount::open_in(self.0.as_fd(), Path::new(mask))?;
         mount::attach(mount::copy(mask.as_fd(), Reach::Mount)?.as_fd(), place.as_fd())
     }
 }

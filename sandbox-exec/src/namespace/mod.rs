@@ -3,7 +3,7 @@
 //! ```text
 //! stub      host namespaces; clones init, maps its ids, waits for it                       [ids, clone]
 //!  └ init   PID 1 of new user, mount, pid, ipc, uts and, with the network off, network namespaces
-//!           1. network, file systems, loopback of its own: what fails is the machine's refusal [machine, loopback]
+//!           1. networks, file systems: what fails is the machine's refusal                   [machine, network]
 //!           2. the tree: everything read-only, roots on top, hidden places masked           [layout, tree, …]
 //! ```
 //!
@@ -15,12 +15,14 @@ mod devices;
 mod hidden;
 mod ids;
 pub(crate) mod layout;
-mod loopback;
 pub(crate) mod machine;
 mod masks;
 mod mount;
+mod netlink;
+pub(crate) mod network;
 mod own_tmp;
 mod protected;
+pub(crate) mod resolving;
 pub(crate) mod tree;
 
 pub(crate) use ids::map;

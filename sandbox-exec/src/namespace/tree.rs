@@ -76,6 +76,9 @@ pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeEr
     let dev = Path::new("/dev");
     mount::restrict(own.dev.as_fd(), Attributes::DATA, Reach::Mount).map_err(at("make read-only", dev))?;
     attach(&own.proc, Path::new("/proc"))?;
+    for (path, by) in &layout.resolving {
+        masks.replace(path, by).map_err(at("replace", path))?;
+    }
     let hidden = hidden::places(&layout.hidden)?;
     protected::protect(&layout.protected, &layout.held(&hidden))?;
     for path in &hidden {

@@ -59,6 +59,17 @@ pub(crate) fn ordered_in(
     program: &[&str],
     prepare: impl FnOnce(&mut Command),
 ) -> (Output, Vec<BrokerReport>) {
+    ordered_with(place, rights, &[], program, prepare)
+}
+
+/// Runs a program like `ordered_in`, with further flags.
+pub(crate) fn ordered_with(
+    place: &Place,
+    rights: &[u8],
+    flags: &[&str],
+    program: &[&str],
+    prepare: impl FnOnce(&mut Command),
+) -> (Output, Vec<BrokerReport>) {
     // Another test may start a program at any moment, which must not hold an end of these.
     let [(rights_read, rights_write), (status_read, status_write)] =
         [pipe2(OFlag::O_CLOEXEC).unwrap(), pipe2(OFlag::O_CLOEXEC).unwrap()];
@@ -66,7 +77,7 @@ pub(crate) fn ordered_in(
     let mut command = place.command(place.path("sandbox-exec"));
     pass(&mut command, rights_read, 20);
     pass(&mut command, status_write, 21);
-    command.args(["--rights-fd", "20", "--status-fd", "21", "--"]).args(program);
+    command.args(["--rights-fd", "20", "--status-fd", "21"]).args(flags).arg("--").args(program);
     prepare(&mut command);
     let output = command.output().unwrap();
     drop(command);

@@ -261,6 +261,7 @@ impl Place {
             metadata: false,
             sockets: Sockets::Duplicated,
             domain: Some(Arc::new(Domain::build(&plan, Platform::probe()).unwrap())),
+            hosts: None,
         }
     }
 

@@ -44,7 +44,6 @@ const UNSAFE: &[&str] = &[
     "sandbox-exec/src/mediate/objects.rs",
     "sandbox-exec/src/mediate/socket.rs",
     "sandbox-exec/src/memory.rs",
-    "sandbox-exec/src/namespace/loopback.rs",
     "sandbox-exec/src/namespace/mount.rs",
     "sandbox-exec/src/system.rs",
     "sandbox-exec/src/system/file.rs",

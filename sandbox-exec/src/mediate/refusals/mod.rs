@@ -17,7 +17,7 @@ use nix::libc::pid_t;
 
 use super::listeners::Listeners;
 use super::status::Status;
-use super::text;
+use super::text::{self, name};
 use origins::Origins;
 
 /// Maximum number of ancestors that are looked at.
@@ -135,13 +135,6 @@ impl Telling {
     fn lock(&self) -> MutexGuard<'_, RefusalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the name that a process gives itself (`proc_pid_comm(5)`).
-fn name(process: pid_t) -> String {
-    let name = text::read(&format!("/proc/{process}/comm")).unwrap_or_default();
-    let name = name.strip_suffix(b"\n").unwrap_or(&name);
-    String::from_utf8_lossy(name).into_owned()
 }
 
 /// Returns the start time of a process: field 22 of `proc_pid_stat(5)`, counted after its name, which may

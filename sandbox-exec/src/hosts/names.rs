@@ -1,0 +1,276 @@
+//! Addresses that stand for names, in the sandbox of one program.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ipc::gateway::Arrival;
+use ipc::place::{DOMAIN, plain};
+use ipc::rights::{HostName, Hosts};
+
+use super::{OF_HOSTS, OWN, RESOLVER};
+
+/// Maximum number of names that have an address at a time.
+const MOST: usize = 4096;
+
+/// Hosts that a program may reach, and the addresses that stand for them.
+#[derive(Debug)]
+pub struct NamedHosts {
+    hosts: Hosts,
+    /// Name of this machine, which stands for itself.
+    own: Option<HostName>,
+    given: Mutex<GivenAddresses>,
+}
+
+/// Answer to the question for the address of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resolved {
+    Address(Ipv4Addr),
+    /// The list does not have the name.
+    Unlisted,
+    /// Every address that could be taken from another name may have a connection.
+    Exhausted,
+}
+
+/// Judgement of an internet address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// Address that stands for no host; the network of the program leads to it, or nowhere.
+    Inside,
+    /// Host on the list, or the resolver.
+    Allowed,
+    /// Address that may stand for a host and may not be reached, with the name that it stands for.
+    Denied(Option<HostName>),
+}
+
+#[derive(Debug, Default)]
+struct GivenAddresses {
+    /// Addresses by their last two bytes.
+    by_address: HashMap<u16, GivenAddress>,
+    by_name: HashMap<HostName, u16>,
+    /// The address that was given last, and the number of addresses that were given so far.
+    last: u16,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct GivenAddress {
+    name: HostName,
+    /// Order in which the addresses were given.
+    order: u64,
+    /// True if a connection to it may be open.
+    connected: bool,
+    /// Name of the process that connected last.
+    program: String,
+}
+
+impl NamedHosts {
+    /// Returns these hosts without addresses. `own` is the name of this machine.
+    pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
+        Self { hosts, own, given: Mutex::default() }
+    }
+
+    /// Returns the address that stands for a name. A name keeps its address while the address may have a
+    /// connection; an address is given to another name only after all others.
+    pub(super) fn resolve(&self, name: &HostName) -> Resolved {
+        let is_local = name.as_str().rsplit('.').next() == Some("localhost");
+        if is_local || self.own.as_ref() == Some(name) {
+            return Resolved::Address(Ipv4Addr::LOCALHOST);
+        }
+        if !self.hosts.rules().iter().any(|rule| rule.names(name)) {
+            return Resolved::Unlisted;
+        }
+        let number = self.given().give(name);
+        number.map_or(Resolved::Exhausted, |number| Resolved::Address(address(number)))
+    }
+
+    /// Judges an address that a program is to connect or send to. `program` returns the name of its process.
+    pub(crate) fn judge(
+        &self,
+        to: SocketAddr,
+        connects: bool,
+        program: impl FnOnce() -> String,
+    ) -> Permission {
+        let IpAddr::V4(ip) = plain(to.ip()) else { return Permission::Inside };
+        if ip == OWN || !matches!(ip.octets(), [198, 18 | 19, ..]) {
+            return Permission::Inside;
+        }
+        if (ip, to.port()) == (RESOLVER, DOMAIN) {
+            return Permission::Allowed;
+        }
+        let mut given = self.given();
+        match given.entry(ip) {
+            Some(entry) if connects && self.hosts.allows(&entry.name, to.port()) => {
+                (entry.connected, entry.program) = (true, program());
+                Permission::Allowed
+            }
+            entry => Permission::Denied(entry.map(|entry| entry.name.clone())),
+        }
+    }
+
+    /// Returns the arrival of a connection at this address, if the address stands for a host that may be
+    /// reached at the port.
+    pub(super) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
+        let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
+        let mut given = self.given();
+        let entry = given.entry(ip).filter(|entry| self.hosts.allows(&entry.name, port))?;
+        entry.connected = true;
+        Some(Arrival { name: entry.name.clone(), port, program: entry.program.clone() })
+    }
+
+    fn given(&self) -> MutexGuard<'_, GivenAddresses> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GivenAddresses {
+    fn entry(&mut self, ip: Ipv4Addr) -> Option<&mut GivenAddress> {
+        let [first, second, high, low] = ip.octets();
+        let is_of_hosts = OF_HOSTS.octets().starts_with(&[first, second]);
+        is_of_hosts.then(|| self.by_address.get_mut(&u16::from_be_bytes([high, low])))?
+    }
+
+    fn give(&mut self, name: &HostName) -> Option<u16> {
+        if let Some(number) = self.by_name.get(name) {
+            return Some(*number);
+        }
+        if self.by_address.len() >= MOST {
+            let unused = self.by_address.iter().filter(|(_, entry)| !entry.connected);
+            let oldest = *unused.min_by_key(|(_, entry)| entry.order)?.0;
+            let entry = self.by_address.remove(&oldest)?;
+            self.by_name.remove(&entry.name);
+        }
+        self.last = self.next();
+        self.count += 1;
+        let entry =
+            GivenAddress { name: name.clone(), order: self.count, connected: false, program: String::new() };
+        self.by_address.insert(self.last, entry);
+        self.by_name.insert(name.clone(), self.last);
+        Some(self.last)
+    }
+
+    /// Returns the next address that is free, neither the first of the range nor the last, of which one means
+    /// the range itself and one all of its machines.
+    fn next(&self) -> u16 {
+        let mut number = self.last;
+        loop {
+            number = if number >= u16::MAX - 1 { 1 } else { number + 1 };
+            if !self.by_address.contains_key(&number) {
+                return number;
+            }
+        }
+    }
+}
+
+fn address(number: u16) -> Ipv4Addr {
+    let [first, second, ..] = OF_HOSTS.octets();
+    let [high, low] = number.to_be_bytes();
+    Ipv4Addr::new(first, second, high, low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(list: &str) -> NamedHosts {
+        let hosts = Hosts::new(list.split(' ').map(|rule| rule.parse().unwrap())).unwrap();
+        NamedHosts::new(hosts, Some("machine".parse().unwrap()))
+    }
+
+    fn resolved(hosts: &NamedHosts, name: &str) -> Resolved {
+        hosts.resolve(&name.parse().unwrap())
+    }
+
+    fn number(hosts: &NamedHosts, name: &str) -> u16 {
+        let Resolved::Address(ip) = resolved(hosts, name) else { panic!("{name} has no address") };
+        let [198, 19, high, low] = ip.octets() else { panic!("{name} is {ip}") };
+        u16::from_be_bytes([high, low])
+    }
+
+    fn judged(hosts: &NamedHosts, to: &str, connects: bool) -> Permission {
+        hosts.judge(to.parse().unwrap(), connects, || "curl".to_owned())
+    }
+
+    #[test]
+    fn names_of_the_list_have_addresses() {
+        let hosts = hosts("a.example *.b.example:80");
+        for (name, expected) in [("a.example", 1), ("x.b.example", 2), ("a.example", 1), ("y.b.example", 3)] {
+            assert_eq!(number(&hosts, name), expected, "{name}");
+        }
+        for name in ["b.example", "c.example", "x.a.example", "machine.example", "localhost.example"] {
+            assert_eq!(resolved(&hosts, name), Resolved::Unlisted, "{name}");
+        }
+        for name in ["localhost", "x.localhost", "machine"] {
+            assert_eq!(resolved(&hosts, name), Resolved::Address(Ipv4Addr::LOCALHOST), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_judged_by_its_name_and_port() {
+        let hosts = hosts("a.example a.example:53 b.example:80");
+        assert_eq!((number(&hosts, "a.example"), number(&hosts, "b.example")), (1, 2));
+        let denied = |name: Option<&str>| Permission::Denied(name.map(|name| name.parse().unwrap()));
+        for (to, connects, expected) in [
+            ("198.19.0.1:443", true, Permission::Allowed),
+            ("[::ffff:198.19.0.1]:443", true, Permission::Allowed),
+            ("198.19.0.1:53", true, Permission::Allowed),
+            ("198.19.0.1:53", false, denied(Some("a.example"))),
+            ("198.19.0.1:80", true, denied(Some("a.example"))),
+            ("198.19.0.2:443", true, denied(Some("b.example"))),
+            ("198.19.0.3:443", true, denied(None)),
+            ("198.18.0.0:443", true, denied(None)),
+            ("198.18.0.2:443", true, denied(None)),
+            ("198.18.0.2:53", true, Permission::Allowed),
+            ("198.18.0.2:53", false, Permission::Allowed),
+            ("198.18.0.1:443", true, Permission::Inside),
+            ("198.17.255.255:443", true, Permission::Inside),
+            ("198.20.0.0:443", false, Permission::Inside),
+            ("127.0.0.1:53", true, Permission::Inside),
+            ("[::198.19.0.1]:443", true, Permission::Inside),
+        ] {
+            assert_eq!(judged(&hosts, to, connects), expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn an_arrival_has_the_name_and_the_program_that_came_last() {
+        let hosts = hosts("a.example");
+        number(&hosts, "a.example");
+        let at = "198.19.0.1:443".parse().unwrap();
+        judged(&hosts, "198.19.0.1:443", true);
+        let arrival = hosts.arrival(at).unwrap();
+        assert_eq!((arrival.name.as_str(), arrival.port, &*arrival.program), ("a.example", 443, "curl"));
+        for none in ["198.19.0.1:80", "198.19.0.2:443", "198.18.0.2:443", "[::ffff:198.19.0.1]:443"] {
+            assert_eq!(hosts.arrival(none.parse().unwrap()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_address_without_connections_gives_way() {
+        let hosts = hosts("*.a *.b:80");
+        for n in 1..=MOST {
+            assert_eq!(usize::from(number(&hosts, &format!("n{n}.a"))), n);
+        }
+        assert_eq!(judged(&hosts, "198.19.0.1:443", true), Permission::Allowed);
+        // To look a name up once more makes it no younger.
+        number(&hosts, "n2.a");
+        assert_eq!(usize::from(number(&hosts, "new.a")), MOST + 1, "no address is given again at once");
+        assert_eq!(judged(&hosts, "198.19.0.2:443", true), Permission::Denied(None));
+        assert_eq!(number(&hosts, "n1.a"), 1);
+        assert_eq!(usize::from(number(&hosts, "n2.a")), MOST + 2);
+        for n in (1..=MOST + 2).filter(|n| ![2, 3].contains(n)) {
+            let [high, low] = u16::try_from(n).unwrap().to_be_bytes();
+            judged(&hosts, &format!("198.19.{high}.{low}:443"), true);
+        }
+        assert_eq!(resolved(&hosts, "x.a"), Resolved::Exhausted);
+        assert_eq!(number(&hosts, "n1.a"), 1);
+    }
+
+    #[test]
+    fn all_addresses_have_their_turn_and_none_is_taken_from_a_name() {
+        let hosts = hosts("*.a");
+        assert_eq!(number(&hosts, "first.a"), 1);
+        hosts.given().last = u16::MAX - 2;
+        assert_eq!(["x.a", "y.a", "z.a"].map(|name| number(&hosts, name)), [u16::MAX - 1, 2, 3]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Networks of a program in the full tier: its own, which leads nowhere, and, where hosts may be reached by
+//! name, a second one beside it, whose sockets stand for them.
+//!
+//! ```text
+//! program's namespace                        namespace beside it: no process, only sockets of init
+//!   lo      127.0.0.1, ::1                     lo      local 198.19.0.0/16: all of them are its own
+//!   hosts   198.18.0.1/15 ═══════ veth ═══════ hosts   198.18.0.2/15
+//!   127.0.0.1:53  resolver                     198.18.0.2:53  resolver
+//!                                              0.0.0.0:443 …  a listener for each port of the list
+//! ```
+//!
+//! No socket of a program can be in the second namespace, so none answers in the place of a host, and none
+//! collides with these listeners.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+use ipc::place::DOMAIN;
+use ipc::rights::Hosts;
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{Backlog, listen};
+
+use super::machine::Refusal;
+use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
+use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER, ports};
+
+/// Device at both ends of the pair. In a new namespace the numbers of other devices are small.
+const PAIR: Device = Device(64);
+const NAME: &str = "hosts";
+
+/// All addresses of the test networks (RFC 2544): the program's, the resolver's, and those of hosts.
+const WHOLE: u8 = 15;
+const OF_ALL_HOSTS: Subnet = (OF_HOSTS, 16);
+
+/// Maximum number of connections to a port that wait (`net.core.somaxconn` of a new namespace).
+const QUEUE: i32 = 4096;
+
+/// Network namespaces of a program.
+#[derive(Debug)]
+pub(crate) struct Networks {
+    /// Namespace of the program, if this process is in the one beside it.
+    own: Option<OwnedFd>,
+}
+
+/// Makes a new network namespace, and one beside it if hosts may be reached, and enters the last.
+pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
+    let make = || {
+        let made = unshare(CloneFlags::CLONE_NEWNET);
+        made.map_err(|errno| Refusal::new("make a network namespace", errno))
+    };
+    make()?;
+    let Some(_) = hosts else { return Ok(Networks { own: None }) };
+    let own =
+        File::open("/proc/self/ns/net").map_err(|error| Refusal::new("open a network namespace", error))?;
+    make()?;
+    Ok(Networks { own: Some(own.into()) })
+}
+
+impl Networks {
+    /// Switches the devices on, opens the sockets that stand for hosts, and enters the program's namespace.
+    pub(super) fn furnish(self, hosts: Option<&Hosts>) -> Result<Option<Entrances>, Refusal> {
+        let refused = |act| move |source: io::Error| Refusal::new(act, source);
+        let Some((own, hosts)) = self.own.zip(hosts) else {
+            return lonely().map(|()| None).map_err(refused("switch the loopback device on"));
+        };
+        beside(own.as_fd()).map_err(refused("make a pair of network devices"))?;
+        let mut entrances = Entrances::default();
+        resolve_at(RESOLVER, &mut entrances).map_err(refused("open the resolver's port"))?;
+        for port in ports(hosts) {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port));
+            let opened = listener.and_then(|listener| open(listener, &mut entrances.ports));
+            opened.map_err(refused("open a port of the hosts"))?;
+        }
+        setns(own, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| Refusal::new("enter a network namespace", errno))?;
+        joined().map_err(refused("switch the network devices on"))?;
+        resolve_at(Ipv4Addr::LOCALHOST, &mut entrances).map_err(refused("open the resolver's port"))?;
+        Ok(Some(entrances))
+    }
+}
+
+/// Switches on the loopback device of a namespace that leads nowhere: `127.0.0.1` and `::1` lead only to
+/// listeners in the same namespace.
+///
+/// The device also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one
+/// without IPv4, and `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+fn lonely() -> io::Result<()> {
+    let mut kernel = Netlink::open()?;
+    kernel.switch_on(LOOPBACK)?;
+    kernel.add_address(LOOPBACK, (OWN, WHOLE), "lo:0")
+}
+
+/// Furnishes the namespace beside the program's, and makes the pair of devices.
+fn beside(program: impl AsFd) -> io::Result<()> {
+    let mut kernel = Netlink::open()?;
+    kernel.switch_on(LOOPBACK)?;
+    kernel.make_pair(PAIR, NAME, program.as_fd())?;
+    end(&mut kernel, RESOLVER)?;
+    kernel.own_range(OF_ALL_HOSTS)
+}
+
+/// Furnishes the program's namespace. All hosts are behind one neighbour, since the kernel's table of
+/// neighbours is small, and all namespaces share it.
+fn joined() -> io::Result<()> {
+    let mut kernel = Netlink::open()?;
+    kernel.switch_on(LOOPBACK)?;
+    end(&mut kernel, OWN)?;
+    kernel.send_by(OF_ALL_HOSTS, RESOLVER)
+}
+
+/// Switches an end of the pair on.
+fn end(kernel: &mut Netlink, address: Ipv4Addr) -> io::Result<()> {
+    kernel.forbid_v6(PAIR)?;
+    kernel.add_address(PAIR, (address, WHOLE), NAME)?;
+    kernel.switch_on(PAIR)
+}
+
+fn resolve_at(address: Ipv4Addr, entrances: &mut Entrances) -> io::Result<()> {
+    let datagrams = UdpSocket::bind((address, DOMAIN))?;
+    datagrams.set_nonblocking(true)?;
+    entrances.datagrams.push(datagrams);
+    open(TcpListener::bind((address, DOMAIN))?, &mut entrances.streams)
+}
+
+fn open(listener: TcpListener, listeners: &mut Vec<TcpListener>) -> io::Result<()> {
+    listen(&listener, Backlog::new(QUEUE)?)?;
+    listener.set_nonblocking(true)?;
+    listeners.push(listener);
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Hosts that are reached by name, with a gateway that is this test.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says aloud what it skips"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod floods;
+mod gateway;
+mod inside;
+mod reached;
+mod refused;
+mod resolver;
+mod starts;

@@ -1,0 +1,109 @@
+//! Starts with a list of hosts: refused where the list could not be kept.
+
+use std::os::fd::OwnedFd;
+
+use ipc::rights::{Hosts, Network};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+use crate::common::order::{encoded, order, ordered_with, pass};
+use crate::common::place::{Place, as_each_user, errors, text};
+use crate::gateway::{echo, in_full, pair};
+
+/// Starts `true` with these flags and descriptor 22; returns the exit code and the message.
+fn started(place: &Place, tier: &str, flags: &[&str], descriptor: Option<OwnedFd>) -> (i32, String) {
+    let mut command = place.command(place.path("sandbox-exec"));
+    command.args(["--tier", tier, "--net", "a.example"]).args(flags).args(["--", "true"]);
+    if let Some(descriptor) = descriptor {
+        pass(&mut command, descriptor, 22);
+    }
+    let output = command.output().unwrap();
+    (output.status.code().unwrap(), errors(&output))
+}
+
+#[test]
+fn a_list_of_hosts_needs_the_full_tier_and_a_gateway() {
+    let flags = ["--gateway-fd", "22"];
+    as_each_user(|place| {
+        let (_gateway, theirs) = pair();
+        let (code, why) = started(place, "floor", &flags, Some(theirs));
+        assert_eq!(
+            (code, &*why),
+            (105, "sandbox-exec: platform: the floor tier cannot limit the network to some hosts\n")
+        );
+    });
+    in_full(|place| {
+        for tier in ["full", "best"] {
+            let (_gateway, theirs) = pair();
+            assert_eq!(started(place, tier, &flags, Some(theirs)), (0, String::new()));
+            let message = "sandbox-exec: rights: a network of some hosts needs a gateway: --gateway-fd, a socket for messages\n";
+            assert_eq!(started(place, tier, &[], None), (101, message.to_owned()));
+            let stream = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+            let others = [stream.unwrap().0, std::fs::File::open("/dev/null").unwrap().into()];
+            for other in others {
+                assert_eq!(started(place, tier, &flags, Some(other)), (101, message.to_owned()));
+            }
+        }
+    });
+}
+
+#[test]
+fn an_order_brings_the_list() {
+    in_full(|place| {
+        let hosts = Hosts::new(["a.example".parse().unwrap()]).unwrap();
+        let mut confinement = order(place);
+        confinement.rights.net = Network::Hosts(hosts);
+        let rights = encoded(&confinement);
+        let (gateway, theirs) = pair();
+        let echo = echo(gateway);
+        let script = "import socket as s
+c = s.create_connection(('a.example', 443))
+c.sendall(b'hi')
+c.shutdown(s.SHUT_WR)
+print(c.recv(10))";
+        let program = ["/usr/bin/python3", "-c", script];
+        let flags = ["--gateway-fd", "6"];
+        let (output, reports) =
+            ordered_with(place, &rights, &flags, &program, |command| pass(command, theirs, 6));
+        assert_eq!(text(&output), "b'hi'\n", "{}{reports:?}", errors(&output));
+        assert_eq!(echo.join().unwrap().len(), 1);
+    });
+}
+
+/// The best tier is the full one, or none: here no network namespace can be made.
+#[test]
+fn the_best_tier_of_a_list_of_hosts_is_never_the_floor() {
+    in_full(|place| {
+        let (_gateway, theirs) = pair();
+        let mut command = place.command("unshare");
+        let script = "echo 1 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
+        command.args(["--user", "--map-root-user", "/bin/bash", "-c", script, "bash"]);
+        command.arg(place.path("sandbox-exec"));
+        command.args(["--net", "a.example", "--gateway-fd", "22", "--", "echo", "started"]);
+        pass(&mut command, theirs, 22);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(106), "{}{}", text(&output), errors(&output));
+        assert_eq!(errors(&output), "sandbox-exec: namespaces: cannot make a network namespace (ENOSPC)\n");
+    });
+}
+
+/// Where something beside them is hidden, the files have rules of their own.
+#[test]
+fn the_files_for_names_are_readable_whatever_is_hidden_beside_them() {
+    in_full(|place| {
+        for hidden in ["/etc/passwd", "/etc/hosts.deny", "/etc/nsswitch.conf"] {
+            let (_gateway, theirs) = pair();
+            let mut command = place.sandbox(&["--net", "a.example", "--gateway-fd", "22", "--hide", hidden]);
+            command.args(["cat", "/etc/resolv.conf", "/etc/hosts"]);
+            pass(&mut command, theirs, 22);
+            let output = command.output().unwrap();
+            let expected = "nameserver 198.18.0.2\n127.0.0.1 localhost\n::1 localhost\n";
+            assert!(text(&output).starts_with(expected), "{hidden}: {}{}", text(&output), errors(&output));
+        }
+        let (_gateway, theirs) = pair();
+        let mut command =
+            place.sandbox(&["--net", "a.example", "--gateway-fd", "22", "--hide", "/etc/hosts"]);
+        command.args(["cat", "/etc/hosts"]);
+        pass(&mut command, theirs, 22);
+        assert_eq!(text(&command.output().unwrap()), "");
+    });
+}
