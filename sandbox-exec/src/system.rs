@@ -254,6 +254,59 @@ pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
+/// Message of a socket.
+#[derive(Debug)]
+pub struct Received {
+    /// Length of the part that was copied.
+    pub length: usize,
+    /// Descriptors that came with it, closed on exec.
+    pub descriptors: Vec<OwnedFd>,
+    /// True if neither bytes nor descriptors are missing.
+    pub is_whole: bool,
+}
+
+/// Takes the next message of a socket without waiting (`recvmsg(2)`). Unlike nix, it owns every descriptor that the kernel
+/// installed, also those of a message that was cut off.
+pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
+    // Room for as many descriptors as a message can carry, `SCM_MAX_FD` of net/scm.h, aligned as its header wants it.
+    let mut control = [0_u64; 160];
+    let mut data = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    // SAFETY: a structure of integers and pointers, for which zeros are valid.
+    let mut header = unsafe { MaybeUninit::<libc::msghdr>::zeroed().assume_init() };
+    header.msg_iov = &raw mut data;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast();
+    header.msg_controllen = size_of_val(&control) as _;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: the header points to `bytes` and `control`, with their lengths, and both outlive the call.
+    let answer = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
+    let length = usize::try_from(Errno::result(answer)?).unwrap_or(0);
+    let is_whole = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) == 0;
+    Ok(Received { length, descriptors: descriptors(&header), is_whole })
+}
+
+/// Takes the descriptors out of a header that the kernel has just filled.
+fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
+    let mut owned = Vec::new();
+    // SAFETY: the control data are what the kernel wrote, as long as it says; each number is of a descriptor that it has just
+    // made, and nothing else knows of it.
+    unsafe {
+        let mut part = libc::CMSG_FIRSTHDR(header);
+        while let Some(found) = part.as_ref() {
+            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+                let size = (found.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let numbers = libc::CMSG_DATA(found).cast::<RawFd>();
+                let numbers = (0..size / size_of::<RawFd>()).map(|index| numbers.add(index).read_unaligned());
+                owned.extend(numbers.map(|number| OwnedFd::from_raw_fd(number)));
+            }
+            part = libc::CMSG_NXTHDR(header, part);
+        }
+    }
+    owned
+}
+
+/// Replaces the table of descriptors that this process shares with another by a copy (`CLOSE_RANGE_UNSHARE`,
+/// Linux 5.9): engines of containers allow it, unlike unshare(2).
 /// Replaces this process's shared table of descriptors by a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9), which
 /// container engines allow, unlike unshare(2).
 pub(crate) fn leave_descriptors() -> io::Result<()> {

@@ -12,6 +12,7 @@
 
 pub mod assignment;
 pub mod fault;
+pub mod gateway;
 pub mod open_call;
 pub mod schedule;
 pub mod serve;

@@ -3,23 +3,28 @@
 //!
 //! SYNOPSIS
 //!     bailiwick-worker --generation N
+//!     bailiwick-worker --gateway
 //!     bailiwick-worker --reap
 //!
 //! DESCRIPTION
 //!     Reads frames from standard input and answers on standard output (any pipe or socket), until it is told to drain.
 //!     It is started by sandbox-exec, which has confined it; it asks for nothing, and can do nothing beyond its ruleset.
+//!     With --gateway it is the gateway of one agent instead, and connects to the hosts that the agent may reach by name: standard
+//!     input is a SOCK_SEQPACKET socket of arrivals, each with the accepted connection; standard output is a stream socket to the
+//!     supervisor, which sends one order and reads reports. It opens no file and starts no program.
 //!     With --reap it is what a worker executes for one command of its own: it starts the command, and ends when nothing of that lives.
 //!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default
 //!     warn).
 //!
 //! EXIT STATUS
-//!     0   it was told to drain, and said goodbye
+//!     0   it was told to drain, and said goodbye; as a gateway: the supervisor closed its end
 //!     1   the pipe ended, or something came that is no message; one line on standard error says what
 //!     2   the command line is wrong
 //!
 //! SECURITY
 //!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
-//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
+//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights. The hosts of a
+//!     gateway are held by this program alone, and every address that it connects to by its broker.
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +42,7 @@ use sandbox_exec::command::{REAP, reap};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
+use worker::gateway;
 use worker::serve::serve;
 
 /// Allocator for musl, whose own one requests and returns memory page by page.
@@ -48,16 +54,27 @@ static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
+/// Maximum number of names that a gateway looks up at a time, each in a thread.
+const LOOKUPS: usize = 16;
+
+const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway";
+
+/// Role of this process.
+enum Role {
+    Worker(Generation),
+    Gateway,
+}
+
 fn main() -> ExitCode {
     let hidden = set_dumpable(false);
     if std::env::args_os().nth(1).is_some_and(|word| word == REAP) {
         return reap();
     }
-    let generation = match generation(std::env::args().skip(1)) {
-        Ok(generation) => generation,
+    let role = match role(std::env::args().skip(1)) {
+        Ok(role) => role,
         Err(error) => return say(&error, 2),
     };
-    match hidden.context("cannot become non-dumpable").and_then(|()| run(generation)) {
+    match hidden.context("cannot become non-dumpable").and_then(|()| run(role)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => say(&error, 1),
     }
@@ -69,36 +86,52 @@ fn say(error: &anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn generation(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Generation> {
+fn role(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Role> {
     match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
         (Some("--generation"), Some(number), None) => {
             let number = number.parse().with_context(|| format!("`{number}` is no generation"))?;
-            Ok(Generation(number))
+            Ok(Role::Worker(Generation(number)))
         }
-        _ => bail!("usage: bailiwick-worker --generation N"),
+        (Some("--gateway"), None, None) => Ok(Role::Gateway),
+        _ => bail!(USAGE),
     }
 }
 
-fn run(generation: Generation) -> anyhow::Result<()> {
+fn run(role: Role) -> anyhow::Result<()> {
     trace();
-    let runtime = runtime().context("cannot start the runtime")?;
+    let threads = match role {
+        Role::Worker(_) => THREADS,
+        Role::Gateway => LOOKUPS,
+    };
+    let runtime = runtime(threads).context("cannot start the runtime")?;
     let served = runtime.block_on(async {
-        let reader = Receiver::from_owned_fd_unchecked(stream(io::stdin())?);
-        let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
-        let reader = reader.context("standard input is no pipe")?;
-        let writer = writer.context("standard output is no pipe")?;
-        anyhow::Ok(serve(reader, writer, generation).await?)
+        match role {
+            Role::Worker(generation) => {
+                let reader = Receiver::from_owned_fd_unchecked(stream(io::stdin())?);
+                let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
+                let reader = reader.context("standard input is no pipe")?;
+                let writer = writer.context("standard output is no pipe")?;
+                anyhow::Ok(serve(reader, writer, generation).await?)
+            }
+            Role::Gateway => {
+                let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
+                let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
+                let reader = reader.context("standard output is no socket")?;
+                let writer = writer.context("standard output is no socket")?;
+                anyhow::Ok(gateway::serve(stream(io::stdin())?, reader, writer).await?)
+            }
+        }
     });
-    // A thread that blocks on a disk must not keep a worker alive whose supervisor is gone.
+    // A thread that blocks on a disk or a resolver must not keep a process alive whose supervisor is gone.
     runtime.shutdown_background();
     served
 }
 
-fn runtime() -> io::Result<Runtime> {
+fn runtime(threads: usize) -> io::Result<Runtime> {
     // One thread: commands are started on it, and their parent-death signal follows the thread (prctl(2)).
     Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(THREADS)
+        .max_blocking_threads(threads)
         .thread_keep_alive(KEEP_ALIVE)
         .build()
 }

@@ -1,0 +1,101 @@
+//! Bytes of a client that are judged before they go out.
+
+use std::time::Duration;
+
+use ipc::gateway::GatewayFailure;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::pump::{Break, read, write};
+use super::screen::{Answer, Screen};
+
+/// Time limit for a first message.
+const FIRST: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(super) struct Outbound {
+    screen: Screen,
+    /// Bytes that have come and not gone out.
+    held: Vec<u8>,
+    /// Number of them that may.
+    admitted: usize,
+}
+
+impl Outbound {
+    pub(super) const fn new(screen: Screen) -> Self {
+        Self { screen, held: Vec::new(), admitted: 0 }
+    }
+
+    /// True if the answer to the first request has to be read.
+    pub(super) const fn needs_answer(&self) -> bool {
+        self.screen.needs_answer()
+    }
+
+    /// Waits for the first message, if it has to come before anything is dialled.
+    pub(super) async fn first(&mut self, client: &TcpStream) -> Result<(), GatewayFailure> {
+        let first = async {
+            while self.screen.precedes_dialling() && self.admitted == 0 {
+                if !read(client, &mut self.held).await.is_ok_and(|read| read > 0) {
+                    return Err(GatewayFailure::NoFirstMessage);
+                }
+                self.admit()?;
+            }
+            Ok(())
+        };
+        timeout(FIRST, first).await.unwrap_or(Err(GatewayFailure::NoFirstMessage))
+    }
+
+    fn admit(&mut self) -> Result<(), GatewayFailure> {
+        self.admitted += self.screen.admit(&self.held[self.admitted..])?;
+        Ok(())
+    }
+
+    /// Passes on what is admitted, until all bytes are or the client sends no more. Returns the screen: if it is open, the
+    /// client may have more.
+    pub(super) async fn run(
+        mut self,
+        client: &TcpStream,
+        host: &TcpStream,
+        told: oneshot::Receiver<Answer>,
+        sent: &mut u64,
+    ) -> Result<Screen, Break> {
+        let mut told = Some(told);
+        let mut deadline = None;
+        loop {
+            write(host, &self.held[..self.admitted], sent).await?;
+            self.held.drain(..self.admitted);
+            self.admitted = 0;
+            if self.screen.is_open() && self.held.is_empty() {
+                return Ok(self.screen);
+            }
+            if self.screen.awaits_answer() {
+                // No answer: the host sends nothing any more.
+                let answer = match told.take() {
+                    Some(told) => told.await.unwrap_or(Answer::Stays),
+                    None => Answer::Stays,
+                };
+                self.screen.take_answer(answer)?;
+            } else if self.read(client, &mut deadline).await? == 0 {
+                return if self.held.is_empty() {
+                    Ok(self.screen)
+                } else {
+                    Err(GatewayFailure::NoFirstMessage.into())
+                };
+            }
+            self.admit()?;
+        }
+    }
+
+    /// Reads once; in time, if a first message has begun.
+    async fn read(&mut self, client: &TcpStream, deadline: &mut Option<Instant>) -> Result<usize, Break> {
+        if self.held.is_empty() || !self.screen.is_timed() {
+            return Ok(read(client, &mut self.held).await?);
+        }
+        let deadline = *deadline.get_or_insert_with(|| Instant::now() + FIRST);
+        match timeout_at(deadline, read(client, &mut self.held)).await {
+            Ok(read) => Ok(read?),
+            Err(_) => Err(GatewayFailure::NoFirstMessage.into()),
+        }
+    }
+}

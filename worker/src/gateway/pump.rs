@@ -1,0 +1,190 @@
+//! Carries bytes both ways between two sockets until both directions have ended.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::pin::pin;
+
+use ipc::gateway::GatewayFailure;
+use nix::sys::socket::{Shutdown, shutdown};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::coop::consume_budget;
+
+use super::outbound::Outbound;
+use super::screen::Answer;
+
+/// Size of a read.
+const AT_ONCE: usize = 128 << 10;
+
+thread_local! {
+    /// Memory of a read and the write that follows: one for all connections, since none waits between the two.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; AT_ONCE]);
+}
+
+/// Bytes that were carried.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) sent: u64,
+    pub(super) received: u64,
+}
+
+/// Reason that a connection ends before both directions have.
+#[derive(Debug)]
+pub(super) enum Break {
+    /// A peer reset it, or cannot be reached any more.
+    Peer(io::Error),
+    Gateway(GatewayFailure),
+}
+
+impl From<io::Error> for Break {
+    fn from(error: io::Error) -> Self {
+        Self::Peer(error)
+    }
+}
+
+impl From<GatewayFailure> for Break {
+    fn from(failure: GatewayFailure) -> Self {
+        Self::Gateway(failure)
+    }
+}
+
+/// Carries everything between a client and its host. The end of one direction is passed on and leaves the other alone.
+pub(super) async fn pump(
+    client: &TcpStream,
+    host: &TcpStream,
+    outbound: Outbound,
+    traffic: &mut Traffic,
+) -> Result<(), Break> {
+    let (tell, told) = oneshot::channel();
+    let tell = outbound.needs_answer().then_some(tell);
+    let mut sending = pin!(send(client, host, outbound, told, &mut traffic.sent));
+    let mut receiving = pin!(receive(client, host, tell, &mut traffic.received));
+    let (mut is_sent, mut is_received) = (false, false);
+    while !(is_sent && is_received) {
+        tokio::select! {
+            sent = &mut sending, if !is_sent => {
+                sent?;
+                is_sent = true;
+            }
+            received = &mut receiving, if !is_received => {
+                received?;
+                is_received = true;
+            }
+            // A reader sees a reset behind the last bytes; without one it is waited for.
+            error = reset(client), if is_sent => return Err(error.into()),
+            error = reset(host), if is_received => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn send(
+    client: &TcpStream,
+    host: &TcpStream,
+    outbound: Outbound,
+    told: oneshot::Receiver<Answer>,
+    sent: &mut u64,
+) -> Result<(), Break> {
+    if outbound.run(client, host, told, sent).await?.is_open() {
+        carry(client, host, sent).await?;
+    }
+    end(host)
+}
+
+async fn receive(
+    client: &TcpStream,
+    host: &TcpStream,
+    tell: Option<oneshot::Sender<Answer>>,
+    received: &mut u64,
+) -> Result<(), Break> {
+    if let Some(tell) = tell {
+        let mut head = Vec::new();
+        let answer = loop {
+            let start = head.len();
+            if read(host, &mut head).await? == 0 {
+                break Answer::Stays;
+            }
+            write(client, &head[start..], received).await?;
+            if let Some(answer) = Answer::read(&head) {
+                break answer;
+            }
+        };
+        // Nobody listens if the other direction has ended.
+        let _ = tell.send(answer);
+    }
+    carry(host, client, received).await?;
+    end(client)
+}
+
+/// Waits until a peer has reset its connection.
+async fn reset(socket: &TcpStream) -> io::Error {
+    let error = socket.ready(Interest::ERROR).await.err().or_else(|| socket.take_error().ok().flatten());
+    error.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
+}
+
+/// Passes on the end of a direction.
+fn end(to: &TcpStream) -> Result<(), Break> {
+    Ok(shutdown(to.as_raw_fd(), Shutdown::Write).map_err(io::Error::from)?)
+}
+
+/// Carries bytes one way until they end.
+async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<()> {
+    loop {
+        from.readable().await?;
+        let (read, rest) = pass(from, to, count)?;
+        write(to, &rest, count).await?;
+        if read == Some(0) {
+            return Ok(());
+        }
+        // One fast connection does not keep the others waiting.
+        consume_budget().await;
+    }
+}
+
+/// Moves the bytes that are there, and returns their number and those that `to` did not take. No number: there were none.
+fn pass(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<(Option<usize>, Vec<u8>)> {
+    BUFFER.with_borrow_mut(|buffer| {
+        let Some(read) = unless_blocked(from.try_read(buffer))? else {
+            return Ok((None, Vec::new()));
+        };
+        let written = if read == 0 { 0 } else { unless_blocked(to.try_write(&buffer[..read]))?.unwrap_or(0) };
+        *count += written as u64;
+        Ok((Some(read), buffer[written..read].to_vec()))
+    })
+}
+
+/// Reads once, and appends.
+pub(super) async fn read(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    loop {
+        from.readable().await?;
+        let read = BUFFER.with_borrow_mut(|buffer| {
+            let read = unless_blocked(from.try_read(buffer))?;
+            bytes.extend_from_slice(&buffer[..read.unwrap_or(0)]);
+            io::Result::Ok(read)
+        })?;
+        if let Some(read) = read {
+            return Ok(read);
+        }
+    }
+}
+
+/// Writes all bytes.
+pub(super) async fn write(to: &TcpStream, mut bytes: &[u8], count: &mut u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        to.writable().await?;
+        let written = unless_blocked(to.try_write(bytes))?.unwrap_or(0);
+        *count += written as u64;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}

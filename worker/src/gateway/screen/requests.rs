@@ -1,0 +1,211 @@
+//! Requests of an HTTP/1 connection, each held to the name of the host (RFC 9112).
+//!
+//! A request goes out when its head is complete, has exactly one `Host` field with the name, and a target of that host. Heads and
+//! bodies that two readers can read differently are refused, so that no server finds a request where none was seen: a line
+//! that ends without a carriage return, two lengths, a coding other than `chunked`.
+
+use httparse::{EMPTY_HEADER, Header, Request, Status};
+use ipc::gateway::GatewayFailure;
+use ipc::rights::HostName;
+
+/// Maximum number of fields of a head.
+pub(super) const MAX_FIELDS: usize = 128;
+
+/// Maximum number of digits of a length, so that it fits into 64 bits.
+const MAX_DECIMAL: usize = 19;
+const MAX_HEXADECIMAL: usize = 15;
+
+#[derive(Debug)]
+pub(super) struct Requests {
+    host: HostName,
+    stage: Stage,
+    /// True until the first head is complete.
+    is_first: bool,
+    /// True if the first request asks for another protocol.
+    upgrades: bool,
+}
+
+/// The part of a request that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Head,
+    /// Bytes of a body with a length.
+    Body(u64),
+    /// The line before a chunk.
+    ChunkSize,
+    Chunk(u64),
+    /// The end of the line behind a chunk.
+    ChunkEnd,
+    /// The fields behind the last chunk, and an empty line.
+    Trailer,
+    /// Nothing, until the answer to a request for another protocol is known.
+    Answer,
+}
+
+/// Failure of a request that is none, or that could be read in two ways.
+const BROKEN: GatewayFailure = GatewayFailure::NoFirstMessage;
+
+impl Requests {
+    pub(super) const fn new(host: HostName) -> Self {
+        Self { host, stage: Stage::Head, is_first: true, upgrades: false }
+    }
+
+    /// True if the first request asks for another protocol. Known once its head has been admitted.
+    pub(super) const fn upgrades(&self) -> bool {
+        self.upgrades
+    }
+
+    /// True if nothing more is admitted before [`Self::stay`].
+    pub(super) fn awaits_answer(&self) -> bool {
+        self.stage == Stage::Answer
+    }
+
+    /// Goes on with requests: the answer kept the protocol.
+    pub(super) fn stay(&mut self) {
+        self.upgrades = false;
+        self.stage = Stage::Head;
+    }
+
+    /// Number of bytes from the front that may go out; 0 if more have to come.
+    pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
+        match self.stage {
+            Stage::Head => self.head(bytes),
+            Stage::Body(left) => {
+                let (count, left) = part(bytes, left);
+                self.stage = if left == 0 { self.after() } else { Stage::Body(left) };
+                Ok(count)
+            }
+            Stage::ChunkSize => self.line(bytes, |requests, line| {
+                let size = chunk_size(line)?;
+                requests.stage = if size == 0 { Stage::Trailer } else { Stage::Chunk(size) };
+                Some(())
+            }),
+            Stage::Chunk(left) => {
+                let (count, left) = part(bytes, left);
+                self.stage = if left == 0 { Stage::ChunkEnd } else { Stage::Chunk(left) };
+                Ok(count)
+            }
+            Stage::ChunkEnd => self.line(bytes, |requests, line| {
+                requests.stage = Stage::ChunkSize;
+                line.is_empty().then_some(())
+            }),
+            Stage::Trailer => self.line(bytes, |requests, line| {
+                if line.is_empty() {
+                    requests.stage = requests.after();
+                }
+                Some(())
+            }),
+            Stage::Answer => Ok(0),
+        }
+    }
+
+    /// The stage behind a request.
+    const fn after(&self) -> Stage {
+        if self.upgrades { Stage::Answer } else { Stage::Head }
+    }
+
+    /// Judges the first line of `bytes`, once its end is there.
+    fn line(
+        &mut self,
+        bytes: &[u8],
+        judge: impl FnOnce(&mut Self, &[u8]) -> Option<()>,
+    ) -> Result<usize, GatewayFailure> {
+        let Some(end) = memchr::memchr(b'\n', bytes) else {
+            return Ok(0);
+        };
+        let line = bytes[..end].strip_suffix(b"\r").filter(|line| !line.contains(&b'\r')).ok_or(BROKEN)?;
+        judge(self, line).ok_or(BROKEN)?;
+        Ok(end + 1)
+    }
+
+    fn head(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
+        let mut fields = [EMPTY_HEADER; MAX_FIELDS];
+        let mut request = Request::new(&mut fields);
+        let parsed = request.parse(bytes).map_err(|_| BROKEN)?;
+        let head = match parsed {
+            Status::Complete(length) => &bytes[..length],
+            Status::Partial => bytes,
+        };
+        if memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r') {
+            return Err(BROKEN);
+        }
+        if parsed.is_partial() {
+            return Ok(0);
+        }
+        self.judge_host(&request)?;
+        let body = body(&request).ok_or(BROKEN)?;
+        self.upgrades = self.is_first && values(request.headers, "upgrade").next().is_some();
+        self.is_first = false;
+        self.stage = if body == Stage::Body(0) { self.after() } else { body };
+        Ok(head.len())
+    }
+
+    /// Fails unless everything in the head that says a host says this one.
+    fn judge_host(&self, request: &Request<'_, '_>) -> Result<(), GatewayFailure> {
+        let judge = |said: Option<HostName>| {
+            if said.as_ref() == Some(&self.host) { Ok(()) } else { Err(GatewayFailure::OtherName { said }) }
+        };
+        let mut hosts = values(request.headers, "host");
+        let host = hosts.next().and_then(|host| named(str::from_utf8(host).ok()?));
+        judge(host.filter(|_| hosts.next().is_none()))?;
+        let target = request.path.unwrap_or_default();
+        match request.method {
+            Some("CONNECT") => Err(GatewayFailure::OtherName { said: named(target) }),
+            Some("OPTIONS") if target == "*" => Ok(()),
+            _ if target.starts_with('/') => Ok(()),
+            _ => judge(absolute(target)),
+        }
+    }
+}
+
+/// The values of the fields of this name.
+pub(super) fn values<'a>(fields: &'a [Header<'a>], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+    fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+}
+
+/// The host of a target with a scheme.
+fn absolute(target: &str) -> Option<HostName> {
+    let (scheme, rest) = target.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if scheme.eq_ignore_ascii_case("http") { named(authority) } else { None }
+}
+
+/// The host of an authority, without its port.
+fn named(authority: &str) -> Option<HostName> {
+    let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
+    if port.bytes().all(|digit| digit.is_ascii_digit()) { name.parse().ok() } else { None }
+}
+
+/// The body that a head announces (RFC 9112 §6.3).
+fn body(request: &Request<'_, '_>) -> Option<Stage> {
+    let mut codings = values(request.headers, "transfer-encoding");
+    let mut lengths = values(request.headers, "content-length");
+    let body = match (codings.next(), lengths.next()) {
+        (None, None) => Stage::Body(0),
+        (Some(coding), None) if request.version == Some(1) && coding.eq_ignore_ascii_case(b"chunked") => {
+            Stage::ChunkSize
+        }
+        (None, Some(length)) => Stage::Body(number(length, 10, MAX_DECIMAL)?),
+        _ => return None,
+    };
+    (codings.next().is_none() && lengths.next().is_none()).then_some(body)
+}
+
+/// The size of a chunk, from the line before it. Extensions are the server's to understand.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let size = line.split(|&byte| byte == b';').next()?;
+    number(size.trim_ascii_end(), 16, MAX_HEXADECIMAL)
+}
+
+/// A number that consists of digits alone.
+fn number(text: &[u8], radix: u32, most: usize) -> Option<u64> {
+    let is_number =
+        (1..=most).contains(&text.len()) && text.iter().all(|&byte| char::from(byte).is_digit(radix));
+    if is_number { u64::from_str_radix(str::from_utf8(text).ok()?, radix).ok() } else { None }
+}
+
+/// The number of bytes that belong to a part with `left` bytes to come, and the number to come after them.
+fn part(bytes: &[u8], left: u64) -> (usize, u64) {
+    let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+    (count, left - count as u64)
+}
