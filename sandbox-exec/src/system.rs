@@ -15,6 +15,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::slice;
 
 use nix::errno::Errno;
 use nix::libc::{self, c_uint};
@@ -286,6 +287,7 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Err
 }
 
 /// Takes the descriptors out of a header that the kernel has just filled.
+#[allow(clippy::unnecessary_cast, reason = "the length is narrower where the C library is musl")]
 fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut owned = Vec::new();
     // SAFETY: the control data are what the kernel wrote, as long as it says; each number is of a descriptor that it has just
@@ -295,9 +297,10 @@ fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
         while let Some(found) = part.as_ref() {
             if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
                 let size = (found.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
-                let numbers = libc::CMSG_DATA(found).cast::<RawFd>();
-                let numbers = (0..size / size_of::<RawFd>()).map(|index| numbers.add(index).read_unaligned());
-                owned.extend(numbers.map(|number| OwnedFd::from_raw_fd(number)));
+                let numbers = slice::from_raw_parts(libc::CMSG_DATA(found), size);
+                let (numbers, _) = numbers.as_chunks::<{ size_of::<RawFd>() }>();
+                owned
+                    .extend(numbers.iter().map(|&number| OwnedFd::from_raw_fd(RawFd::from_ne_bytes(number))));
             }
             part = libc::CMSG_NXTHDR(header, part);
         }

@@ -10,7 +10,7 @@
 //!     Reads frames from standard input and answers on standard output (any pipe or socket), until it is told to drain.
 //!     It is started by sandbox-exec, which has confined it; it asks for nothing, and can do nothing beyond its ruleset.
 //!     With --gateway it is the gateway of one agent instead, and connects to the hosts that the agent may reach by name: standard
-//!     input is a SOCK_SEQPACKET socket of arrivals, each with the accepted connection; standard output is a stream socket to the
+//!     input is a `SOCK_SEQPACKET` socket of arrivals, each with the accepted connection; standard output is a stream socket to the
 //!     supervisor, which sends one order and reads reports. It opens no file and starts no program.
 //!     With --reap it is what a worker executes for one command of its own: it starts the command, and ends when nothing of that lives.
 //!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default

@@ -134,7 +134,7 @@ impl Gateway {
             tokio::select! {
                 order = incoming.receive() => return order?.map_or(Ok(()), |_| Err(GatewayError::SecondOrder)),
                 Some(ended) = self.connections.join_next() => ended?,
-                arrived = next(&arrivals, &reports) => match arrived {
+                arrived = next(arrivals.as_ref(), &reports) => match arrived {
                     Some((report, arrival, client)) => self.take(report, arrival, client),
                     None => arrivals = None,
                 },
@@ -161,7 +161,7 @@ impl Gateway {
 /// Waits for room for a report, and then for an arrival: while the supervisor reads none, no connection is taken. Never
 /// ends if there are no arrivals any more.
 async fn next<'a>(
-    arrivals: &Option<Arrivals>,
+    arrivals: Option<&Arrivals>,
     reports: &'a mpsc::Sender<GatewayReport>,
 ) -> Option<(Permit<'a, GatewayReport>, Arrival, TcpStream)> {
     let (Some(arrivals), Ok(report)) = (arrivals, reports.reserve().await) else {

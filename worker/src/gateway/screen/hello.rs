@@ -105,16 +105,17 @@ fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
             }
         }
     }
-    fields.0.is_empty().then(|| ClientHello { says_name: said.is_some(), name: said.flatten() })
+    let name = said.and_then(|name| str::from_utf8(name).ok()?.parse().ok());
+    fields.0.is_empty().then_some(ClientHello { says_name: said.is_some(), name })
 }
 
-/// The name of a list that has exactly one; the inner `None` is one that no host has.
-fn server_name(content: &[u8]) -> Option<Option<HostName>> {
+/// The name of a list that has exactly one.
+fn server_name(content: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(content);
     let mut list = Fields(fields.vector(2)?);
     let (kind, name) = (list.byte()?, list.vector(2)?);
     let is_one = kind == HOST_NAME && !name.is_empty() && list.0.is_empty() && fields.0.is_empty();
-    is_one.then(|| str::from_utf8(name).ok()?.parse().ok())
+    is_one.then_some(name)
 }
 
 /// Bytes that are read from the front; each method returns `None` if there are too few.

@@ -29,15 +29,15 @@ fn hello(host: &str, says_name: bool) -> Vec<u8> {
     bytes
 }
 
-/// The name that rustls reads as a server; `None` if it wants more bytes, or refuses them.
-fn read_by_rustls(mut bytes: &[u8]) -> Option<Option<String>> {
+/// The name that rustls reads as a server; an error if it refuses the bytes, or wants more.
+fn read_by_rustls(mut bytes: &[u8]) -> Result<Option<String>, rustls::Error> {
     let mut acceptor = Acceptor::default();
     loop {
-        if let Some(accepted) = acceptor.accept().ok()? {
-            return Some(accepted.client_hello().server_name().map(str::to_ascii_lowercase));
+        if let Some(accepted) = acceptor.accept().map_err(|(error, _)| error)? {
+            return Ok(accepted.client_hello().server_name().map(str::to_ascii_lowercase));
         }
-        if bytes.is_empty() || acceptor.read_tls(&mut bytes).ok()? == 0 {
-            return None;
+        if acceptor.read_tls(&mut bytes).map_err(|error| rustls::Error::General(error.to_string()))? == 0 {
+            return Err(rustls::Error::HandshakeNotComplete);
         }
     }
 }
@@ -115,6 +115,58 @@ fn bytes_that_are_no_hello_go_out_on_ports_without_a_rule_alone() {
     // An encrypted record where the first has to be: what follows a message that is not there.
     assert_eq!(sent(443, &[&hello[..20], b"\x17\x03\x03\x00\x01x"].concat(), 1 << 20), Ok(0));
     assert_eq!(sent(8443, b"\x16", 1), Ok(0));
+}
+
+/// A minimal hello with these extensions.
+fn hello_with(extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let sized = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    let extensions =
+        extensions.iter().map(|(kind, content)| [&kind.to_be_bytes(), &sized(content)[..]].concat());
+    let extensions = sized(&extensions.collect::<Vec<_>>().concat());
+    // The version, the random number, no session, one suite, no compression.
+    let body = [&[3, 3][..], &[7; 32], &[0, 0, 2, 0xc0, 0x2f, 1, 0], &extensions].concat();
+    [&[22, 3, 1][..], &sized(&[&[1, 0], &sized(&body)[..]].concat())].concat()
+}
+
+/// The content of an extension that says these names, of these types.
+fn server_names(names: &[(u8, &str)]) -> Vec<u8> {
+    let sized = |bytes: &[u8]| [&u16::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat();
+    let names = names.iter().map(|(kind, name)| [&[*kind], &sized(name.as_bytes())[..]].concat());
+    sized(&names.collect::<Vec<_>>().concat())
+}
+
+#[test]
+fn a_hello_that_says_its_name_in_two_ways_ends_the_connection() {
+    let curves = || (10, vec![0, 2, 0, 29]);
+    let schemes = || (13, vec![0, 2, 4, 3]);
+    let named = |names: &[(u8, &str)]| (0, server_names(names));
+    let good = hello_with(&[curves(), named(&[(0, HOST)]), schemes()]);
+    assert_eq!(sent(443, &good, 1), Ok(good.len()));
+    assert_eq!(read_by_rustls(&good), Ok(Some(HOST.to_owned())));
+    for names in [
+        &[named(&[(0, HOST)]), named(&[(0, "other.example")])][..],
+        &[named(&[(0, HOST), (0, "other.example")])],
+        &[named(&[(1, "other.example"), (0, HOST)])],
+        &[named(&[(0, HOST), (1, "other.example")])],
+        &[named(&[(1, HOST)])],
+        &[named(&[])],
+        &[named(&[(0, "")])],
+        &[(0, vec![])],
+        &[(0, [server_names(&[(0, HOST)]), b"other.example".to_vec()].concat())],
+    ] {
+        let bytes = hello_with(&[names, &[schemes()]].concat());
+        for port in [443, 8443] {
+            assert_eq!(sent(port, &bytes, 1 << 20), Err(GatewayFailure::NoFirstMessage), "{names:?}");
+        }
+    }
+    for said in
+        ["10.0.0.1", "host.example\0.other.example", "h\u{f6}st.example", "host.example:443", "*.example"]
+    {
+        let bytes = hello_with(&[named(&[(0, said)]), schemes()]);
+        for port in [443, 8443] {
+            assert_eq!(sent(port, &bytes, 1 << 20), Err(other("")), "{said:?}");
+        }
+    }
 }
 
 #[test]
@@ -335,13 +387,12 @@ proptest! {
 
     #[test]
     fn a_changed_hello_that_passes_says_the_same_name_to_rustls(bytes in changed(hello(HOST, true))) {
+        let Ok(by_rustls) = read_by_rustls(&bytes) else { return Ok(()) };
         if let Ok(Some(read)) = ClientHello::read(&bytes) {
-            if let Some(by_rustls) = read_by_rustls(&bytes) {
-                prop_assert_eq!(read.name, by_rustls.and_then(|name| name.parse().ok()));
-            }
+            prop_assert_eq!(read.name, by_rustls.as_deref().and_then(|name| name.parse().ok()));
         }
         if sent(443, &bytes, 50).is_ok_and(|sent| sent > 0) {
-            prop_assert_ne!(read_by_rustls(&bytes), Some(None));
+            prop_assert_eq!(by_rustls.as_deref(), Some(HOST));
         }
     }
 

@@ -1,0 +1,181 @@
+//! The real program, unconfined, with the test in the place of the supervisor, the agent's broker, the clients and the hosts.
+
+use std::io::{IoSlice, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ipc::codec;
+use ipc::gateway::{Arrival, GatewayFailure, GatewayOrder, GatewayReport};
+use ipc::id::Generation;
+use ipc::pipe::{FrameReader, Outgoing};
+use ipc::rights::Hosts;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
+
+/// Longer than anything takes; a gateway that hangs fails its test.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Gateway {
+    pub child: Child,
+    broker: Option<OwnedFd>,
+    supervisor: Option<UnixStream>,
+    reports: FrameReader<UnixStream, GatewayReport>,
+}
+
+impl Gateway {
+    /// A gateway that has its order: the hosts of these rules.
+    pub fn new(rules: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
+        command.arg("--gateway");
+        let mut gateway = Self::start(command);
+        gateway.order(rules);
+        assert_eq!(gateway.report(), GatewayReport::Ready);
+        gateway
+    }
+
+    pub fn start(mut command: Command) -> Self {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (broker, input) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
+        let (supervisor, output) = UnixStream::pair().unwrap();
+        let child =
+            command.stdin(input).stdout(OwnedFd::from(output)).stderr(Stdio::piped()).spawn().unwrap();
+        supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+        let reports = FrameReader::new(supervisor.try_clone().unwrap(), Generation(0));
+        // The descriptors that the child has are closed here with the command.
+        drop(command);
+        Self { child, broker: Some(broker), supervisor: Some(supervisor), reports }
+    }
+
+    pub fn order(&self, rules: &str) {
+        let rules = rules.split(' ').map(|rule| rule.parse().unwrap());
+        let order = GatewayOrder { hosts: Hosts::new(rules).unwrap() };
+        Outgoing::new(self.supervisor.as_ref().unwrap(), Generation(0)).send(&order).unwrap();
+    }
+
+    pub fn write(&self, bytes: &[u8]) {
+        self.supervisor.as_ref().unwrap().write_all(bytes).unwrap();
+    }
+
+    pub fn report(&mut self) -> GatewayReport {
+        self.reports.receive().unwrap().expect("the gateway ended")
+    }
+
+    /// The reason that the next report gives for no connection.
+    pub fn failure(&mut self) -> GatewayFailure {
+        match self.report() {
+            GatewayReport::Failed { failure, .. } => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The number of the connection that the next report is about.
+    pub fn connected(&mut self) -> u64 {
+        match self.report() {
+            GatewayReport::Connected { connection, .. } => connection,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Bytes both ways, and the reason, of the connection whose end the next report tells.
+    pub fn ended(&mut self) -> (u64, u64, Option<GatewayFailure>) {
+        match self.report() {
+            GatewayReport::Ended { sent, received, failure, .. } => (sent, received, failure),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Hands over bytes and descriptors as the broker would.
+    pub fn hand_over(&self, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
+        let rights = [ControlMessage::ScmRights(descriptors)];
+        let rights = if descriptors.is_empty() { &[][..] } else { &rights };
+        let broker = self.broker.as_ref().unwrap().as_raw_fd();
+        sendmsg::<()>(broker, &[IoSlice::new(bytes)], rights, MsgFlags::empty(), None)
+    }
+
+    /// A client whose connection was accepted inside, and handed over.
+    pub fn client(&self, name: &str, port: u16) -> TcpStream {
+        let (client, accepted) = connection();
+        self.hand_over(&arrival(name, port), &[accepted.as_raw_fd()]).unwrap();
+        client
+    }
+
+    /// True if there is room for another arrival within this time.
+    pub fn takes_another(&self, within: Duration) -> bool {
+        let mut room = [PollFd::new(self.broker.as_ref().unwrap().as_fd(), PollFlags::POLLOUT)];
+        poll(&mut room, PollTimeout::try_from(within).unwrap()).unwrap() == 1
+    }
+
+    /// Ends the arrivals.
+    pub fn end_arrivals(&mut self) {
+        self.broker = None;
+    }
+
+    /// Closes the supervisor's end, and returns the exit status and standard error.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        self.supervisor.take().unwrap().shutdown(Shutdown::Both).unwrap();
+        self.wait()
+    }
+
+    pub fn wait(&mut self) -> (ExitStatus, String) {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap(), said)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn arrival(name: &str, port: u16) -> Vec<u8> {
+    let arrival = Arrival { name: name.parse().unwrap(), port, program: "curl".to_owned() };
+    codec::encode(&arrival).unwrap()
+}
+
+/// Both ends of a connection.
+pub fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_write_timeout(Some(PATIENCE)).unwrap();
+    (client, listener.accept().unwrap().0)
+}
+
+/// A host that serves one connection.
+pub fn host<T: Send + 'static>(
+    port: u16,
+    serve: impl FnOnce(TcpStream) -> T + Send + 'static,
+) -> (u16, JoinHandle<T>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = thread::spawn(move || {
+        let socket = listener.accept().unwrap().0;
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        serve(socket)
+    });
+    (port, thread)
+}
+
+/// A host that reads to the end and returns the bytes.
+pub fn sink(port: u16) -> (u16, JoinHandle<Vec<u8>>) {
+    host(port, |mut socket| all(&mut socket).unwrap())
+}
+
+pub fn all(socket: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// True if a peer resets the connection rather than ending it.
+pub fn is_reset(socket: &mut TcpStream) -> bool {
+    all(socket).is_err_and(|error| error.raw_os_error() == Some(Errno::ECONNRESET as i32))
+}

@@ -1,0 +1,95 @@
+//! Many connections at a time, and a supervisor that reads nothing.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use ipc::gateway::{GatewayFailure, GatewayReport};
+
+use crate::harness::{Gateway, PATIENCE, is_reset};
+
+/// Connections at a time.
+const MOST: usize = 512;
+
+/// A host that greets every client, and returns the connections when `count` have come.
+fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = thread::spawn(move || {
+        let greet = |_| {
+            let mut socket = listener.accept().unwrap().0;
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.write_all(b"!").unwrap();
+            socket
+        };
+        (0..count).map(greet).collect()
+    });
+    (port, thread)
+}
+
+/// A gateway with the usual limit of descriptors.
+fn limited() -> Gateway {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -Sn 1024; exec \"$0\" --gateway", env!("CARGO_BIN_EXE_bailiwick-worker")]);
+    Gateway::start(command)
+}
+
+#[test]
+fn connections_beyond_the_most_are_reset_and_the_others_work() {
+    let (port, greeted) = greeter(0, MOST);
+    let mut gateway = limited();
+    gateway.order(&format!("localhost:{port}"));
+    assert_eq!(gateway.report(), GatewayReport::Ready);
+    let mut clients: Vec<_> = (0..600).map(|_| gateway.client("localhost", port)).collect();
+    let mut too_many = 0;
+    for _ in 0..600 {
+        match gateway.report() {
+            GatewayReport::Connected { .. } => {}
+            GatewayReport::Failed { failure: GatewayFailure::TooMany, .. } => too_many += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(too_many, 600 - MOST);
+    for refused in &mut clients[MOST..] {
+        assert!(is_reset(refused));
+    }
+    for client in &mut clients[..MOST] {
+        client.read_exact(&mut [0]).unwrap();
+    }
+    // Those that end make room.
+    drop(clients);
+    drop(greeted.join().unwrap());
+    for _ in 0..MOST {
+        assert_eq!(gateway.ended(), (0, 1, None));
+    }
+    let (port, _greeted) = greeter(port, 1);
+    gateway.client("localhost", port).read_exact(&mut [0]).unwrap();
+    gateway.connected();
+}
+
+#[test]
+fn a_supervisor_that_reads_nothing_stops_arrivals_and_no_open_connection() {
+    let (port, greeted) = greeter(0, 1);
+    let mut gateway = Gateway::new(&format!("localhost:{port}"));
+    let mut client = gateway.client("localhost", port);
+    gateway.connected();
+    client.read_exact(&mut [0]).unwrap();
+    let mut hosts = greeted.join().unwrap();
+    let mut refused = 0;
+    while gateway.takes_another(Duration::from_secs(2)) {
+        drop(gateway.client("other.example", port));
+        refused += 1;
+        assert!(refused < 100_000, "arrivals are taken without an end");
+    }
+    client.write_all(b"still").unwrap();
+    let mut word = [0; 5];
+    hosts[0].read_exact(&mut word).unwrap();
+    assert_eq!(&word, b"still");
+    // Read again, it goes on.
+    for _ in 0..refused {
+        assert_eq!(gateway.failure(), GatewayFailure::NotListed);
+    }
+    assert!(gateway.end().0.success());
+}
