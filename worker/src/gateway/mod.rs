@@ -16,6 +16,7 @@ mod arrivals;
 mod connection;
 mod dial;
 mod outbound;
+mod pipe;
 mod pump;
 mod screen;
 
@@ -38,8 +39,9 @@ use connection::{Connection, reset_when_closed};
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Descriptors that so many connections need, with those of the resolver and of a few attempts to connect.
-const DESCRIPTORS: u64 = 4 * MAX_CONNECTIONS as u64;
+/// Descriptors that so many connections need: two sockets each, two ends of a pipe for each direction that a peer holds up, and
+/// those of the resolver and of attempts to connect.
+const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
 /// Maximum number of reports that wait for the supervisor.
 const REPORTS: usize = 64;

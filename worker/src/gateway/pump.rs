@@ -1,6 +1,5 @@
 //! Carries bytes both ways between two sockets until both directions have ended.
 
-use std::cell::RefCell;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::pin::pin;
@@ -13,15 +12,11 @@ use tokio::sync::oneshot;
 use tokio::task::coop::consume_budget;
 
 use super::outbound::Outbound;
+use super::pipe::Pipe;
 use super::screen::Answer;
 
-/// Size of a read.
-const AT_ONCE: usize = 128 << 10;
-
-thread_local! {
-    /// Memory of a read and the write that follows: one for all connections, since none waits between the two.
-    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; AT_ONCE]);
-}
+/// Maximum size of a read in bytes.
+const AT_ONCE: usize = 16 << 10;
 
 /// Bytes that were carried.
 #[derive(Debug, Default)]
@@ -133,9 +128,20 @@ fn end(to: &TcpStream) -> Result<(), Break> {
 async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<()> {
     loop {
         from.readable().await?;
-        let (read, rest) = pass(from, to, count)?;
-        write(to, &rest, count).await?;
-        if read == Some(0) {
+        let pipe = Pipe::take()?;
+        let filled = unless_blocked(pipe.fill(from))?;
+        let mut left = filled.unwrap_or(0);
+        while left > 0 {
+            match unless_blocked(pipe.drain(to, left))? {
+                Some(drained) => {
+                    left -= drained;
+                    *count += drained as u64;
+                }
+                None => to.writable().await?,
+            }
+        }
+        pipe.put_back();
+        if filled == Some(0) {
             return Ok(());
         }
         // One fast connection does not keep the others waiting.
@@ -143,28 +149,12 @@ async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<
     }
 }
 
-/// Moves the bytes that are there, and returns their number and those that `to` did not take. No number: there were none.
-fn pass(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<(Option<usize>, Vec<u8>)> {
-    BUFFER.with_borrow_mut(|buffer| {
-        let Some(read) = unless_blocked(from.try_read(buffer))? else {
-            return Ok((None, Vec::new()));
-        };
-        let written = if read == 0 { 0 } else { unless_blocked(to.try_write(&buffer[..read]))?.unwrap_or(0) };
-        *count += written as u64;
-        Ok((Some(read), buffer[written..read].to_vec()))
-    })
-}
-
 /// Reads once, and appends.
 pub(super) async fn read(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     loop {
         from.readable().await?;
-        let read = BUFFER.with_borrow_mut(|buffer| {
-            let read = unless_blocked(from.try_read(buffer))?;
-            bytes.extend_from_slice(&buffer[..read.unwrap_or(0)]);
-            io::Result::Ok(read)
-        })?;
-        if let Some(read) = read {
+        bytes.reserve(AT_ONCE);
+        if let Some(read) = unless_blocked(from.try_read_buf(bytes))? {
             return Ok(read);
         }
     }

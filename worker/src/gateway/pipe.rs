@@ -1,0 +1,64 @@
+//! Pipes through which bytes go from one socket to another without a copy (`splice(2)`). One is in use for as long as it has bytes.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::{FcntlArg, OFlag, SpliceFFlags, fcntl, splice};
+use nix::unistd::pipe2;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// Capacity of a pipe in bytes: four times the default, for fewer calls. The kernel may give less, since a user has 64 MiB
+/// (pipe(7)).
+const CAPACITY: usize = 256 << 10;
+
+/// Maximum number of pipes that wait for their next use.
+const SPARE: usize = 8;
+
+thread_local! {
+    static SPARES: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A pipe, empty unless [`Pipe::fill`] has put bytes into it.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+impl Pipe {
+    pub(super) fn take() -> io::Result<Self> {
+        if let Some(spare) = SPARES.with_borrow_mut(Vec::pop) {
+            return Ok(spare);
+        }
+        let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+        if let Err(error) = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(CAPACITY as i32)) {
+            tracing::debug!(%error, "a pipe stays small");
+        }
+        Ok(Self { reader, writer })
+    }
+
+    /// Puts a pipe back that is empty.
+    pub(super) fn put_back(self) {
+        SPARES.with_borrow_mut(|spares| {
+            if spares.len() < SPARE {
+                spares.push(self);
+            }
+        });
+    }
+
+    /// Moves what has come from a socket into the pipe; 0 at the end.
+    pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
+        from.try_io(Interest::READABLE, || {
+            Ok(splice(from, None, &self.writer, None, CAPACITY, SpliceFFlags::SPLICE_F_NONBLOCK)?)
+        })
+    }
+
+    /// Moves bytes of the pipe to a socket.
+    pub(super) fn drain(&self, to: &TcpStream, most: usize) -> io::Result<usize> {
+        to.try_io(Interest::WRITABLE, || {
+            Ok(splice(&self.reader, None, to, None, most, SpliceFFlags::SPLICE_F_NONBLOCK)?)
+        })
+    }
+}
