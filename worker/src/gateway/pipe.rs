@@ -11,7 +11,8 @@ use tokio::net::TcpStream;
 
 /// Capacity of a pipe in bytes: four times the default, for fewer calls. The kernel may give less, since a user has 64 MiB
 /// (pipe(7)).
-const CAPACITY: usize = 256 << 10;
+const CAPACITY: i32 = 256 << 10;
+const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
 /// Maximum number of pipes that wait for their next use.
 const SPARE: usize = 8;
@@ -33,7 +34,7 @@ impl Pipe {
             return Ok(spare);
         }
         let (reader, writer) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
-        if let Err(error) = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(CAPACITY as i32)) {
+        if let Err(error) = fcntl(&writer, FcntlArg::F_SETPIPE_SZ(CAPACITY)) {
             tracing::debug!(%error, "a pipe stays small");
         }
         Ok(Self { reader, writer })
@@ -51,7 +52,7 @@ impl Pipe {
     /// Moves what has come from a socket into the pipe; 0 at the end.
     pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         from.try_io(Interest::READABLE, || {
-            Ok(splice(from, None, &self.writer, None, CAPACITY, SpliceFFlags::SPLICE_F_NONBLOCK)?)
+            Ok(splice(from, None, &self.writer, None, AT_ONCE, SpliceFFlags::SPLICE_F_NONBLOCK)?)
         })
     }
 
