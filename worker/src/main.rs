@@ -23,8 +23,9 @@
 //!
 //! SECURITY
 //!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
-//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights. The hosts of a
-//!     gateway are held by this program alone, and every address that it connects to by its broker.
+//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
+//!     A gateway becomes dumpable again, so that its broker can judge the addresses that it connects to; other sandboxes are kept
+//!     from its memory by its Landlock domain. The names of hosts are held by this program alone.
 
 #![forbid(unsafe_code)]
 
@@ -114,6 +115,8 @@ fn run(role: Role) -> anyhow::Result<()> {
                 anyhow::Ok(serve(reader, writer, generation).await?)
             }
             Role::Gateway => {
+                // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
+                set_dumpable(true).context("cannot become dumpable")?;
                 let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
                 let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
                 let reader = reader.context("standard output is no socket")?;

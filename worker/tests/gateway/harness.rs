@@ -62,7 +62,12 @@ impl Gateway {
     }
 
     pub fn report(&mut self) -> GatewayReport {
-        self.reports.receive().unwrap().expect("the gateway ended")
+        self.next_report().expect("the gateway ended")
+    }
+
+    /// The next report, unless the gateway has ended.
+    pub fn next_report(&mut self) -> Option<GatewayReport> {
+        self.reports.receive().ok().flatten()
     }
 
     /// The reason that the next report gives for no connection.

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod carrying;
+mod confined;
 mod harness;
 mod limits;
 mod names;
