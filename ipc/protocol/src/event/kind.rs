@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, FilesChanged, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated,
+    FileDiff, FilesChanged, HostUse, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated,
     PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted,
     SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
     WriteTurnTaken,
@@ -159,6 +159,13 @@ pub enum EventKind {
         generation: Generation,
         /// The reason for it.
         reason: Recorded<WorkerEnd>,
+    },
+    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their bytes at its end.
+    HostsUsed {
+        /// The generation of the worker.
+        generation: Generation,
+        /// The uses, counted since the start of the worker.
+        uses: Vec<HostUse>,
     },
     /// A worker broke the protocol and was killed for it.
     ProtocolViolation {

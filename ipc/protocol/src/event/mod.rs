@@ -45,7 +45,7 @@ pub use prompt::{NewContext, PromptFixed, RecordedTool};
 pub use rewind::{LeftFile, RewindPreview, RewindScope, RewindTarget, Rewound};
 pub use seen::{FilesChanged, SeenChange, SeenContent};
 pub use unknown::UnknownEvent;
-pub use worker::{OneShot, RightsChanged, WorkerStarted};
+pub use worker::{HostUse, OneShot, RightsChanged, WorkerStarted};
 
 pub use ipc::recorded::Recorded;
 pub use ipc::tool::Ignored;

@@ -1,5 +1,7 @@
 //! Workers, and the rights that they were born with.
 
+use std::fmt;
+
 use ipc::confinement::Tier;
 use ipc::id::{CallId, Generation};
 use ipc::rights::{Grant, RightsSummary};
@@ -54,6 +56,59 @@ pub struct OneShot {
 /// Returns the id of a call; earlier versions wrote a rewind as call 0.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
+}
+
+/// Use of a host by one program of an agent, as the agent's gateway counted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HostUse {
+    /// The host's name.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Name that the connecting process gave itself: any text, empty if it is unknown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program: String,
+    /// The address of the first connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Number of connections that were made.
+    pub connections: u64,
+    /// Number of connections that were not made, or ended by the gateway.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failures: u64,
+    /// The reason for the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Bytes to the host, of connections that have ended.
+    pub sent: u64,
+    /// Bytes from the host, of connections that have ended.
+    pub received: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// One line for people: `curl reached pypi.org:443 · 2 connections · 1.2k sent, 30k received`.
+impl fmt::Display for HostUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, program, connections, failure, sent, received, .. } = self;
+        let program = if program.is_empty() { "a program" } else { program };
+        match (connections, failure) {
+            (0, Some(failure)) => return write!(f, "{program} could not reach {host}:{port}: {failure}"),
+            (0, None) => return write!(f, "{program} could not reach {host}:{port}"),
+            (_, Some(failure)) => {
+                write!(f, "{program} reached {host}:{port}, and failed once or more: {failure}")?
+            }
+            (_, None) => write!(f, "{program} reached {host}:{port}")?,
+        }
+        if *sent > 0 || *received > 0 {
+            let unit = if *connections == 1 { "connection" } else { "connections" };
+            write!(f, " · {connections} {unit} · {sent} bytes sent, {received} received")?;
+        }
+        Ok(())
+    }
 }
 
 /// Rights that changed.

@@ -6,6 +6,8 @@
 
 mod before;
 mod child;
+mod guest;
+mod host_uses;
 mod orphans;
 mod process;
 mod refusals;
@@ -19,6 +21,8 @@ mod verify;
 mod worker;
 
 pub use before::BeforeSpawn;
+pub use guest::{Gateway, GatewayError, LaunchedGateway};
+pub use host_uses::HostUses;
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 
-use ipc::confinement::{Confinement, Order};
+use ipc::confinement::{Confinement, Identity, Order};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
@@ -26,6 +26,7 @@ use tokio::sync::oneshot;
 
 use super::before::BeforeSpawn;
 use super::child;
+use super::guest::{GatewayPlan, LaunchedGateway};
 use super::spare::PrestartedBroker;
 use crate::system;
 
@@ -35,6 +36,9 @@ const STATUS_FD: i32 = 4;
 
 /// Descriptor number of the sandbox-exec program itself in the child.
 const PROGRAM_FD: i32 = 5;
+
+/// Descriptor number of the socket to the gateway, where the program has one.
+const GATEWAY_FD: i32 = 6;
 
 /// Paths of the programs that a session starts.
 #[derive(Clone, Debug)]
@@ -83,6 +87,8 @@ pub struct Launched {
     pub status: OwnedFd,
     /// The kind of sandbox-exec process that was used.
     pub origin: Origin,
+    /// The gateway of a program that has the network by name.
+    pub gateway: Option<LaunchedGateway>,
 }
 
 /// The kind of sandbox-exec process that a program starts in.
@@ -266,7 +272,7 @@ fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
             }
             Request::Prepare { command } => {
                 if !spare.as_ref().is_some_and(|spare: &PrestartedBroker| spare.fits(&command)) {
-                    let begun = program.begin(&command, Stdio::Piped);
+                    let begun = program.begin(&command, Stdio::Piped, None);
                     // Without a waiting process, the next start takes longer.
                     spare = begun.map(|begun| PrestartedBroker::new(begun, command)).ok();
                 }
@@ -282,16 +288,25 @@ fn start(
     launch: Launch,
 ) -> Result<Launched, SpawnError> {
     let Launch { mut confinement, command, arguments, stdio } = launch;
+    let (gateway, arrivals) = match confinement.rights.net.hosts() {
+        Some(hosts) => {
+            let worker = Programs::beside(&program.path).worker;
+            program.begin_gateway(GatewayPlan::new(&worker, &confinement, hosts)?, confinement.identity)?
+        }
+        None => (None, None),
+    };
     let waiting = match stdio {
+        // A process that waits has no socket to a gateway.
+        Stdio::Piped if arrivals.is_some() => None,
         Stdio::Piped => spare.take_if(|spare| spare.fits(&command)).and_then(PrestartedBroker::into_begun),
         Stdio::Given { .. } => None,
     };
     let origin = if waiting.is_some() { Origin::Spare } else { Origin::Fresh };
-    let begun = waiting.map_or_else(|| program.begin(&command, stdio), Ok)?;
+    let begun = waiting.map_or_else(|| program.begin(&command, stdio, arrivals), Ok)?;
     // sandbox-exec starts meanwhile and waits for the order.
     let filled = fill(before, &mut confinement).map_err(SpawnError::Hidden);
     let order = filled.map(|()| Order { confinement, arguments });
-    begun.execute(order).map(|launched| Launched { origin, ..launched })
+    begun.execute(order).map(|launched| Launched { origin, gateway, ..launched })
 }
 
 /// Runs the hook on a confinement. A panic in it fails this start, and all later ones with this hook.
@@ -307,21 +322,43 @@ struct Program {
 }
 
 impl Program {
-    /// Executes sandbox-exec, which waits for its orders.
-    fn begin(&self, command: &[OsString], wanted: Stdio) -> Result<BegunLaunch, SpawnError> {
+    /// Starts a gateway. Returns it and the socket on which it takes connections.
+    fn begin_gateway(
+        &self,
+        plan: GatewayPlan,
+        identity: Option<Identity>,
+    ) -> Result<(Option<LaunchedGateway>, Option<OwnedFd>), SpawnError> {
+        let GatewayPlan { program, order, stdio, arrivals, channel, hosts } = plan;
+        let begun = self.begin(&[program.into_os_string()], stdio, None)?;
+        let Launched { pidfd, status, .. } = begun.execute(Ok(order))?;
+        Ok((Some(LaunchedGateway::new(pidfd, status, channel, hosts, identity)), Some(arrivals)))
+    }
+
+    /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.
+    fn begin(
+        &self,
+        command: &[OsString],
+        wanted: Stdio,
+        arrivals: Option<OwnedFd>,
+    ) -> Result<BegunLaunch, SpawnError> {
         let unusable = |source| SpawnError::Execute { program: self.path.clone(), source };
         let opened = self.opened.as_ref().map_err(|errno| unusable((*errno).into()))?;
         let (given, orders) = pipe2(OFlag::O_CLOEXEC)?;
         let (status, status_writer) = pipe2(OFlag::O_CLOEXEC)?;
         let Streams { theirs: [stdin, stdout, stderr], ours } = Streams::new(wanted)?;
-        let (rights_fd, status_fd) = (RIGHTS_FD.to_string(), STATUS_FD.to_string());
-        let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd, "--"].map(OsStr::new);
+        let (rights_fd, status_fd, gateway_fd) =
+            (RIGHTS_FD.to_string(), STATUS_FD.to_string(), GATEWAY_FD.to_string());
+        let options = ["--rights-fd", &rights_fd, "--status-fd", &status_fd].map(OsStr::new);
+        let to_gateway = arrivals.is_some().then(|| ["--gateway-fd", &gateway_fd].map(OsStr::new));
         let arguments: Vec<_> = iter::once(self.path.as_os_str())
             .chain(options)
+            .chain(to_gateway.into_iter().flatten())
+            .chain(iter::once(OsStr::new("--")))
             .chain(command.iter().map(OsString::as_os_str))
             .collect();
         // Each descriptor gets its index as number. If the program is a script, its interpreter opens it by that number.
-        let descriptors = vec![stdin, stdout, stderr, given, status_writer, opened.try_clone()?];
+        let mut descriptors = vec![stdin, stdout, stderr, given, status_writer, opened.try_clone()?];
+        descriptors.extend(arrivals);
         let program = format!("/proc/self/fd/{PROGRAM_FD}");
         let pid = child::execute(&program, &arguments, descriptors).map_err(unusable)?;
         // The child is not reaped yet, so its pid cannot be another process.
@@ -330,7 +367,8 @@ impl Program {
         };
         let pidfd = system::open_process(pid).inspect_err(end)?;
         let [stdin, stdout, stderr] = ours;
-        let launched = Launched { pidfd, stdin, stdout, stderr, status, origin: Origin::Fresh };
+        let launched =
+            Launched { pidfd, stdin, stdout, stderr, status, origin: Origin::Fresh, gateway: None };
         Ok(BegunLaunch { launched, orders: Outgoing::new(orders.into(), Generation(0)) })
     }
 }

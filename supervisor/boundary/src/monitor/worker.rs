@@ -15,7 +15,7 @@ use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{CallOutcome, Chunk, Leftovers, ToSupervisor, ToWorker};
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing};
 use ipc::refusal::Refusal;
-use protocol::event::WorkerEnd;
+use protocol::event::{HostUse, WorkerEnd};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
 
@@ -59,6 +59,8 @@ pub enum WorkerEvent {
     Outcome { call: CallId, outcome: CallOutcome },
     /// System calls that the broker denied to processes that belong to no call.
     Refused(Vec<Refusal>),
+    /// Hosts that were reached by name, or that could not be: the first time for each, and all at the end.
+    HostsUsed(Vec<HostUse>),
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,

@@ -63,14 +63,29 @@ impl AgentRun {
     async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.end_one_shots(shared).await?;
         for (generation, event) in self.wind_up().await {
-            if let WorkerEvent::Refused(refused) = event {
-                self.feed(shared, Input::Refused(refused))?;
-            } else {
-                let reason = WorkerEnd::RunOver.into();
-                self.record(shared, EventKind::WorkerEnded { generation, reason }, ObservedBy::Supervisor)?;
-            }
+            self.take_last(shared, generation, event)?;
         }
         Ok(())
+    }
+
+    /// Takes one of the last events of a worker whose run is over.
+    pub(super) fn take_last(
+        &mut self,
+        shared: &mut Shared,
+        generation: Generation,
+        event: WorkerEvent,
+    ) -> Result<(), SessionError> {
+        let kind = match event {
+            WorkerEvent::Refused(refused) => return self.feed(shared, Input::Refused(refused)),
+            WorkerEvent::HostsUsed(uses) => EventKind::HostsUsed { generation, uses },
+            WorkerEvent::Ended { .. } => {
+                EventKind::WorkerEnded { generation, reason: WorkerEnd::RunOver.into() }
+            }
+            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Outcome { .. } => {
+                return Ok(());
+            }
+        };
+        self.record(shared, kind, ObservedBy::Supervisor)
     }
 
     /// What the agent came to in all.

@@ -72,6 +72,10 @@ impl AgentRun {
                 Ok(None)
             }
             WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
+            WorkerEvent::HostsUsed(uses) => {
+                self.record(shared, EventKind::HostsUsed { generation, uses }, ObservedBy::Supervisor)?;
+                Ok(None)
+            }
             WorkerEvent::Prepared { call, part } => {
                 self.preparations.take(call, part);
                 Ok(None)

@@ -300,6 +300,10 @@ impl Attended {
                     deadline = Instant::now() + FAREWELL;
                 }
                 Some(WorkerEvent::Ended { reason, violation, .. }) => break (reason, violation),
+                Some(WorkerEvent::HostsUsed(uses)) => {
+                    let generation = self.worker.generation;
+                    journal.log(EventKind::HostsUsed { generation, uses }).await?;
+                }
                 // Pictures and parts do not come for a `Commit`: the table of phases saw to it. What is refused beside its one
                 // effect was refused to what was cut short with it, and explains no result.
                 Some(WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_)) => {

@@ -14,7 +14,7 @@ use gate::modes::{Position, permits};
 use gate::{StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
-use protocol::event::{EventKind, ObservedBy, SubAgentResult, SubAgentSpawned, SubAgentStatus, WorkerEnd};
+use protocol::event::{EventKind, SubAgentResult, SubAgentSpawned, SubAgentStatus};
 use protocol::frontend::{AgentAction, Op};
 use tokio::time::Instant;
 
@@ -384,16 +384,7 @@ impl Session {
     fn report(&mut self, closed: Closed) -> Result<(), SessionError> {
         let Closed { mut run, last } = closed;
         for (generation, event) in last {
-            if let WorkerEvent::Refused(refused) = event {
-                run.feed(&mut self.shared, Input::Refused(refused))?;
-            } else {
-                let reason = WorkerEnd::RunOver.into();
-                run.record(
-                    &mut self.shared,
-                    EventKind::WorkerEnded { generation, reason },
-                    ObservedBy::Supervisor,
-                )?;
-            }
+            run.take_last(&mut self.shared, generation, event)?;
         }
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
         let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();

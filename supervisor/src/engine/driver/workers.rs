@@ -315,6 +315,7 @@ impl SessionWorker {
                 WorkerEvent::Output { .. }
                 | WorkerEvent::Prepared { .. }
                 | WorkerEvent::Refused(_)
+                | WorkerEvent::HostsUsed(_)
                 | WorkerEvent::Ended { .. } => {}
             }
         }
@@ -348,7 +349,8 @@ impl SessionWorker {
         while !self.is_closed() {
             if let Some(WorkerUpdate::Event {
                 generation,
-                event: event @ (WorkerEvent::Refused(_) | WorkerEvent::Ended { .. }),
+                event:
+                    event @ (WorkerEvent::Refused(_) | WorkerEvent::HostsUsed(_) | WorkerEvent::Ended { .. }),
             }) = self.step().await
             {
                 last.push((generation, event));

@@ -7,11 +7,12 @@ mod streams;
 mod terminal;
 
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 use std::time::Duration;
 
 use boundary::monitor::{
-    BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans,
-    sandbox_code,
+    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, StatusPipe, Stdio,
+    end_orphans, inherit_orphans, sandbox_code,
 };
 use boundary::tripwire::{Tripwire, Watch};
 use gate::modes::ApprovalMode;
@@ -19,6 +20,7 @@ use ipc::confinement::{BrokerReport, Confinement, Tier};
 use ipc::refusal::Refusal;
 use ipc::rights::{Network, Rights};
 use protocol::error_code::ErrorCode;
+use protocol::event::HostUse;
 use tokio::time::timeout;
 
 use self::explain::{Finished, explain};
@@ -90,6 +92,8 @@ enum SandboxStartError {
     System(#[from] io::Error),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    #[error("the gateway to the hosts of --net did not start: {0}")]
+    Gateway(GatewayError),
     #[error("ended by signal {0}")]
     Signal(i32),
 }
@@ -111,6 +115,7 @@ impl SandboxStartError {
 struct RunningCommand {
     rights: Rights,
     launched: Launched,
+    gateway: Option<Gateway>,
     relay: Option<TerminalRelay>,
     passage: SandboxPassage,
     endings: Endings,
@@ -156,8 +161,12 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     if let Some(signal) = endings.so_far().await {
         return Err(SandboxStartError::Signal(signal));
     }
-    let launched = setup.spawner.spawn(launch).await?;
-    Ok((setup, RunningCommand { rights, launched, relay, passage, endings, tripwire }))
+    let mut launched = setup.spawner.spawn(launch).await?;
+    let gateway = match launched.gateway.take() {
+        Some(gateway) => Some(Gateway::ready(gateway).await.map_err(SandboxStartError::Gateway)?),
+        None => None,
+    };
+    Ok((setup, RunningCommand { rights, launched, gateway, relay, passage, endings, tripwire }))
 }
 
 /// Records the state of the protected files before the command.
@@ -204,8 +213,8 @@ struct SandboxReport {
 
 /// Passes keys and signals to the command until it ends, then restores files that the host would run.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
-    let RunningCommand { launched, mut relay, passage, mut endings, tripwire, .. } = running;
-    let followed = follow(launched, relay.as_mut(), &mut endings).await;
+    let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
+    let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
     if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
         // A broker or supervisor that failed can leave processes without a death signal, which are our children now.
         // Otherwise the broker ends everything.
@@ -219,6 +228,29 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
         say(&line);
     }
     Ok(followed?.report(left))
+}
+
+/// Waits for the end of a command, tells meanwhile which hosts its gateway could not reach, and then ends the gateway.
+async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -> T {
+    let Some(mut gateway) = gateway else { return command.await };
+    let mut command = pin!(command);
+    let mut uses = HostUses::default();
+    let ended = loop {
+        tokio::select! {
+            ended = &mut command => break ended,
+            report = gateway.next() => match report.map(|report| uses.count(report)) {
+                Some(Some(HostUse { failure: None, .. }) | None) => {}
+                Some(Some(failed)) => say(&failed.to_string()),
+                None => {
+                    say("the gateway to the hosts of --net has ended: none is reached any more");
+                    break command.await;
+                }
+            },
+        }
+    };
+    // An error means that the process has ended.
+    let _ = gateway.end().await;
+    ended
 }
 
 /// Result of a command that was started in the sandbox and watched until it ended.

@@ -97,6 +97,10 @@ fn course(event: &EventKind) -> Option<String> {
             format!("worker {} started: {rights}{}", started.generation, grant.unwrap_or_default())
         }
         EventKind::WorkerEnded { generation, reason } => format!("worker {generation} ended: {reason}"),
+        EventKind::HostsUsed { uses, .. } => {
+            let uses: Vec<_> = uses.iter().map(ToString::to_string).collect();
+            uses.join("; ")
+        }
         EventKind::RightsChanged(changed) => format!("rights changed: {}", changed.rights),
         EventKind::Notice { message, .. } => format!("notice: {message}"),
         EventKind::SubAgentSpawned(spawned) => format!("started {spawned}"),

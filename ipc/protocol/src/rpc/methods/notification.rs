@@ -63,6 +63,7 @@ notifications! {
     L(E::WorkerStarted(_)) => WORKER_STARTED_METHOD = "event/workerStarted";
     L(E::RightsChanged(_)) => RIGHTS_CHANGED_METHOD = "event/rightsChanged";
     L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";
+    L(E::HostsUsed { .. }) => HOSTS_USED_METHOD = "event/hostsUsed";
     L(E::ProtocolViolation { .. }) => PROTOCOL_VIOLATION_METHOD = "event/protocolViolation";
     L(E::Notice { .. }) => NOTICE_METHOD = "event/notice";
     L(E::SubAgentSpawned(_)) => SUB_AGENT_SPAWNED_METHOD = "event/subAgentSpawned";

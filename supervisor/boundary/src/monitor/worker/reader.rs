@@ -1,8 +1,10 @@
 //! Reads, checks and forwards the messages of a worker, until it ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ipc::frame::FrameError;
+use ipc::gateway::GatewayReport;
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, ToSupervisor};
 use ipc::phase::{Phase, Violation};
@@ -13,14 +15,23 @@ use protocol::event::WorkerEnd;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
 
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
+use crate::monitor::guest::Gateway;
+use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;
 
 /// The most bytes of one log line of a worker.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
+
+/// The longest silence of a gateway at the end of its agent, after which it has nothing more to tell.
+const LAST_REPORTS: Duration = Duration::from_millis(20);
+
+/// The most reports that are read at the end: one or two for each connection that a gateway may have open.
+const MOST_LAST_REPORTS: usize = 2048;
 
 /// The exit of a broker after [`BrokerProcess::end`].
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
@@ -29,6 +40,9 @@ const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 pub(super) struct WorkerReader {
     pub(super) incoming: Incoming,
     pub(super) refusals: Refusals,
+    /// The gateway of an agent that has the network by name.
+    pub(super) gateway: Option<Gateway>,
+    pub(super) uses: HostUses,
     pub(super) open: Arc<Mutex<Register>>,
     pub(super) events: mpsc::Sender<WorkerEvent>,
     pub(super) broker: Arc<BrokerProcess>,
@@ -57,6 +71,7 @@ impl WorkerReader {
         let ended = self.broker.end().await;
         let rest = self.refusals.take_rest();
         self.tell(rest).await;
+        self.end_gateway().await;
         let (open, said_goodbye) = self.left();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (WorkerEnd::ProtocolBroken { violation: what.clone() }, Some(what)),
@@ -78,6 +93,17 @@ impl WorkerReader {
         loop {
             let received = tokio::select! {
                 received = self.incoming.receive() => received,
+                report = next_report(self.gateway.as_mut()) => {
+                    let Some(report) = report else {
+                        return Stop::Violation("its gateway ended".to_owned());
+                    };
+                    if let Some(first) = self.uses.count(report)
+                        && self.events.send(WorkerEvent::HostsUsed(vec![first])).await.is_err()
+                    {
+                        return Stop::CoreGone;
+                    }
+                    continue;
+                }
                 () = self.refusals.more(), if self.is_idle() => {
                     let refused = self.beside(Refusals::take_beside);
                     if !self.tell(refused).await {
@@ -116,6 +142,22 @@ impl WorkerReader {
         }
     }
 
+    /// Ends the gateway with all its connections, and tells what was sent and received.
+    async fn end_gateway(&mut self) {
+        let Some(mut gateway) = self.gateway.take() else { return };
+        // The agent's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
+        for _ in 0..MOST_LAST_REPORTS {
+            let Ok(Some(report)) = timeout(LAST_REPORTS, gateway.next()).await else { break };
+            self.uses.count(report);
+        }
+        // An error means that the process has ended.
+        let _ = gateway.end().await;
+        let uses = std::mem::take(&mut self.uses).all();
+        if !uses.is_empty() {
+            let _ = self.events.send(WorkerEvent::HostsUsed(uses)).await;
+        }
+    }
+
     /// Sends refusals outside of calls. False if the receiver is gone.
     async fn tell(&self, refused: Vec<Refusal>) -> bool {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
@@ -145,6 +187,14 @@ impl WorkerReader {
         let phase = register.phase;
         register.phase = register.calls.admit(phase, message)?;
         Ok(())
+    }
+}
+
+/// Waits for the next report of a gateway; for ever if there is none.
+async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
+    match gateway {
+        Some(gateway) => gateway.next().await,
+        None => std::future::pending().await,
     }
 }
 

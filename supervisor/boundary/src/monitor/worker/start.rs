@@ -21,6 +21,8 @@ use tracing::{Instrument, info_span};
 use super::calls::{CallSender, Register, write};
 use super::reader::{WorkerReader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
+use crate::monitor::guest::{Gateway, GatewayError, LaunchedGateway};
+use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::BrokerProcess;
 use crate::monitor::refusals::Refusals;
 use crate::monitor::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
@@ -72,6 +74,9 @@ pub enum StartError {
     /// The worker was not ready in time.
     #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
+    /// The agent has hosts, and no gateway to them.
+    #[error("the gateway to the agent's hosts did not start: {0}")]
+    Gateway(#[from] GatewayError),
     /// A descriptor or a pipe failed.
     #[error("cannot talk to the worker: {0}")]
     Io(#[from] io::Error),
@@ -140,6 +145,7 @@ struct Starting<'a> {
     status: StatusPipe,
     stderr: BufReader<pipe::Receiver>,
     broker: Arc<BrokerProcess>,
+    gateway: Option<LaunchedGateway>,
 }
 
 impl<'a> Starting<'a> {
@@ -157,6 +163,7 @@ impl<'a> Starting<'a> {
             status,
             stderr: BufReader::new(pipe::Receiver::from_owned_fd(pipe(launched.stderr)?)?),
             broker: Arc::new(BrokerProcess::new(launched.pidfd)?),
+            gateway: launched.gateway,
         })
     }
 
@@ -173,7 +180,11 @@ impl<'a> Starting<'a> {
         };
         register.phase = register.calls.admit(register.phase, &first)?;
         verify_confined(pid, self.spec.confinement.identity)?;
-        Ok(self.serve(register, pid, ruleset, began.elapsed()))
+        let gateway = match self.gateway.take() {
+            Some(launched) => Some(Gateway::ready(launched).await?),
+            None => None,
+        };
+        Ok(self.serve(register, gateway, pid, ruleset, began.elapsed()))
     }
 
     async fn started(&mut self) -> Result<(u32, RulesetReport), StartError> {
@@ -207,7 +218,14 @@ impl<'a> Starting<'a> {
         Hello { agent, project, temp, rights, tier, shell_init: None, leftovers }
     }
 
-    fn serve(self, register: Register, pid: u32, ruleset: RulesetReport, startup: Duration) -> Started {
+    fn serve(
+        self,
+        register: Register,
+        gateway: Option<Gateway>,
+        pid: u32,
+        ruleset: RulesetReport,
+        startup: Duration,
+    ) -> Started {
         let generation = self.spec.generation;
         let (outbox, messages) = mpsc::unbounded_channel();
         let (events, inbox) = mpsc::channel(INBOX);
@@ -220,8 +238,16 @@ impl<'a> Starting<'a> {
         let killed = Arc::new(Notify::new());
         let Self { incoming, status, .. } = self;
         let refusals = Refusals::new(status, pid);
-        let reader =
-            WorkerReader { incoming, refusals, open, events, broker: broker.clone(), killed: killed.clone() };
+        let reader = WorkerReader {
+            incoming,
+            refusals,
+            gateway,
+            uses: HostUses::default(),
+            open,
+            events,
+            broker: broker.clone(),
+            killed: killed.clone(),
+        };
         tokio::spawn(reader.run().instrument(span));
         (Worker { generation, pid, ruleset, startup, calls, broker, killed }, inbox)
     }
