@@ -27,7 +27,12 @@ pub(super) const LOOPBACK: Device = Device(1);
 pub(super) struct Device(pub(super) u32);
 
 /// Subnet of IPv4 addresses.
-pub(super) type Subnet = (Ipv4Addr, u8);
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subnet {
+    pub(super) address: Ipv4Addr,
+    /// Number of leading bits that all addresses share.
+    pub(super) prefix: u8,
+}
 
 /// Socket to the network namespace that this process was in when it opened the socket.
 #[derive(Debug)]
@@ -75,7 +80,7 @@ impl Netlink {
     pub(super) fn add_address(
         &mut self,
         device: Device,
-        (address, prefix): Subnet,
+        Subnet { address, prefix }: Subnet,
         label: &str,
     ) -> io::Result<()> {
         // struct ifaddrmsg
@@ -103,7 +108,7 @@ impl Netlink {
 
     fn add_route(
         &mut self,
-        (start, prefix): Subnet,
+        Subnet { address, prefix }: Subnet,
         table: u8,
         scope: u8,
         kind: u8,
@@ -111,7 +116,7 @@ impl Netlink {
     ) -> io::Result<()> {
         // struct rtmsg
         let body = [AF_INET, prefix, 0, 0, table, libc::RTPROT_BOOT, scope, kind, 0, 0, 0, 0];
-        let to = attribute(libc::RTA_DST, &start.octets());
+        let to = attribute(libc::RTA_DST, &address.octets());
         let new = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         self.request(libc::RTM_NEWROUTE, new, &[&body[..], &to, way].concat())
     }

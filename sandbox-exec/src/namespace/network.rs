@@ -32,7 +32,7 @@ const NAME: &str = "hosts";
 
 /// All addresses of the test networks (RFC 2544): the program's, the resolver's, and those of hosts.
 const WHOLE: u8 = 15;
-const OF_ALL_HOSTS: Subnet = (OF_HOSTS, 16);
+const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 
 /// Maximum number of connections to a port that wait (`net.core.somaxconn` of a new namespace).
 const QUEUE: i32 = 4096;
@@ -89,7 +89,7 @@ impl Networks {
 fn lonely() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
-    kernel.add_address(LOOPBACK, (OWN, WHOLE), "lo:0")
+    kernel.add_address(LOOPBACK, Subnet { address: OWN, prefix: WHOLE }, "lo:0")
 }
 
 /// Furnishes the namespace beside the program's, and makes the pair of devices.
@@ -113,7 +113,7 @@ fn joined() -> io::Result<()> {
 /// Switches an end of the pair on.
 fn end(kernel: &mut Netlink, address: Ipv4Addr) -> io::Result<()> {
     kernel.forbid_v6(PAIR)?;
-    kernel.add_address(PAIR, (address, WHOLE), NAME)?;
+    kernel.add_address(PAIR, Subnet { address, prefix: WHOLE }, NAME)?;
     kernel.switch_on(PAIR)
 }
 
