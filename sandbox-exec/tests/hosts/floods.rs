@@ -39,12 +39,11 @@ fn few_descriptors_delay_connections_and_lose_none() {
 for process in range(20):
     if os.fork() == 0:
         all = [open_to((ip, 443)) for _ in range(20)]
-        print('.', flush=True)
-        os._exit(0 if all(c.recv(1) == b'x' for c in all) else 1)
-print(all(os.wait()[1] == 0 for _ in range(20)))";
-        let script = script.replace("all(c.recv", "min(c.recv").replace("all(os.wait", "min(os.wait");
+        os.write(1, b'.\\n')
+        os._exit({c.recv(1) for c in all} != {b'x'})
+print({os.wait()[1] for _ in range(20)})";
         let (gateway, theirs) = pair();
-        let mut running = start_in(place, "a.example", &script, theirs, |command| {
+        let mut running = start_in(place, "a.example", script, theirs, |command| {
             let few = || Ok(setrlimit(Resource::RLIMIT_NOFILE, 80, 80)?);
             // SAFETY: setrlimit(2) is async-signal-safe.
             unsafe { std::os::unix::process::CommandExt::pre_exec(command, few) };
@@ -56,7 +55,7 @@ print(all(os.wait()[1] == 0 for _ in range(20)))";
             let (_, mut connection) = receive(&gateway).unwrap();
             std::io::Write::write_all(&mut connection, b"x").unwrap();
         }
-        assert_eq!(running.finish().said, "True\n");
+        assert_eq!(running.finish().said, "{0}\n");
     });
 }
 

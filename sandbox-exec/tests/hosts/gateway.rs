@@ -154,10 +154,15 @@ impl Running {
     pub(crate) fn hear(&mut self) -> String {
         let mut line = vec![];
         let mut byte = [0];
-        while self.child.stdout.as_mut().unwrap().read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+        while byte != *b"\n" {
+            if self.child.stdout.as_mut().unwrap().read(&mut byte).unwrap() == 0 {
+                let mut why = String::new();
+                self.child.stderr.as_mut().unwrap().read_to_string(&mut why).unwrap();
+                panic!("it ended: {why}");
+            }
             line.extend(byte);
         }
-        String::from_utf8(line).unwrap()
+        String::from_utf8(line).unwrap().trim_end().to_owned()
     }
 
     /// Waits for the end of the program, which must succeed.
