@@ -4,6 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use memchr::memmem;
+
 /// The longest wait in a test before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -68,7 +70,7 @@ pub fn marked(mark: &[u8]) -> Vec<u32> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let has_mark = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.windows(mark.len()).any(|window| window == mark)
+        memmem::find(&environment, mark).is_some()
     };
     pids.filter(has_mark).filter(|pid| alive(*pid)).collect()
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ipc::confinement::Tier;
+use memchr::memmem;
 use model::replay::ReplayServer;
 use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
@@ -86,7 +87,7 @@ fn address(pid: u32, sought: &[u8]) -> Option<u64> {
         let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16).unwrap());
         let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
         memory.read_exact_at(&mut bytes, start).ok()?;
-        let at = bytes.windows(sought.len()).position(|window| window == sought)?;
+        let at = memmem::find(&bytes, sought)?;
         Some(start + u64::try_from(at).unwrap())
     })
 }

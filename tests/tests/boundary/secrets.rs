@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use memchr::memmem;
 use model::replay::{ReplayServer, Reply};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
@@ -62,7 +63,7 @@ impl Running {
 }
 
 fn holds_key(bytes: &[u8]) -> bool {
-    bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes())
+    memmem::find(bytes, KEY.as_bytes()).is_some()
 }
 
 /// Whether the key stands anywhere in a process's memory.

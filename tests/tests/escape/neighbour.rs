@@ -10,6 +10,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use ipc::confinement::Tier;
+use memchr::memmem;
 use nix::libc::{self, EACCES, EPERM};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{geteuid, gettid};
@@ -113,7 +114,7 @@ impl Neighbour {
 }
 
 fn contains(heard: &[u8], wanted: &[u8]) -> bool {
-    heard.windows(wanted.len()).any(|window| window == wanted)
+    memmem::find(heard, wanted).is_some()
 }
 
 /// A packet socket of this thread's network namespace: packet(7).
