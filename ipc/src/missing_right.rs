@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::denial::{Object, Operation};
 use crate::path::WirePath;
 use crate::place::Place;
+use crate::rights::HostRule;
 
 /// The right that a denied attempt lacked. As text it is a phrase in the words of the rights: `write /etc/probe`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,6 +49,11 @@ pub enum MissingRight {
     },
     /// Using the network.
     Network,
+    /// Connecting to a host that is not on the list of hosts.
+    Host {
+        /// The host and its port.
+        host: HostRule,
+    },
     /// Using the network in a sub-agent.
     NetworkForSubAgent,
     /// Using the network in a command with access `read`. Only another declared access helps.
@@ -136,7 +142,7 @@ impl MissingRight {
             | (Self::Read { path }, Operation::Read, Object::Path(of))
             | (Self::Execute { path }, Operation::Execute, Object::Path(of)) => path == of,
             (Self::Call { name }, Operation::Call, Object::Syscall(of)) => name == of,
-            (Self::Network, ..) => true,
+            (Self::Network | Self::Host { .. }, ..) => true,
             _ => false,
         }
     }
@@ -147,6 +153,7 @@ impl MissingRight {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),
             Self::WriteForSubAgent { .. } | Self::NetworkForSubAgent => Some("to give it to a sub-agent"),
             Self::Move { .. } => ClosedBy::Protected.reason(),
+            Self::Host { .. } => Some("which is not on the list of hosts"),
             Self::Call { .. } => Some("which no right is for"),
             _ => None,
         }
@@ -160,6 +167,7 @@ impl MissingRight {
             Self::Execute { path } => write!(f, "execute {path}"),
             Self::SetId { path } => write!(f, "set-id bits of {path}"),
             Self::Network | Self::NetworkForSubAgent => f.write_str("network"),
+            Self::Host { host } => write!(f, "network to {host}"),
             Self::NetworkInReadingCommand => {
                 f.write_str("network in a command with access \"read\" (declare another access)")
             }

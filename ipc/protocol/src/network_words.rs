@@ -75,7 +75,7 @@ pub enum NetworkWordError {
     #[error("{0:?} would be for every name that anybody registers below it; name the hosts")]
     Suffix(String),
     /// A name of one label and without a port, which may well be another word.
-    #[error("{0:?} is neither `off` nor `on`, and a host without a dot needs its port, as in {0}:443")]
+    #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
     Word(String),
     /// No entry, or too many.
     #[error(transparent)]
@@ -167,10 +167,7 @@ mod tests {
             ("", "the list of hosts is empty"),
             (",", "the list of hosts is empty"),
             ("@nope", r#"there is no preset "@nope"; there are @pypi, @crates, @npm, @go, @debian, @github"#),
-            (
-                "ON",
-                r#""ON" is neither `off` nor `on`, and a host without a dot needs its port, as in ON:443"#,
-            ),
+            ("ON", r#""ON" is neither off nor on, and a host without a dot needs a port"#),
             ("*.com", r#""*.com" would be for every name that anybody registers below it; name the hosts"#),
             (
                 "*.co.uk",

@@ -130,6 +130,7 @@ impl fmt::Display for HostName {
 /// One entry of a list: a name, or all names below it, at one port. Written `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub struct HostRule {
     name: HostName,
     below: bool,

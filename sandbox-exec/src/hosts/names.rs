@@ -26,7 +26,7 @@ pub struct NamedHosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
     Address(Ipv4Addr),
-    /// The list does not have the name.
+    /// The name is none of the internet, and the list does not have it.
     Unlisted,
     /// Every address that could be taken from another name may have a connection.
     Exhausted,
@@ -77,7 +77,10 @@ impl NamedHosts {
         if is_local || self.own.as_ref() == Some(name) {
             return Resolved::Address(Ipv4Addr::LOCALHOST);
         }
-        if !self.hosts.rules().iter().any(|rule| rule.names(name)) {
+        // A name that is not on the list has an address too, at which each connection is denied: so the denial is told of the
+        // process that connects, by name. A name without a dot is no name of the internet, and one of `arpa` is no host's.
+        let is_no_host = name.as_str().rsplit_once('.').is_none_or(|(_, last)| last == "arpa");
+        if is_no_host && !self.hosts.rules().iter().any(|rule| rule.names(name)) {
             return Resolved::Unlisted;
         }
         let number = self.given().give(name);
@@ -197,8 +200,13 @@ mod tests {
         for (name, expected) in [("a.example", 1), ("x.b.example", 2), ("a.example", 1), ("y.b.example", 3)] {
             assert_eq!(number(&hosts, name), expected, "{name}");
         }
-        for name in ["b.example", "c.example", "x.a.example", "machine.example", "localhost.example"] {
+        for name in ["machines", "a", "example", "1.0.19.198.in-addr.arpa"] {
             assert_eq!(resolved(&hosts, name), Resolved::Unlisted, "{name}");
+        }
+        for (name, expected) in [("b.example", 4), ("x.a.example", 5), ("localhost.example", 6)] {
+            assert_eq!(number(&hosts, name), expected, "{name}");
+            let denied = Permission::Denied(Some(name.parse().unwrap()));
+            assert_eq!(judged(&hosts, &format!("198.19.0.{expected}:443"), true), denied);
         }
         for name in ["localhost", "x.localhost", "machine"] {
             assert_eq!(resolved(&hosts, name), Resolved::Address(Ipv4Addr::LOCALHOST), "{name}");

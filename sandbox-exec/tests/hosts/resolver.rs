@@ -19,7 +19,7 @@ print(decode(ask(question('a.example'))))
 print(decode(ask(question('localhost'))), decode(ask(question('x.localhost'))))
 print(decode(ask(question(s.gethostname()))) if '.' not in s.gethostname() else '0 1 1 127.0.0.1')
 for kind in 28, 65, 64, 33, 16, 15, 255: print(decode(ask(question('a.example', kind))))
-for text in 'c.example', 'example', '1.0.19.198.in-addr.arpa', '': print(decode(ask(question(text))))
+for text in 'machines', 'example', '1.0.19.198.in-addr.arpa', '': print(decode(ask(question(text))))
 print(decode(ask(question('a.example') + b'\\0\\0\\x29\\x10\\0\\0\\0\\0\\0\\0\\0')))
 print(decode(ask(question('a.example'), '127.0.0.1')))
 def by_stream(to, *messages):
@@ -28,7 +28,7 @@ def by_stream(to, *messages):
     for m in messages:
         length, = struct.unpack('>H', c.recv(2, s.MSG_WAITALL))
         print(decode(c.recv(length, s.MSG_WAITALL)))
-by_stream('198.18.0.2', question('a.example'), question('c.example'))
+by_stream('198.18.0.2', question('a.example'), question('example'))
 by_stream('127.0.0.1', question('a.example'))"
         );
         let ran = run(place, "a.example", &script);

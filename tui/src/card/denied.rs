@@ -51,6 +51,7 @@ const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'st
         }
         (Some(MissingRight::Write { .. }), _) => ", which is read-only for this session",
         (Some(MissingRight::Network), _) => ": the network is off",
+        (Some(MissingRight::Host { .. }), _) => ", which is not on the list of hosts",
         _ => "",
     }
 }

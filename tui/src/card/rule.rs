@@ -98,6 +98,9 @@ fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InFo
 fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
     match denial.missing_right.value() {
         Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
+        Some(MissingRight::Host { .. }) => {
+            ("the network is on for some hosts alone".to_owned(), rules.net_from(), NET)
+        }
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => {
             let rule = format!("in mode {} the project is read-only until you allow a write", rules.mode);
             (rule, rules.mode_from(), MODE)

@@ -66,6 +66,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
 fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     match missing_right.value() {
         Some(MissingRight::Network) => ":net on".to_owned(),
+        Some(MissingRight::Host { host }) => format!(":net +{host}"),
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => ":mode auto".to_owned(),
         _ => match grant.strip_prefix("--write ") {
             Some(path) => format!(":allow write {path}"),

@@ -210,7 +210,7 @@ fn a_wrong_mode_is_named_with_those_to_choose_from() {
 fn wrong_commands_say_what_is_right() {
     let mut seat = Seat::new(80, 24);
     for (typed, line) in [
-        ("net maybe", "! no net \"maybe\"; choose on or off"),
+        ("net maybe", "! \"maybe\" is neither off nor on, and a host without a dot needs a port"),
         ("fly", "! no command :fly (see :help)"),
         ("q now", "! cannot use \"now\": :q takes nothing after it"),
         ("revoke x", "! cannot use \"x\": the command is :revoke N"),

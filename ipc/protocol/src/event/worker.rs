@@ -90,7 +90,7 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// One line for people: `curl reached pypi.org:443 · 2 connections · 1.2k sent, 30k received`.
+/// One line for people: `curl reached pypi.org:443 · 2 connections · 120 bytes sent, 3000 received`.
 impl fmt::Display for HostUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, program, connections, failure, sent, received, .. } = self;
@@ -99,7 +99,7 @@ impl fmt::Display for HostUse {
             (0, Some(failure)) => return write!(f, "{program} could not reach {host}:{port}: {failure}"),
             (0, None) => return write!(f, "{program} could not reach {host}:{port}"),
             (_, Some(failure)) => {
-                write!(f, "{program} reached {host}:{port}, and failed once or more: {failure}")?
+                write!(f, "{program} reached {host}:{port}, and failed once or more: {failure}")?;
             }
             (_, None) => write!(f, "{program} reached {host}:{port}")?,
         }

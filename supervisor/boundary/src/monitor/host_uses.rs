@@ -53,7 +53,7 @@ impl HostUses {
     }
 
     fn of(&mut self, arrival: &Arrival) -> Option<(Key, &mut HostUse)> {
-        let program: String = arrival.program.chars().take(LONGEST).collect();
+        let program: String = arrival.program.escape_debug().take(LONGEST).collect();
         let key = (arrival.name.to_string(), arrival.port, program);
         if self.uses.len() >= MOST && !self.uses.contains_key(&key) {
             return None;

@@ -6,7 +6,7 @@
 use ipc::denial::{Denial, Grade};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
-use ipc::rights::{Execution, Grant, Network};
+use ipc::rights::{Execution, Grant, Hosts, Network};
 use ipc::tool::{Access, ShellExec};
 
 use super::judge::plain;
@@ -62,6 +62,10 @@ impl StandingRights {
             // A command that can read everything must not be able to send it out.
             MissingRight::Network if !reads && !command.network.as_ref().is_some_and(Network::is_off) => {
                 self.declared(ShellExec { network: Some(Network::On), ..command.clone() })
+            }
+            MissingRight::Host { host } if !reads && denial.grade == Grade::Proved => {
+                let net = Hosts::new([host.clone()]).map(Network::Hosts)?;
+                Some((command.clone(), Grant { net, ..Grant::default() }))
             }
             _ => None,
         };

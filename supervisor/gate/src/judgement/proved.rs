@@ -7,7 +7,7 @@ use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
-use ipc::rights::{HostName, HostRule, Network};
+use ipc::rights::{HostName, HostRule, Hosts, Network};
 use ipc::tool::{Access, CommandResult, ShellExec};
 
 use super::StandingRights;
@@ -125,10 +125,12 @@ impl StandingRights {
     /// Returns the denial of a port of a host that the list of hosts has at other ports.
     fn of_host(&self, name: &HostName, port: u16) -> Denial {
         let rule = HostRule::exactly(name.clone(), port);
+        let more = Hosts::new([rule.clone()]).map_or(Network::Off, Network::Hosts);
+        let net = self.rights.net.join(&more);
         Denial {
             layer: Layer::Mediation,
-            missing_right: MissingRight::Network.into(),
-            grant: self.offered(&format!("--net {rule}")),
+            missing_right: MissingRight::Host { host: rule }.into(),
+            grant: self.offered(&format!("--net {}", net.flag())),
             ..self.unreachable(&format!("{name}:{port}"), Grade::Proved)
         }
     }

@@ -159,6 +159,13 @@ fn workers() -> Vec<Sample> {
         ("worker_started", started, json!({"one_shot": one_shot, "missing": ["x"]})),
         ("rights_changed", changed, json!({})),
         ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
+        (
+            "hosts_used",
+            json!({"generation": 1, "uses": [
+                {"host": "a.example", "port": 443, "program": "curl", "connections": 1, "sent": 2, "received": 3}
+            ]}),
+            json!({}),
+        ),
         ("protocol_violation", json!({"generation": 1, "violation": "v"}), json!({})),
     ]
 }

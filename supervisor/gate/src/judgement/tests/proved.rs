@@ -45,7 +45,7 @@ fn an_address_is_told_with_the_right_that_leads_there() {
 #[test]
 fn a_port_of_a_host_is_told_with_the_host() {
     let host = refusal(Act::Connect, Target::Host { name: "a.example".parse().unwrap(), port: 80 });
-    assert_snapshot!(said(&auto(), host), @"denied by the sandbox (mediation): reach a.example:80 (tried by curl); the missing right is: network; the user can allow it with --net a.example:80");
+    assert_snapshot!(said(&auto(), host), @"denied by the sandbox (mediation): reach a.example:80 (tried by curl); the missing right is: network to a.example:80, which is not on the list of hosts; the user can allow it with --net a.example:80");
 }
 
 #[test]

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(
             PlainCommand::of(":net maybe"),
             PlainCommand::Wrong(
-                "\"maybe\" is neither `off` nor `on`, and a host without a dot needs its port, as in maybe:443".to_owned()
+                "\"maybe\" is neither off nor on, and a host without a dot needs a port".to_owned()
             )
         );
         assert!(
