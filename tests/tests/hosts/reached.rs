@@ -1,0 +1,114 @@
+//! Programs that know nothing of a gateway reach the hosts of the list, and no other.
+
+use crate::ground::{Ground, PYTHON, on_a_machine};
+use tests::Finished;
+
+/// The hosts of the list.
+const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example:80,dns.example:80";
+
+/// A program: its name, a command that reaches the list with `HOST` for a host, and what it prints then.
+struct Program {
+    name: &'static str,
+    command: &'static str,
+    printed: &'static str,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program { name: "curl", command: "curl -ksS https://HOST/", printed: "GET answered by" },
+    Program { name: "curl", command: "curl -sS http://HOST/", printed: "GET answered by" },
+    Program { name: "wget", command: "wget -qO- http://HOST/", printed: "GET answered by" },
+    Program {
+        name: PYTHON,
+        command: "/usr/bin/python3 -c \"import ssl, urllib.request as r
+print(r.urlopen('https://HOST/', context=ssl._create_unverified_context()).read())\"",
+        printed: "GET answered by",
+    },
+    Program {
+        name: PYTHON,
+        command: "/usr/bin/python3 -c \"import asyncio, ssl
+async def main():
+    reader, writer = await asyncio.open_connection('HOST', 443, ssl=ssl._create_unverified_context())
+    writer.write(b'GET / HTTP/1.0\\r\\n\\r\\n')
+    print(await reader.read())
+asyncio.run(main())\"",
+        printed: "GET answered by",
+    },
+    Program {
+        name: PYTHON,
+        command: "/usr/bin/python3 -c \"import socket
+c = socket.create_connection(('HOST', 7))
+c.sendall(b'raw bytes')
+print(c.recv(99))\"",
+        printed: "raw bytes",
+    },
+    Program {
+        name: "node",
+        command: "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e \"
+require('https').get('https://HOST/', r => r.on('data', d => process.stdout.write(d)))
+  .on('error', e => { console.error(e.code); process.exit(1) })\"",
+        printed: "GET answered by",
+    },
+    Program {
+        name: "node",
+        command: "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e \"
+fetch('https://HOST/').then(r => r.text()).then(console.log, e => { console.error(e.cause.code); process.exit(1) })\"",
+        printed: "GET answered by",
+    },
+    Program {
+        name: "git",
+        command: "git -c http.sslVerify=false ls-remote https://HOST/git/",
+        printed: "refs/heads/main",
+    },
+];
+
+/// Makes a repository that any HTTP server can serve.
+fn repository(ground: &Ground) {
+    let make = "git init -q -b main r && git -C r -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m x \
+                && git clone -q --bare r git && git -C git update-server-info";
+    let mut command = std::process::Command::new("sh");
+    let done = Finished::of(command.args(["-c", make]).current_dir(ground.world.root()));
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+fn has(ground: &Ground, program: &str) -> bool {
+    let find = format!("command -v {program} && {program} --version");
+    Finished::of(ground.world.command("sh").args(["-c", &find])).code == 0
+}
+
+#[test]
+fn programs_reach_what_is_on_the_list_and_nothing_else() {
+    on_a_machine("reached::programs_reach_what_is_on_the_list_and_nothing_else", |ground| {
+        repository(ground);
+        for Program { name, command, printed } in PROGRAMS {
+            if !has(ground, name) {
+                eprintln!("skipped: no {name} on this machine");
+                continue;
+            }
+            let [on, off] = ["a.example", "evil.example"].map(|host| command.replace("HOST", host));
+            let reached = ground.run(LIST, &on);
+            assert!(reached.code == 0 && reached.stdout.contains(printed), "{on}: {reached:?}");
+            let came = ground.take();
+            assert!(came.iter().any(|packet| packet.starts_with("tcp 203.0.113.1:")), "{on}: {came:?}");
+            let denied = ground.run(LIST, &off);
+            assert!(denied.code != 0 && !denied.stdout.contains(printed), "{off}: {denied:?}");
+            assert_eq!(ground.take(), Vec::<String>::new(), "{off}");
+            let freely = Finished::of(ground.world.command("sh").args(["-c", &off]));
+            assert!(freely.stdout.contains(printed), "{off}: {freely:?}");
+            ground.take();
+        }
+    });
+}
+
+#[test]
+fn subdomains_and_names_of_the_resolver_are_reached() {
+    on_a_machine("reached::subdomains_and_names_of_the_resolver_are_reached", |ground| {
+        for (host, at) in [("x.b.example", "203.0.113.3"), ("dns.example", "203.0.113.8")] {
+            let done = ground.python(LIST, &format!("fetch('http://{host}/')"));
+            assert_eq!(done.stdout, format!("GET answered by ::ffff:{at}\n"), "{}", done.stderr);
+        }
+        ground.take();
+        let done = ground.python(LIST, "fetch('http://b.example/')");
+        assert_eq!(done.stdout, "[Errno -2] Name or service not known\n");
+        assert_eq!(ground.take(), Vec::<String>::new());
+    });
+}
