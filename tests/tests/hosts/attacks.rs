@@ -127,8 +127,8 @@ say(hello)",
 /// Other ways out: datagrams, other resolvers, names as messages, addresses that mean nothing here, sockets that were handed over.
 const WAYS: &[Attack] = &[
     attack("udp('8.8.8.8', 443)", "udp 8.8.8.8:443", "ENETUNREACH"),
-    attack("udp('a.example', 443)", "udp 203.0.113.1:443", "EACCES"),
-    attack("udp('a.example', 53, question('secret.example'))", "udp 203.0.113.1:53", "EACCES"),
+    attack("udp('a.example', 443)", "udp 203.0.113.1:443", "ECONNREFUSED"),
+    attack("udp('a.example', 53, question('secret.example'))", "udp 203.0.113.1:53", "ECONNREFUSED"),
     attack("udp('8.8.8.8', 53, question('secret.example'))", "udp 8.8.8.8:53", "ENETUNREACH"),
     attack("udp('203.0.113.53', 53, question('secret.example'))", "udp 203.0.113.53:53", "ENETUNREACH"),
     attack("tcp('8.8.8.8', 53, question('secret.example'))", "tcp 8.8.8.8:53", "ENETUNREACH"),

@@ -280,7 +280,7 @@ fn certificate(directory: &Path) -> Option<std::path::PathBuf> {
 }
 
 /// Acts of scripts. Each prints its result, or the name of its error.
-const PRELUDE: &str = r#"import array, asyncio, errno, os, socket as s, ssl, struct, subprocess, sys, time, urllib.request
+pub(crate) const PRELUDE: &str = r#"import array, asyncio, errno, os, socket as s, ssl, struct, subprocess, sys, time, urllib.request
 LAX = ssl._create_unverified_context()
 def say(act):
     try: print(act(), flush=True)

@@ -5,5 +5,6 @@
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod attacks;
+mod gateway;
 mod ground;
 mod reached;
