@@ -67,7 +67,13 @@ pub(crate) fn on_a_machine(test: &str, body: impl Fn(&mut Ground)) {
         return;
     }
     let me = std::env::current_exe().unwrap();
-    let done = Finished::of(&mut machine(&[me.to_str().unwrap(), "--exact", test, "--nocapture"]));
+    let done = Finished::of(&mut machine(&[
+        me.to_str().unwrap(),
+        "--exact",
+        test,
+        "--nocapture",
+        "--include-ignored",
+    ]));
     let (said, errors) = (&done.stdout, &done.stderr);
     assert!(done.code == 0, "{said}{errors}");
     assert!(said.contains("1 passed"), "no such test: {said}");
@@ -125,6 +131,16 @@ impl Network {
         UdpSocket::bind("0.0.0.0:0").unwrap().send_to(marker.as_bytes(), (self.at, 1)).unwrap();
         self.tell(&marker);
         serde_json::from_str(&self.hear()).unwrap()
+    }
+}
+
+impl Network {
+    /// Returns the number of established connections with the servers of this network.
+    pub(crate) fn open_connections(&self) -> usize {
+        let table = |name| fs::read_to_string(format!("/proc/{}/net/{name}", self.process.id())).unwrap();
+        const ESTABLISHED: &str = "01";
+        let is_open = |line: &&str| line.split_whitespace().nth(3) == Some(ESTABLISHED);
+        [table("tcp"), table("tcp6")].iter().map(|table| table.lines().filter(is_open).count()).sum()
     }
 }
 

@@ -8,3 +8,4 @@ mod attacks;
 mod gateway;
 mod ground;
 mod reached;
+mod sessions;
