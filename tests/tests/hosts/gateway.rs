@@ -242,7 +242,7 @@ for _ in range(3):
     while left > 0: left -= len(c.recv(1 << 20))
     print('64 MiB', round((time.monotonic() - begun) * 1e3), 'ms')";
         for done in [ground.unconfined(script), ground.python("a.example:7,a.example:80", script)] {
-            eprintln!("skipped: {:?} {}", ground.world.user(), done.stdout.replace('\n', " · "));
+            eprintln!("measured: {:?} {}", ground.world.user(), done.stdout.replace('\n', " · "));
         }
     });
 }

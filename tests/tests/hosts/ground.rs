@@ -77,7 +77,8 @@ pub(crate) fn on_a_machine(test: &str, body: impl Fn(&mut Ground)) {
     let (said, errors) = (&done.stdout, &done.stderr);
     assert!(done.code == 0, "{said}{errors}");
     assert!(said.contains("1 passed"), "no such test: {said}");
-    errors.lines().filter(|line| line.starts_with("skipped:")).for_each(|line| eprintln!("{line}"));
+    let is_told = |line: &&str| line.starts_with("skipped:") || line.starts_with("measured:");
+    errors.lines().filter(is_told).for_each(|line| eprintln!("{line}"));
 }
 
 /// Servers of one network, with the record of what came.
