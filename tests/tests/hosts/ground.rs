@@ -42,6 +42,9 @@ pub(crate) const NAMES: &str = "127.0.0.1 localhost\n::1 localhost\n203.0.113.1 
     0.0.0.0 any.example\n203.0.113.254 own.example\n10.7.7.7 private.example\n169.254.7.7 near.example\n\
     169.254.169.254 metadata.example\n198.19.0.1 inside.example\n::ffff:127.0.0.1 mapped.example\n";
 
+/// State of a connection in `/proc/net/tcp` (proc(5)).
+const ESTABLISHED: &str = "01";
+
 /// A line of the record: `tcp`, `udp` or `said`, then address and port, then the first bytes.
 pub(crate) type Packet = String;
 
@@ -139,7 +142,6 @@ impl Network {
     /// Returns the number of established connections with the servers of this network.
     pub(crate) fn open_connections(&self) -> usize {
         let table = |name| fs::read_to_string(format!("/proc/{}/net/{name}", self.process.id())).unwrap();
-        const ESTABLISHED: &str = "01";
         let is_open = |line: &&str| line.split_whitespace().nth(3) == Some(ESTABLISHED);
         [table("tcp"), table("tcp6")].iter().map(|table| table.lines().filter(is_open).count()).sum()
     }
@@ -297,7 +299,7 @@ fn certificate(directory: &Path) -> Option<std::path::PathBuf> {
 }
 
 /// Acts of scripts. Each prints its result, or the name of its error.
-pub(crate) const PRELUDE: &str = r#"import array, asyncio, errno, os, socket as s, ssl, struct, subprocess, sys, time, urllib.request
+pub(crate) const PRELUDE: &str = r"import array, asyncio, errno, os, socket as s, ssl, struct, subprocess, sys, time, urllib.request
 LAX = ssl._create_unverified_context()
 def say(act):
     try: print(act(), flush=True)
@@ -337,4 +339,4 @@ def look_up(name):
 def fetch(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=LAX))
     say(lambda: opener.open(url, timeout=15).read().decode().strip())
-"#;
+";

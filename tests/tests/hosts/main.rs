@@ -1,7 +1,7 @@
 //! Hosts by name, from a command of an agent to the packets outside. The internet is the test's own: a network namespace
 //! that answers at every address and records everything that comes.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod attacks;

@@ -132,8 +132,11 @@ for words in setup:
 marked = socket.socket(type=socket.SOCK_DGRAM)
 marked.bind(("", 1))
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
-SO_RCVBUFFORCE = 33
-raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+SO_RCVBUFFORCE, SOL_PACKET, PACKET_STATISTICS = 33, 263, 6
+try:
+    raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+except PermissionError:
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
 raw.bind((device, 3))
 start(watch, raw)
 sites = [Server(("::", 80), Site)]
@@ -153,5 +156,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     while markers.get(timeout=20) != line.strip():
         pass
+    _, lost = struct.unpack("=2I", raw.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
+    assert not lost, f"{lost} packets are missing in the record"
     print(json.dumps(packets), flush=True)
     packets.clear()

@@ -17,21 +17,21 @@ fn logged(ground: &Ground, kind: &str) -> Vec<serde_json::Value> {
 #[test]
 fn a_session_logs_the_hosts_that_its_commands_used() {
     on_a_machine("sessions::a_session_logs_the_hosts_that_its_commands_used", |ground| {
-        let server = model_of([shell(FETCH), done()]);
+        let model = model_of([shell(FETCH), done()]);
         let world = &ground.world;
-        let ended = world.run(&server, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
+        let ended = world.run(&model, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
         assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.contains("GET answered by ::ffff:203.0.113.1"), "{}", ended.stdout);
         let uses = logged(ground, "hosts_used");
         let last =
             &uses.last().unwrap_or_else(|| panic!("no use is logged: {}", ended.stdout))["data"]["uses"];
-        let used = &last[0];
+        let first = &last[0];
         assert_eq!(
-            (&used["host"], &used["port"], &used["program"], &used["connections"], &used["address"]),
+            (&first["host"], &first["port"], &first["program"], &first["connections"], &first["address"]),
             (&json!("a.example"), &json!(80), &json!("curl"), &json!(1), &json!("203.0.113.1:80")),
             "{uses:?}"
         );
-        assert!(used["sent"].as_u64() > Some(50) && used["received"].as_u64() > Some(50), "{used}");
+        assert!(first["sent"].as_u64() > Some(50) && first["received"].as_u64() > Some(50), "{first}");
         let page = world.own().join("page.html");
         let audit =
             Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project()).arg("--html").arg(&page));
@@ -64,11 +64,11 @@ fn a_sub_agent_reaches_hosts_only_if_it_is_given_the_network() {
 fn before_the_answer_to_net_off_open_connections_have_ended() {
     on_a_machine("sessions::before_the_answer_to_net_off_open_connections_have_ended", |ground| {
         let hold = "exec 3<>/dev/tcp/a.example/7; echo held >&3; head -c 5 <&3 > got; cat <&3";
-        let server = model_of([shell(hold), done()]);
+        let model = model_of([shell(hold), done()]);
         let world = &ground.world;
         let mut served = Served::greeted(world);
         let net = json!({"hosts": ["a.example:7"]});
-        let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "auto", "tier": "full", "net": net});
+        let options = json!({"cwd": world.project(), "base_url": model.base_url(), "mode": "auto", "tier": "full", "net": net});
         let opened = served.call("newConversation", options);
         let id = opened["conversation_id"].clone();
         served.call("sendUserMessage", json!({"conversation_id": id, "text": "begin"}));
