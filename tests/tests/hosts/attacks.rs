@@ -3,8 +3,6 @@
 
 use std::fs;
 
-use tests::skip;
-
 use crate::ground::{Ground, NAMES, Packet, on_a_machine};
 
 /// The hosts of the list. Nobody answers at the silent one.
@@ -132,6 +130,12 @@ const WAYS: &[Attack] = &[
     attack("udp('8.8.8.8', 53, question('secret.example'))", "udp 8.8.8.8:53", "ENETUNREACH"),
     attack("udp('203.0.113.53', 53, question('secret.example'))", "udp 203.0.113.53:53", "ENETUNREACH"),
     attack("tcp('8.8.8.8', 53, question('secret.example'))", "tcp 8.8.8.8:53", "ENETUNREACH"),
+    attack(
+        "MSG_FASTOPEN = 0x20000000
+say(lambda: s.socket().sendto(http('/', 'x'), MSG_FASTOPEN, ('8.8.8.8', 80)))",
+        "tcp 8.8.8.8:80",
+        "E",
+    ),
     attack("look_up('secret.example')", "udp 203.0.113.53:53", "no such name"),
     attack("look_up('secret.b.example')", "udp 203.0.113.53:53", "198.19.0.1"),
     attack("look_up('secret.a.example')", "udp 203.0.113.53:53", "no such name"),
@@ -284,9 +288,6 @@ say(lambda: s.create_server(('0.0.0.0', 443)).close())";
 #[test]
 fn a_socket_that_another_command_was_handed_obeys_the_list() {
     on_a_machine("attacks::a_socket_that_another_command_was_handed_obeys_the_list", |ground| {
-        if !std::path::Path::new("/bin/bash").exists() {
-            skip!("no bash on this machine");
-        }
         // Two programs of one sandbox, and a socket on which the first has asked already.
         let script = "path = os.environ['TMPDIR'] + '/handed'
 listener = s.socket(s.AF_UNIX)

@@ -158,11 +158,20 @@ fn a_gateway_that_was_taken_over_reaches_the_internet_and_nothing_else() {
         for tier in [TierChoice::Full, TierChoice::Floor] {
             let hosts = ["127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1", "203.0.113.254"];
             let hosts = [&hosts[..], &["10.7.7.7", "169.254.7.7", "169.254.169.254"]].concat();
-            let acts = format!("for host in {hosts:?}: tcp(host, 7, b'x')");
-            ground.take();
-            assert_eq!(taken_over(ground, tier, &acts).stdout, "EACCES\n".repeat(hosts.len()));
-            assert_eq!(ground.take(), Vec::<String>::new());
-            assert_eq!(ground.unconfined(&acts).stdout, "b'x'\n".repeat(hosts.len()));
+            let fast = "MSG_FASTOPEN = 0x20000000
+def fast(host, port):
+    family, _, _, _, to = s.getaddrinfo(host, port, type=s.SOCK_STREAM)[0]
+    say(lambda: s.socket(family).sendto(b'x', MSG_FASTOPEN, to))
+";
+            for (act, done) in
+                [("tcp(host, 7, b'x')", "b'x'\n"), ("udp(host, 7)", "8\n"), ("fast(host, 7)", "1\n")]
+            {
+                let acts = format!("{fast}for host in {hosts:?}: {act}");
+                ground.take();
+                assert_eq!(taken_over(ground, tier, &acts).stdout, "EACCES\n".repeat(hosts.len()), "{act}");
+                assert_eq!(ground.take(), Vec::<String>::new(), "{act}");
+                assert_eq!(ground.unconfined(&acts).stdout, done.repeat(hosts.len()), "{act}");
+            }
             assert_eq!(taken_over(ground, tier, "tcp('a.example', 7, b'x')").stdout, "b'x'\n", "{tier:?}");
             let acts = format!("for path in {secrets:?}: say(lambda: open(path).read())");
             let read = taken_over(ground, tier, &acts).stdout;
