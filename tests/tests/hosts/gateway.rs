@@ -10,7 +10,7 @@ use ipc::rights::{Execution, Network, Rights};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tests::world::KEY;
-use tests::{Finished, Programs, alive};
+use tests::{Finished, Programs, alive, wait_until};
 
 use crate::ground::{Ground, PRELUDE, PYTHON, on_a_machine};
 
@@ -60,6 +60,29 @@ print(os.system('true'))";
             done.code == 0 && done.stderr.contains("gateway to the hosts of --net has ended"),
             "{done:?}"
         );
+    });
+}
+
+#[test]
+fn a_gateway_ends_with_its_command_and_with_the_supervisor() {
+    on_a_machine("gateway::a_gateway_ends_with_its_command_and_with_the_supervisor", |ground| {
+        let script = "c = open_to('a.example', 7)
+print(exchange(c, b'x'), flush=True)
+if os.fork() == 0: time.sleep(1000)
+sys.stdin.readline()";
+        for is_killed in [false, true] {
+            let mut running = ground.start("a.example:7", script);
+            assert_eq!(running.hear(), "b'x'");
+            let gateway = gateway_below(running.child.id());
+            assert_eq!(ground.outside.open_connections(), 1);
+            if is_killed {
+                running.child.kill().unwrap();
+            }
+            let code = running.finish().code;
+            assert_eq!(code, if is_killed { 128 + 9 } else { 0 });
+            wait_until("the gateway has ended", || !alive(gateway));
+            assert_eq!(ground.outside.open_connections(), 0, "{is_killed}");
+        }
     });
 }
 
