@@ -127,7 +127,10 @@ async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
                 return Err(format!("the call failed: {outcome:?}").into());
             }
             WorkerEvent::Ended { reason, .. } => return Err(reason.to_string().into()),
-            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) => {}
+            WorkerEvent::Output { .. }
+            | WorkerEvent::Prepared { .. }
+            | WorkerEvent::Refused(_)
+            | WorkerEvent::HostsUsed(_) => {}
         }
     }
 }

@@ -42,15 +42,13 @@ fn confined(tier: TierChoice, reach: Reach, rules: &str) -> Option<(Gateway, Tem
         .args([program, &path]);
     let mut gateway = Gateway::start(command);
     gateway.order(rules);
-    match gateway.next_report() {
-        Some(report) => assert_eq!(report, GatewayReport::Ready),
-        None => {
-            let (status, said) = gateway.wait();
-            assert!(UNAVAILABLE.contains(&status.code()), "{status}: {said}");
-            eprintln!("skipped: no {tier:?} tier: {said}");
-            return None;
-        }
-    }
+    let Some(report) = gateway.next_report() else {
+        let (status, said) = gateway.wait();
+        assert!(UNAVAILABLE.contains(&status.code()), "{status}: {said}");
+        eprintln!("skipped: no {tier:?} tier: {said}");
+        return None;
+    };
+    assert_eq!(report, GatewayReport::Ready);
     Some((gateway, directory))
 }
 

@@ -94,7 +94,7 @@ fn rights(text: &mut String, standing: &StandingRights) {
         }
         Network::On => "on".to_owned(),
         Network::Hosts(hosts) => format!(
-            "on for these hosts alone, by name: {hosts} (port 443 unless another is named); other names do not resolve"
+            "on for these hosts alone, by name: {hosts} (port 443 unless another is named); connections to others are refused"
         ),
     };
     let _ = writeln!(text, "network: {net}\nyour rights: {}", standing.line());

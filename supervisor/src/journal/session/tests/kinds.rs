@@ -14,12 +14,12 @@ use protocol::approval::{
 };
 use protocol::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
-    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, FilesChanged, Ignored,
-    LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange, PromptFixed,
-    Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged, RunResult,
-    SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, SubAgentStatus,
-    SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished, WorkerEnd, WorkerStarted,
-    WriteTurnAwaited, WriteTurnTaken,
+    CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, FilesChanged, HostUse,
+    Ignored, LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange,
+    PromptFixed, Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged,
+    RunResult, SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned,
+    SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished, WorkerEnd,
+    WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use serde_json::value::RawValue;
 
@@ -247,6 +247,16 @@ fn workers() -> Vec<EventKind> {
         startup_us: 900,
     };
     let ended = |reason| EventKind::WorkerEnded { generation: Generation(2), reason };
+    let used = HostUse {
+        host: "a.example".to_owned(),
+        port: 443,
+        program: "curl".to_owned(),
+        connections: 2,
+        failures: 1,
+        failure: Some("the name has no address".to_owned()),
+        sent: 10,
+        ..HostUse::default()
+    };
     let changed = RightsChanged {
         generation: Generation(3),
         pid: 9,
@@ -261,6 +271,7 @@ fn workers() -> Vec<EventKind> {
     vec![
         EventKind::WorkerStarted(worker),
         EventKind::RightsChanged(changed),
+        EventKind::HostsUsed { generation: Generation(2), uses: vec![used] },
         ended(WorkerEnd::ProtocolBroken { violation: "v".to_owned() }.into()),
         ended(WorkerEnd::Exited { code: 1 }.into()),
         ended(WorkerEnd::RunOver.into()),
@@ -408,6 +419,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::WorkerStarted(_) => "worker_started",
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
+        EventKind::HostsUsed { .. } => "hosts_used",
         EventKind::ProtocolViolation { .. } => "protocol_violation",
         EventKind::Notice { .. } => "notice",
         EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
@@ -435,7 +447,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 36, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 37, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

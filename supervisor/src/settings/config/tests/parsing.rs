@@ -45,7 +45,7 @@ fn what_is_wrong_is_told_with_its_place() {
     config.toml:1:1: unknown key `modle`; did you mean `model`?
     config.toml:2:1: unknown key `max_steps`; did you mean `limits.max_steps`?
     config.toml:3:2: unknown key `right`; did you mean `rights`?
-    config.toml:5:7: `rights.net`: expected "off"
+    config.toml:5:7: `rights.net`: expected "off", or a list of at most 500 hosts, as in ["docs.example", "docs.example:8443", "@npm"]
     config.toml:6:1: unknown key `rights.hiden`; did you mean `rights.hide`?
     config.toml:7:15: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
     config.toml:9:13: `limits.max_steps`: expected a number from 1 to 4294967295
