@@ -9,8 +9,8 @@ use ipc::rights::{Grant, RightsSummary};
 use protocol::approval::AskKind;
 use protocol::cost::Usd;
 use protocol::event::{
-    Account, ApprovalAnswered, EventKind, OneShot, Recorded, SessionEvent, SubAgentResult, SubAgentSpawned,
-    TokenUsage, WorkerStarted,
+    Account, ApprovalAnswered, EventKind, HostUse, OneShot, Recorded, SessionEvent, SubAgentResult,
+    SubAgentSpawned, TokenUsage, WorkerStarted,
 };
 use serde::Serialize;
 
@@ -82,6 +82,9 @@ pub(super) struct WorkerAccount {
     /// The call or rewind for which such a worker was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+    /// The hosts that its programs reached by name, or could not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostUse>,
     /// The reason of the worker's end, or nothing if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -166,6 +169,7 @@ impl AgentAccount {
             EventKind::UserMessage { text, .. } if self.task.is_none() => self.task = Some(text.clone()),
             EventKind::WorkerStarted(started) => self.workers.push(WorkerAccount::of(started)),
             EventKind::WorkerEnded { generation, reason } => self.end_worker(*generation, reason.to_string()),
+            EventKind::HostsUsed { generation, uses } => self.take_uses(*generation, uses),
             EventKind::ToolCallStarted { call, name, .. } => drop(names.insert(*call, name.clone())),
             EventKind::ToolCallFinished { call, status, .. } => {
                 let name = names.get(call).cloned().unwrap_or_default();
@@ -187,11 +191,44 @@ impl AgentAccount {
         }
     }
 
+    fn worker(&mut self, generation: Generation) -> Option<&mut WorkerAccount> {
+        self.workers.iter_mut().rev().find(|worker| worker.generation == generation)
+    }
+
     fn end_worker(&mut self, generation: Generation, reason: String) {
-        let ended = self.workers.iter_mut().rev().find(|worker| worker.generation == generation);
-        if let Some(worker) = ended {
+        if let Some(worker) = self.worker(generation) {
             worker.ended = Some(reason);
         }
+    }
+
+    /// Takes the counts of a worker's hosts, which include those of its earlier events.
+    fn take_uses(&mut self, generation: Generation, uses: &[HostUse]) {
+        let Some(worker) = self.worker(generation) else { return };
+        for host in uses {
+            worker.hosts.retain(|known| use_of(known) != use_of(host));
+            worker.hosts.push(host.clone());
+        }
+    }
+
+    /// Returns the hosts of all workers, each with the sum of its counts.
+    pub(super) fn hosts(&self) -> Vec<HostUse> {
+        let mut sums = BTreeMap::<_, HostUse>::new();
+        for host in self.workers.iter().flat_map(|worker| &worker.hosts) {
+            let sum = sums.entry(use_of(host)).or_insert_with(|| HostUse {
+                connections: 0,
+                failures: 0,
+                sent: 0,
+                received: 0,
+                failure: None,
+                ..host.clone()
+            });
+            sum.connections = sum.connections.saturating_add(host.connections);
+            sum.failures = sum.failures.saturating_add(host.failures);
+            sum.sent = sum.sent.saturating_add(host.sent);
+            sum.received = sum.received.saturating_add(host.received);
+            sum.failure = host.failure.clone().or(sum.failure.take());
+        }
+        sums.into_values().collect()
     }
 
     fn take_denial(&mut self, call: Option<CallId>, denial: &Denial) {
@@ -233,6 +270,11 @@ impl From<Spend> for Account {
     }
 }
 
+/// Returns the values that tell one use from another.
+fn use_of(host: &HostUse) -> [String; 3] {
+    [host.host.clone(), host.port.to_string(), host.program.clone()]
+}
+
 pub(super) fn purpose(one_shot: &OneShot) -> String {
     one_shot.call.map_or_else(|| "a rewind".to_owned(), |call| format!("call {call}"))
 }
@@ -250,6 +292,7 @@ impl WorkerAccount {
             not_enforced: started.not_enforced.clone(),
             grant: started.one_shot.as_ref().map(|one_shot| one_shot.grant.clone()),
             purpose: started.one_shot.as_ref().map(purpose),
+            hosts: Vec::new(),
             ended: None,
         }
     }

@@ -80,6 +80,7 @@ fn summary(agent: &AgentAccount) -> Vec<String> {
         "approvals",
         decisions.iter().map(|(decision, count)| format!("{count} {decision}")),
     ));
+    rows.extend(agent.hosts().iter().map(|host| line(&host.to_string())));
     rows.extend(agent.denials.iter().map(denial));
     rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
     rows
@@ -99,6 +100,7 @@ fn rows(agent: &AgentAccount) -> Vec<String> {
         format!("{}: {}", line(name), ends.join(", "))
     }));
     rows.extend(agent.approvals.iter().map(approval));
+    rows.extend(agent.hosts().iter().map(|host| line(&host.to_string())));
     rows.extend(agent.denials.iter().map(denial));
     rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
     rows.push(format!("spent: {}", spent(agent)));
