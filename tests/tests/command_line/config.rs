@@ -61,8 +61,8 @@ fn the_keys_are_listed_while_a_file_is_wrong() {
     assert!(all.contains("\nrights.net\n") && all.contains("\nagents.depth\n"), "{all}");
     insta::assert_snapshot!(keys(&["rights.net"]).expect(0).stdout, @r#"
     rights.net
-      `off`; default: `off`; a project's file: narrows it
-      The network of commands. It is off at every start, and no file turns it on: `--net on` and `:net on` do. A project's `off` holds against `--net on`.
+      `off`, or list of hosts; default: `off`; a project's file: narrows it
+      The network of commands: `off`, or the hosts that they may reach by name, such as `["docs.example", "*.docs.example:8443", "@npm"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list holds against `--net`: only what both name is reached at the start.
 
     Tables of their own: [keys.MODE] has keys of the terminal UI, [models."NAME"] facts of a model, [agents.NAME] a role of sub-agents.
     "#);

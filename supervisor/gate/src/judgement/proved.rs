@@ -77,7 +77,7 @@ impl StandingRights {
         let denial = match &refusal.object {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
             Target::Internet(to, place) => self.of_address(&to.to_string(), *place)?,
-            Target::Host { name, port } => self.of_host(name, *port),
+            Target::Host { name, port } => self.of_host(name, *port)?,
             Target::Socket(path) => self.of_socket(path)?,
             Target::Abstract(name) => {
                 let name = String::from_utf8_lossy(name).escape_debug().to_string();
@@ -122,17 +122,21 @@ impl StandingRights {
         })
     }
 
-    /// Returns the denial of a port of a host that the list of hosts has at other ports.
-    fn of_host(&self, name: &HostName, port: u16) -> Denial {
+    /// Returns the denial of a host or port that is not on the list of hosts. Datagrams to what is on the list are refused too, and
+    /// no right would help: programs use TCP then.
+    fn of_host(&self, name: &HostName, port: u16) -> Option<Denial> {
+        if self.rights.net.hosts().is_some_and(|hosts| hosts.allows(name, port)) {
+            return None;
+        }
         let rule = HostRule::exactly(name.clone(), port);
         let more = Hosts::new([rule.clone()]).map_or(Network::Off, Network::Hosts);
         let net = self.rights.net.join(&more);
-        Denial {
+        Some(Denial {
             layer: Layer::Mediation,
             missing_right: MissingRight::Host { host: rule }.into(),
             grant: self.offered(&format!("--net {}", net.flag())),
             ..self.unreachable(&format!("{name}:{port}"), Grade::Proved)
-        }
+        })
     }
 
     fn of_socket(&self, path: &WirePath) -> Option<Denial> {

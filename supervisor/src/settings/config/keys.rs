@@ -202,7 +202,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Network,
         project: ProjectMay::Lower,
         preset: Preset::NoNetwork,
-        about: "The network of commands: `off`, or the hosts that they may reach by name, such as `[\"docs.example\", \"*.docs.example:8443\", \"@npm\"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. What a project's file says holds against both: they reach at most its hosts.",
+        about: "The network of commands: `off`, or the hosts that they may reach by name, such as `[\"docs.example\", \"*.docs.example:8443\", \"@npm\"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list holds against `--net`: only what both name is reached at the start.",
     },
     Key {
         name: "rights.reach",
