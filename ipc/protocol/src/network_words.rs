@@ -127,13 +127,23 @@ pub fn hosts<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Hosts, Ne
     Hosts::new(rules).ok_or(NetworkWordError::List(HostError::NoRule))
 }
 
+/// Returns the first rule of a network that is for all names below a public suffix, which nobody may have.
+pub fn too_wide(net: &Network) -> Option<&HostRule> {
+    let rules = net.hosts().map(Hosts::rules).unwrap_or_default();
+    rules.iter().find(|rule| is_too_wide(rule))
+}
+
+fn is_too_wide(rule: &HostRule) -> bool {
+    rule.is_for_names_below() && is_public_suffix(rule.name().as_str())
+}
+
 fn rule(entry: &str) -> Result<HostRule, NetworkWordError> {
     let rule: HostRule =
         entry.parse().map_err(|source| NetworkWordError::Host { entry: entry.to_owned(), source })?;
     if !entry.contains(['.', ':']) {
         return Err(NetworkWordError::Word(entry.to_owned()));
     }
-    if rule.is_for_names_below() && is_public_suffix(rule.name().as_str()) {
+    if is_too_wide(&rule) {
         return Err(NetworkWordError::Suffix(entry.to_owned()));
     }
     Ok(rule)

@@ -1,6 +1,6 @@
 //! Transcript and state of each agent of the session; one agent is shown at a time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ipc::id::{AgentId, CallId};
 use protocol::event::Account;
@@ -26,6 +26,8 @@ pub(crate) struct AgentView {
     pub task: Option<String>,
     /// Result of a sub-agent that has ended.
     pub ended: Option<Ended>,
+    /// Notices about hosts that could not be reached: the events of a worker's end repeat them.
+    pub unreached: BTreeSet<String>,
 }
 
 impl AgentView {
@@ -39,6 +41,7 @@ impl AgentView {
             answer: String::new(),
             queue: VecDeque::new(),
             task: None,
+            unreached: BTreeSet::new(),
             ended: None,
         }
     }

@@ -252,6 +252,14 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
             view.session.context = None;
             view.say(Look::Notice, &compacted.to_string());
         }
+        EventKind::HostsUsed { uses, .. } => {
+            for failed in uses.iter().filter(|one| one.connections == 0) {
+                let text = failed.to_string();
+                if view.unreached.insert(text.clone()) {
+                    view.say(Look::Notice, &text);
+                }
+            }
+        }
         EventKind::Notice { code, message } => {
             if code.ends_change() {
                 view.session.pending = None;

@@ -2,10 +2,10 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::id::GrantId;
-use ipc::rights::{NamedRoot, Network, RightsChange, RightsSummary};
+use ipc::id::{Generation, GrantId};
+use ipc::rights::{Hosts, NamedRoot, Network, RightsChange, RightsSummary};
 use protocol::approval::ApprovalMode;
-use protocol::event::{EventKind, NoticeCode};
+use protocol::event::{EventKind, HostUse, NoticeCode};
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::core::read_only;
@@ -72,6 +72,54 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
         seat.keys(&format!(":{wrong}\n"));
         assert_eq!(seat.told(), [], "{wrong}");
     }
+}
+
+#[test]
+fn hosts_are_named_and_added() {
+    let mut seat = Seat::new(80, 24);
+    let hosts = |rules: &[&str]| Hosts::new(rules.iter().map(|rule| rule.parse().unwrap())).unwrap();
+    for (typed, change) in [
+        (
+            ":net docs.example,@npm\n",
+            RightsChange::Network {
+                net: Network::Hosts(hosts(&["docs.example", "registry.npmjs.org"])),
+                reach: None,
+            },
+        ),
+        (
+            ":net +docs.example:80\n",
+            RightsChange::AddHosts { hosts: hosts(&["docs.example:80"]), reach: None },
+        ),
+    ] {
+        seat.keys(typed);
+        let action = UserActionKind::Agent(AgentAction::SetRights { change });
+        assert_eq!(seat.told(), [action], "{typed}");
+        assert!(seat.screen().contains(" host"), "{}", seat.screen());
+    }
+    for (typed, why) in
+        [(":net *.com\n", "every name"), (":net 10.0.0.1\n", "no host"), (":net +on\n", "neither")]
+    {
+        seat.keys(typed);
+        assert!(seat.told().is_empty() && seat.screen().contains(why), "{typed}: {}", seat.screen());
+    }
+}
+
+#[test]
+fn a_host_that_could_not_be_reached_is_told_once() {
+    let mut seat = Seat::new(100, 24);
+    let failed = HostUse {
+        host: "a.example".to_owned(),
+        port: 443,
+        program: "curl".to_owned(),
+        failures: 1,
+        failure: Some("the name has no address".to_owned()),
+        ..HostUse::default()
+    };
+    for _ in 0..2 {
+        seat.log(EventKind::HostsUsed { generation: Generation(1), uses: vec![failed.clone()] });
+    }
+    let told = "curl could not reach a.example:443: the name has no address";
+    assert_eq!(seat.screen().matches(told).count(), 1, "{}", seat.screen());
 }
 
 type Effect<'a> = (&'a str, &'a dyn Fn(&mut Seat));

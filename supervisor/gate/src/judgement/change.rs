@@ -3,6 +3,7 @@
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
 use protocol::event::NoticeCode;
+use protocol::network_words::{NetworkWordError, too_wide};
 
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, StandingRights};
@@ -93,6 +94,10 @@ impl StandingRights {
     }
 
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {
+        let wide = too_wide(&Rights::default().with_change(change).net).map(ToString::to_string);
+        if let Some(rule) = wide {
+            return Some(NetworkWordError::Suffix(rule).to_string());
+        }
         match (change, activity) {
             (RightsChange::Network { net, .. }, Activity::Plan) if net.reaches_out() => {
                 Some("the network stays off while a plan is made".to_owned())

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use gate::activity::Activity;
 use model::provider::ProviderKind;
+use protocol::network_words::{NetworkWordError, too_wide};
 use protocol::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{OpenConversation, OpenedConversation};
@@ -52,6 +53,9 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     if let Some(name) = params.provider.as_deref().filter(|name| ProviderKind::named(name).is_none()) {
         let known = ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
         return refused(format!("provider: {name:?} is none of {known}"));
+    }
+    if let Some(rule) = params.net.as_ref().and_then(too_wide) {
+        return refused(format!("net: {}", NetworkWordError::Suffix(rule.to_string())));
     }
     let sources =
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;

@@ -1,5 +1,5 @@
 use ipc::path::WirePath;
-use ipc::rights::{Network, Reach, RightsChange};
+use ipc::rights::{Hosts, Network, Reach, RightsChange};
 use proptest::prelude::*;
 
 use super::{auto, deny};
@@ -26,6 +26,14 @@ fn after(standing: &StandingRights, change: &RightsChange, activity: Activity) -
     }
 }
 
+fn list(rules: &str) -> Hosts {
+    Hosts::new(rules.split(' ').map(|rule| rule.parse().unwrap())).unwrap()
+}
+
+fn hosts(rules: &str) -> RightsChange {
+    net(Network::Hosts(list(rules)))
+}
+
 #[test]
 fn what_becomes_of_each_change() {
     let (on, off) = (net(Network::On), net(Network::Off));
@@ -35,6 +43,21 @@ fn what_becomes_of_each_change() {
         (auto(), on.clone(), "writes in the project, $TMPDIR · network on · secrets hidden"),
         (auto(), far, "writes in the project, $TMPDIR · network on +host · secrets hidden"),
         (auto(), off, "nothing changed: the network is off"),
+        (
+            auto(),
+            hosts("a.example b.example:80"),
+            "writes in the project, $TMPDIR · network on for a.example b.example:80 · secrets hidden",
+        ),
+        (
+            auto(),
+            RightsChange::AddHosts { hosts: list("a.example"), reach: None },
+            "writes in the project, $TMPDIR · network on for a.example · secrets hidden",
+        ),
+        (
+            auto(),
+            hosts("*.co.uk"),
+            "the rights were not changed: \"*.co.uk\" would be for every name that anybody registers below it; name the hosts",
+        ),
         (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
         (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),
         (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src may be written already"),
