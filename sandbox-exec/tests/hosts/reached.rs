@@ -85,7 +85,7 @@ fn sockets_that_the_mediator_makes_lead_there_too() {
         let (gateway, theirs) = pair();
         let script = "say(lambda: talk(('a.example', 443)))
 say(lambda: open_to(('a.example', 80)))
-say(lambda: s.gethostbyname('c.example'))";
+say(lambda: s.gethostbyname('machines'))";
         let running = start_in(place, "a.example", script, theirs, |command| {
             // SAFETY: attaches a filter that was made before.
             unsafe { command.pre_exec(deny) };
@@ -111,7 +111,7 @@ say(lambda: talk((sys.stdin.readline().strip(), 443)))";
         one.tell("a.example");
         let address = one.hear();
         assert_eq!(address, "198.19.0.1");
-        other.tell("b.other");
+        other.tell("machines");
         assert_eq!(other.hear(), "no such name");
         other.tell(&address);
         assert_eq!(other.finish().said, "ECONNREFUSED\n");
