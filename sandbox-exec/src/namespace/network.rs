@@ -34,9 +34,6 @@ const NAME: &str = "hosts";
 const WHOLE: u8 = 15;
 const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 
-/// Maximum number of connections to a port that wait (`net.core.somaxconn` of a new namespace).
-const QUEUE: i32 = 4096;
-
 /// Network namespaces of a program.
 #[derive(Debug)]
 pub(crate) struct Networks {
@@ -125,7 +122,8 @@ fn resolve_at(address: Ipv4Addr, entrances: &mut Entrances) -> io::Result<()> {
 }
 
 fn open(listener: TcpListener, listeners: &mut Vec<TcpListener>) -> io::Result<()> {
-    listen(&listener, Backlog::new(QUEUE)?)?;
+    // As many connections wait as the kernel allows (`net.core.somaxconn`, 4,096 in a new namespace).
+    listen(&listener, Backlog::MAXALLOWABLE)?;
     listener.set_nonblocking(true)?;
     listeners.push(listener);
     Ok(())
