@@ -261,7 +261,7 @@ fn commands_with_a_slash_never_reach_the_model() {
     ui.types("?");
     ui.until_shown("twice: end the session");
     ui.types("\r");
-    ui.until_shown("allow or block network access");
+    ui.until_shown("set network access, +HOST adds a host");
     assert_eq!(server.requests().len(), 0);
     ui.types("/etc/hosts is a message\r");
     ui.until_shown("Done.");

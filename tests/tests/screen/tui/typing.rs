@@ -35,10 +35,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ("compact now", "takes nothing after it"),
     ("clear now", "takes nothing after it"),
     ("rewind now", "takes nothing after it"),
-    ("help", "allow or block network access"),
+    ("help", "set network access, +HOST adds a host"),
     ("mode plan", "choose ask, auto or deny"),
     ("q now", "takes nothing after it"),
-    ("net fly", "choose on or off"),
+    ("net fly", "neither off nor on"),
     ("fly", "no command"),
 ];
 
