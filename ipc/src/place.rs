@@ -88,7 +88,7 @@ impl Place {
         }
     }
 
-    /// True if the rights lead there.
+    /// True if addresses in this position are within `reach`.
     pub const fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Host => reach.host,

@@ -141,6 +141,48 @@ pub enum UserActionKind {
     RetryLog,
 }
 
+/// Part of an action that the user has to be told of if nobody reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread<'a> {
+    /// An answer to an approval request.
+    Answer(ApprovalId, &'a ApprovalAnswer),
+    /// A message to an agent.
+    Message,
+}
+
+impl UserActionKind {
+    /// Returns the part that the user has to be told of if nobody reads the action. Other actions mean nothing then.
+    pub const fn unread(&self) -> Option<Unread<'_>> {
+        match self {
+            Self::Answer { id, answer } => Some(Unread::Answer(*id, answer)),
+            Self::Agent(AgentAction::Prompt { .. }) => Some(Unread::Message),
+            Self::Agent(
+                AgentAction::SetRights { .. }
+                | AgentAction::EditPlan { .. }
+                | AgentAction::RevisePlan { .. }
+                | AgentAction::ExecutePlan { .. }
+                | AgentAction::AskTogether { .. }
+                | AgentAction::SetMode { .. }
+                | AgentAction::RevokeGrant { .. }
+                | AgentAction::Compact
+                | AgentAction::Clear
+                | AgentAction::RunCommand { .. }
+                | AgentAction::Interrupt
+                | AgentAction::Quit
+                | AgentAction::InterruptSession
+                | AgentAction::Terminate
+                | AgentAction::HangUp,
+            )
+            | Self::Plan { .. }
+            | Self::SetModel { .. }
+            | Self::ListFiles
+            | Self::FindBranch
+            | Self::Rewind { .. }
+            | Self::RetryLog => None,
+        }
+    }
+}
+
 /// Action of the user on an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentAction {

@@ -192,7 +192,8 @@ impl Mediation {
 }
 
 impl Mediation {
-    /// True if the network is the host's and off: the mediator then filters the senders that sockets hear.
+    /// True if the program is in the host's network namespace and may not use the network. The mediator then lets only
+    /// sockets of the same sandbox send to the program's sockets.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && !self.net.is_the_machines()
     }

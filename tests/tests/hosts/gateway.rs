@@ -3,10 +3,11 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use boundary::monitor::gateway_confinement;
 use ipc::confinement::{Confinement, Order, TierChoice};
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
-use ipc::rights::{Execution, Network, Rights};
+use ipc::rights::Rights;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tests::world::KEY;
@@ -126,30 +127,10 @@ tcp('a.example', 7, b'goes on')";
     });
 }
 
-/// Files and directories from which the C library resolves names and loads itself, as the supervisor gives them to a gateway.
-const READ: [&str; 10] = [
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/host.conf",
-    "/etc/nsswitch.conf",
-    "/etc/gai.conf",
-    "/etc/ld.so.cache",
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-];
-
 /// A script of Python under the rights of a gateway: what somebody could do who has taken it over.
 fn taken_over(ground: &Ground, tier: TierChoice, script: &str) -> Finished {
-    let places = READ.iter().map(Path::new).chain([Path::new(PYTHON)]);
-    let rights = Rights {
-        read: places.filter_map(|place| fs::canonicalize(place).ok()).map(Into::into).collect(),
-        net: Network::On,
-        exec: Execution::Denied,
-        ..Rights::default()
-    };
-    let confinement = Confinement { tier, ..Confinement::new(rights.normalised(), Path::new("/").into()) };
+    let agent = Confinement { tier, ..Confinement::new(Rights::default(), Path::new("/").into()) };
+    let confinement = gateway_confinement(Path::new(PYTHON), &agent);
     let order = Order { confinement, arguments: vec!["-c".to_owned(), format!("{PRELUDE}{script}")] };
     let path = ground.world.root().join("order");
     Outgoing::new(File::create(&path).unwrap(), Generation(0)).send(&order).unwrap();

@@ -189,7 +189,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     }
 }
 
-/// Writes letters at the prompt that were typed in a mode of commands.
+/// Writes text at the prompt that was typed while single letters are commands (NORMAL).
 pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
     text.chars().for_each(|letter| write(model, letter));
     model.wrote_at = Some(at);

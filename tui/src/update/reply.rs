@@ -26,7 +26,7 @@ fn due_in(view: &AgentView, now: UiTime) -> Option<Duration> {
     reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
 }
 
-/// Returns the time until text of any agent must be parsed.
+/// Returns the time until arrived text of a reply is parsed and shown, which happens at intervals.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }

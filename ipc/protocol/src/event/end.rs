@@ -158,6 +158,8 @@ pub enum WorkerEnd {
         /// The message that is not allowed.
         violation: String,
     },
+    /// Killed, because the gateway to its hosts ended.
+    GatewayGone,
     /// Killed, because it answered no call in time.
     Silent,
     /// The wait for its end failed.
@@ -179,6 +181,7 @@ impl fmt::Display for WorkerEnd {
             Self::Signalled { signal } => write!(f, "ended by signal {signal}"),
             Self::BrokerSignalled { signal } => write!(f, "its broker was ended by signal {signal}"),
             Self::ProtocolBroken { violation } => write!(f, "killed: it broke the protocol ({violation})"),
+            Self::GatewayGone => f.write_str("killed: the gateway to its hosts ended"),
             Self::Silent => f.write_str("killed: it did not answer in time"),
             Self::NotWaitedFor { error } => write!(f, "cannot be waited for: {error}"),
             Self::ReaderGone => f.write_str("is gone"),

@@ -84,11 +84,11 @@ pub struct SessionEvent {
 pub enum ObservedBy {
     /// The supervisor itself.
     Supervisor,
-    /// A remote broker said so.
+    /// A remote broker, by its message.
     Broker,
-    /// A worker said so.
+    /// A worker, by its message.
     Worker,
-    /// The server of an external tool said so.
+    /// The server of an external tool, by its message.
     Server,
 }
 

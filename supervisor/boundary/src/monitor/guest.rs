@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ipc::confinement::{BrokerReport, Confinement, Order};
+use ipc::confinement::{BrokerReport, Confinement, Identity, Order};
 use ipc::frame::FrameError;
 use ipc::gateway::{GatewayOrder, GatewayReport};
 use ipc::id::Generation;
@@ -93,7 +93,10 @@ impl GatewayPlan {
         let stderr = OpenOptions::new().write(true).open("/dev/null")?.into();
         Ok(Self {
             program: program.to_owned(),
-            order: Order { confinement: confinement(program, agent), arguments: vec![GATEWAY.to_owned()] },
+            order: Order {
+                confinement: gateway_confinement(program, agent),
+                arguments: vec![GATEWAY.to_owned()],
+            },
             stdio: Stdio::Given { stdin, stdout, stderr },
             arrivals,
             channel,
@@ -103,8 +106,8 @@ impl GatewayPlan {
 }
 
 /// Returns the confinement of the gateway of an agent: the network as far as the agent's reaches, no file but those of the
-/// resolver, no commands.
-fn confinement(program: &Path, agent: &Confinement) -> Confinement {
+/// resolver and the program itself, no commands.
+pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     let places = READ.iter().map(Path::new).chain([program]);
     let rights = Rights {
         read: places.filter_map(|place| fs::canonicalize(place).ok()).map(Into::into).collect(),
@@ -122,13 +125,21 @@ fn confinement(program: &Path, agent: &Confinement) -> Confinement {
     }
 }
 
-/// A gateway that was started, not waited for yet. Dropping this ends it.
+/// A gateway that was started and got no order yet. Dropping this ends it.
 #[derive(Debug)]
 pub struct LaunchedGateway {
+    hosts: Hosts,
+    identity: Option<Identity>,
     /// `None` once [`Gateway::ready`] took it.
-    pidfd: Option<OwnedFd>,
-    parts: Option<(OwnedFd, OwnedFd, Hosts)>,
-    agent: Option<ipc::confinement::Identity>,
+    ends: Option<GatewayEnds>,
+}
+
+/// The supervisor's descriptors of a gateway.
+#[derive(Debug)]
+struct GatewayEnds {
+    pidfd: OwnedFd,
+    status: OwnedFd,
+    channel: OwnedFd,
 }
 
 impl LaunchedGateway {
@@ -137,15 +148,15 @@ impl LaunchedGateway {
         status: OwnedFd,
         channel: OwnedFd,
         hosts: Hosts,
-        agent: Option<ipc::confinement::Identity>,
+        identity: Option<Identity>,
     ) -> Self {
-        Self { pidfd: Some(pidfd), parts: Some((status, channel, hosts)), agent }
+        Self { hosts, identity, ends: Some(GatewayEnds { pidfd, status, channel }) }
     }
 }
 
 impl Drop for LaunchedGateway {
     fn drop(&mut self) {
-        if let Some(pidfd) = &self.pidfd {
+        if let Some(GatewayEnds { pidfd, .. }) = &self.ends {
             // An error means that the process has ended.
             let _ = system::signal_process(pidfd.as_fd(), Signal::SIGKILL);
             let _ = waitid(Id::PIDFd(pidfd.as_fd()), WaitPidFlag::WEXITED);
@@ -153,68 +164,35 @@ impl Drop for LaunchedGateway {
     }
 }
 
+type Reports = AsyncIncoming<OwnedReadHalf, GatewayReport>;
+type Orders = AsyncOutgoing<OwnedWriteHalf, GatewayOrder>;
+
 /// The gateway of one confined program.
 #[derive(Debug)]
 pub struct Gateway {
     broker: BrokerProcess,
-    reports: AsyncIncoming<OwnedReadHalf, GatewayReport>,
+    reports: Reports,
     /// Its end tells the gateway to end.
-    _orders: AsyncOutgoing<OwnedWriteHalf, GatewayOrder>,
+    _orders: Orders,
     _status: StatusPipe,
 }
 
 impl Gateway {
     /// Orders a gateway, verifies its confinement and waits until it is ready. After an error no process of it is left.
     pub async fn ready(mut launched: LaunchedGateway) -> Result<Self, GatewayError> {
-        let (Some(pidfd), Some((status, channel, hosts))) = (launched.pidfd.take(), launched.parts.take())
-        else {
-            return Err(GatewayError::Ended);
-        };
+        let GatewayEnds { pidfd, status, channel } = launched.ends.take().ok_or(GatewayError::Ended)?;
         let broker = BrokerProcess::new(pidfd)?;
-        let begun = timeout(START_TIMEOUT, Self::greet(status, channel, hosts, launched.agent)).await;
-        match begun.unwrap_or(Err(GatewayError::Timeout)) {
-            Ok((reports, orders, status)) => Ok(Self { broker, reports, _orders: orders, _status: status }),
-            Err(error) => {
-                broker.end().await?;
-                Err(error)
-            }
-        }
-    }
-
-    async fn greet(
-        status: OwnedFd,
-        channel: OwnedFd,
-        hosts: Hosts,
-        identity: Option<ipc::confinement::Identity>,
-    ) -> Result<
-        (
-            AsyncIncoming<OwnedReadHalf, GatewayReport>,
-            AsyncOutgoing<OwnedWriteHalf, GatewayOrder>,
-            StatusPipe,
-        ),
-        GatewayError,
-    > {
         let mut status = StatusPipe::new(status)?;
         let channel = StdStream::from(channel);
         channel.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(channel)?.into_split();
         let (mut reports, mut orders) = async_pair(reader, writer, Generation(0));
-        let pid = match status.started().await? {
-            Some(BrokerReport::Started { pid, .. }) => pid,
-            Some(BrokerReport::Failed { code, stage, detail, .. }) => {
-                return Err(GatewayError::Sandbox { code, stage, detail });
-            }
-            Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
-                return Err(GatewayError::Ended);
-            }
-        };
-        orders.send(GatewayOrder { hosts }).await?;
-        match reports.receive().await? {
-            Some(GatewayReport::Ready) => {}
-            Some(_) | None => return Err(GatewayError::Ended),
+        let greeted = timeout(START_TIMEOUT, launched.greet(&mut status, &mut reports, &mut orders)).await;
+        if let Err(error) = greeted.unwrap_or(Err(GatewayError::Timeout)) {
+            broker.end().await?;
+            return Err(error);
         }
-        verify_confined(pid, identity)?;
-        Ok((reports, orders, status))
+        Ok(Self { broker, reports, _orders: orders, _status: status })
     }
 
     /// Returns the next report; `None` once the gateway has ended or said something that is none. Cancel safe.
@@ -225,5 +203,30 @@ impl Gateway {
     /// Ends the gateway with all its connections.
     pub async fn end(self) -> io::Result<()> {
         self.broker.end().await.map(drop)
+    }
+}
+
+impl LaunchedGateway {
+    /// Gives the gateway its order, and checks that it is confined and ready.
+    async fn greet(
+        &self,
+        status: &mut StatusPipe,
+        reports: &mut Reports,
+        orders: &mut Orders,
+    ) -> Result<(), GatewayError> {
+        let pid = match status.started().await? {
+            Some(BrokerReport::Started { pid, .. }) => pid,
+            Some(BrokerReport::Failed { code, stage, detail, .. }) => {
+                return Err(GatewayError::Sandbox { code, stage, detail });
+            }
+            Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
+                return Err(GatewayError::Ended);
+            }
+        };
+        orders.send(GatewayOrder { hosts: self.hosts.clone() }).await?;
+        match reports.receive().await? {
+            Some(GatewayReport::Ready) => Ok(verify_confined(pid, self.identity)?),
+            Some(_) | None => Err(GatewayError::Ended),
+        }
     }
 }

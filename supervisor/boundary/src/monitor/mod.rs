@@ -21,7 +21,7 @@ mod verify;
 mod worker;
 
 pub use before::BeforeSpawn;
-pub use guest::{Gateway, GatewayError, LaunchedGateway};
+pub use guest::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
 pub use host_uses::HostUses;
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};

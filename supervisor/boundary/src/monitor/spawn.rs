@@ -291,7 +291,9 @@ fn start(
     let (gateway, arrivals) = match confinement.rights.net.hosts() {
         Some(hosts) => {
             let worker = Programs::beside(&program.path).worker;
-            program.begin_gateway(GatewayPlan::new(&worker, &confinement, hosts)?, confinement.identity)?
+            let (gateway, arrivals) = program
+                .begin_gateway(GatewayPlan::new(&worker, &confinement, hosts)?, confinement.identity)?;
+            (Some(gateway), Some(arrivals))
         }
         None => (None, None),
     };
@@ -315,7 +317,7 @@ fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Er
     panic::catch_unwind(AssertUnwindSafe(fill)).unwrap_or_else(|_| Err("the look for it broke off".into()))
 }
 
-/// The sandbox-exec program.
+/// Program file of sandbox-exec, opened once, and its path for messages.
 struct Program {
     path: PathBuf,
     opened: nix::Result<OwnedFd>,
@@ -327,11 +329,11 @@ impl Program {
         &self,
         plan: GatewayPlan,
         identity: Option<Identity>,
-    ) -> Result<(Option<LaunchedGateway>, Option<OwnedFd>), SpawnError> {
+    ) -> Result<(LaunchedGateway, OwnedFd), SpawnError> {
         let GatewayPlan { program, order, stdio, arrivals, channel, hosts } = plan;
         let begun = self.begin(&[program.into_os_string()], stdio, None)?;
         let Launched { pidfd, status, .. } = begun.execute(Ok(order))?;
-        Ok((Some(LaunchedGateway::new(pidfd, status, channel, hosts, identity)), Some(arrivals)))
+        Ok((LaunchedGateway::new(pidfd, status, channel, hosts, identity), arrivals))
     }
 
     /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.

@@ -20,8 +20,8 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
 /// Words of a shell that can precede the name of a program.
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
-/// Returns the denial of a command that succeeded, if there was one. Such a denial is proved only if the kernel
-/// confirms it and the command passes the path to the complaining program.
+/// Returns the denial of a command that succeeded, if there was one. It counts as proved only if the kernel denies the
+/// access named in the output, and the command line gives that path to the program that printed the complaint.
 pub(super) fn despite_success(
     message: &DenialMessage<'_>,
     place: &NamedPlace,

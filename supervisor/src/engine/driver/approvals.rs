@@ -10,7 +10,7 @@ use agent::core::Input;
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
-use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
+use protocol::frontend::{UiEvent, UiEventKind, Unread, UserActionKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -117,38 +117,14 @@ fn decision(answer: &ApprovalAnswer) -> &'static str {
 
 /// The line for the log on an action that its session takes no more; none for what has no meaning then.
 pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
-    match kind {
-        UserActionKind::Answer { id, answer } => Some((
-            NoticeCode::ApprovalIgnored,
-            format!("agent {agent}: {}", not_waited_for(*id, decision(answer))),
-        )),
-        UserActionKind::Agent(AgentAction::Prompt { .. }) => {
-            Some((NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read")))
+    Some(match kind.unread()? {
+        Unread::Answer(id, answer) => {
+            (NoticeCode::ApprovalIgnored, format!("agent {agent}: {}", not_waited_for(id, decision(answer))))
         }
-        UserActionKind::Agent(
-            AgentAction::SetRights { .. }
-            | AgentAction::EditPlan { .. }
-            | AgentAction::RevisePlan { .. }
-            | AgentAction::ExecutePlan { .. }
-            | AgentAction::AskTogether { .. }
-            | AgentAction::SetMode { .. }
-            | AgentAction::RevokeGrant { .. }
-            | AgentAction::Compact
-            | AgentAction::Clear
-            | AgentAction::RunCommand { .. }
-            | AgentAction::Interrupt
-            | AgentAction::Quit
-            | AgentAction::InterruptSession
-            | AgentAction::Terminate
-            | AgentAction::HangUp,
-        )
-        | UserActionKind::Plan { .. }
-        | UserActionKind::SetModel { .. }
-        | UserActionKind::ListFiles
-        | UserActionKind::FindBranch
-        | UserActionKind::Rewind { .. }
-        | UserActionKind::RetryLog => None,
-    }
+        Unread::Message => {
+            (NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read"))
+        }
+    })
 }
 
 fn bounded(cause: &str) -> String {

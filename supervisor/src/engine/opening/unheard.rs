@@ -2,46 +2,23 @@
 
 use ipc::id::AgentId;
 use protocol::approval::ReviewDecision;
-use protocol::frontend::{AgentAction, UserAction, UserActionKind};
+use protocol::frontend::{Unread, UserAction};
 use protocol::rpc::RequestId;
 
 /// The sentence on an answer that reaches nobody: the session is over, and has no log any more.
 pub(crate) fn unheard(action: &UserAction) -> Option<String> {
     let UserAction { conversation_id, agent, kind } = action;
     let agent = agent.clone().unwrap_or_else(AgentId::root);
-    match kind {
-        UserActionKind::Answer { id, answer } => {
-            let request = RequestId::of_approval(conversation_id, &agent, *id);
+    Some(match kind.unread()? {
+        Unread::Answer(id, answer) => {
+            let request = RequestId::of_approval(conversation_id, &agent, id);
             let decision = answer.decision().map_or("none", ReviewDecision::as_str);
-            Some(format!("the answer to {request} counts for nothing, since the session is over: {decision}"))
+            format!("the answer to {request} counts for nothing, since the session is over: {decision}")
         }
-        UserActionKind::Agent(AgentAction::Prompt { .. }) => {
-            Some(format!("a message to agent {agent} is lost, since session {conversation_id} is over"))
+        Unread::Message => {
+            format!("a message to agent {agent} is lost, since session {conversation_id} is over")
         }
-        UserActionKind::Agent(
-            AgentAction::SetRights { .. }
-            | AgentAction::EditPlan { .. }
-            | AgentAction::RevisePlan { .. }
-            | AgentAction::ExecutePlan { .. }
-            | AgentAction::AskTogether { .. }
-            | AgentAction::SetMode { .. }
-            | AgentAction::RevokeGrant { .. }
-            | AgentAction::Compact
-            | AgentAction::Clear
-            | AgentAction::RunCommand { .. }
-            | AgentAction::Interrupt
-            | AgentAction::Quit
-            | AgentAction::InterruptSession
-            | AgentAction::Terminate
-            | AgentAction::HangUp,
-        )
-        | UserActionKind::Plan { .. }
-        | UserActionKind::SetModel { .. }
-        | UserActionKind::ListFiles
-        | UserActionKind::FindBranch
-        | UserActionKind::Rewind { .. }
-        | UserActionKind::RetryLog => None,
-    }
+    })
 }
 
 #[cfg(test)]

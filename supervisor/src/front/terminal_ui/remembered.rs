@@ -25,7 +25,7 @@ pub(super) struct UiMemory {
     project: String,
 }
 
-/// One line.
+/// Message of the history, one line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Sent {
     project: String,

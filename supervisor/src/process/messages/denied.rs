@@ -54,7 +54,9 @@ fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
 
 fn attempt(denial: &Denial) -> String {
     let Denial { layer, operation, object, program, missing_right, .. } = denial;
-    let lacks_network = missing_right.value().is_some_and(MissingRight::has_network);
+    let is_off =
+        |right: &MissingRight| right.has_network() && *right != MissingRight::NetworkInReadingCommand;
+    let lacks_network = missing_right.value().is_some_and(is_off);
     let closed = if *layer == Layer::Mask { "hidden" } else { "read-only" };
     let program = program.as_deref();
     match (operation, object) {

@@ -57,6 +57,8 @@ enum Stop {
     Violation(String),
     /// The receiver of events is gone.
     CoreGone,
+    /// The gateway to the agent's hosts ended.
+    GatewayGone,
     /// The supervisor wants the worker to end.
     Killed,
 }
@@ -75,6 +77,7 @@ impl WorkerReader {
         let (open, said_goodbye) = self.left();
         let (reason, violation) = match (stop, ended) {
             (Stop::Violation(what), _) => (WorkerEnd::ProtocolBroken { violation: what.clone() }, Some(what)),
+            (Stop::GatewayGone, Ok(_)) => (WorkerEnd::GatewayGone, None),
             // The broker gets a signal as soon as the pipe is closed, possibly before it has exited by itself.
             (Stop::EndOfFile, Ok(ENDED_BY_US)) if said_goodbye => (Ended::Exited(0).into(), None),
             (_, Ok(ended)) => (ended.into(), None),
@@ -95,7 +98,7 @@ impl WorkerReader {
                 received = self.incoming.receive() => received,
                 report = next_report(self.gateway.as_mut()) => {
                     let Some(report) = report else {
-                        return Stop::Violation("its gateway ended".to_owned());
+                        return Stop::GatewayGone;
                     };
                     if let Some(first) = self.uses.count(report)
                         && self.events.send(WorkerEvent::HostsUsed(vec![first])).await.is_err()

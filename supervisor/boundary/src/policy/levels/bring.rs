@@ -49,7 +49,7 @@ pub(super) struct Copier {
 /// A pass over a directory tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Adds up the sizes.
+    /// Adds up the sizes of the files, and copies none.
     Measure,
     Copy,
 }

@@ -230,7 +230,7 @@ impl WatchedRoots {
         journal.write_settled()
     }
 
-    /// Records the changes that a person made while no call ran.
+    /// Accepts changes of files between tool calls as the user's own, and makes them part of the baseline.
     fn renew(
         &mut self,
         part: BaselinePart,

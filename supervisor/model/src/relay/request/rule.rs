@@ -80,7 +80,7 @@ impl MemberPath {
         done
     }
 
-    /// Runs `within` for an element of a list.
+    /// Runs `within` with `[index]` at the end of the path, which errors name.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         // Writing to a String cannot fail.

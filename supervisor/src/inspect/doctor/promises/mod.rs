@@ -21,7 +21,7 @@ use crate::engine::place::ProjectSandbox;
 struct Promise {
     name: &'static str,
     says: &'static str,
-    /// The enforcing parts in full confinement and in the minimum one.
+    /// Parts of the sandbox that enforce the promise: in the full tier, then in the floor.
     holders: [Holder; 2],
     /// The attempts of the self-test that would break the promise.
     acts: &'static [&'static str],
