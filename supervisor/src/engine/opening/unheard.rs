@@ -25,6 +25,7 @@ pub(crate) fn unheard(action: &UserAction) -> Option<String> {
 mod tests {
     use ipc::id::ApprovalId;
     use protocol::approval::{ApprovalAnswer, ExecCommandApprovalResponse};
+    use protocol::frontend::{AgentAction, UserActionKind};
 
     use super::*;
 
