@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
+use std::sync::mpsc;
 use std::thread;
 
 use ipc::gateway::{GatewayFailure, GatewayReport};
@@ -118,44 +119,60 @@ fn reset(socket: std::net::TcpStream) {
 }
 
 #[test]
-fn a_reset_is_carried_over_both_ways_also_after_the_end_of_a_direction() {
+fn a_host_that_resets_is_felt_by_the_client_also_after_the_end_of_a_direction() {
     for is_half_closed in [false, true] {
+        let (allowed, wait) = mpsc::channel();
         let (port, served) = host(0, move |mut socket| {
             if is_half_closed {
                 assert_eq!(all(&mut socket).unwrap(), b"");
             }
+            // A reset that comes before connect(2) has returned is the error of connect(2).
+            wait.recv_timeout(PATIENCE).unwrap();
             reset(socket);
         });
         let mut gateway = Gateway::new(&format!("localhost:{port}"));
         let mut client = gateway.client("localhost", port);
+        gateway.connected();
         if is_half_closed {
             client.shutdown(Shutdown::Write).unwrap();
         }
+        allowed.send(()).unwrap();
         assert!(is_reset(&mut client), "half closed: {is_half_closed}");
         served.join().unwrap();
-        gateway.connected();
-        assert_eq!(gateway.ended(), (0, 0, None));
-
-        let (port, served) = host(0, move |mut socket| {
-            if is_half_closed {
-                assert_eq!(all(&mut socket).unwrap(), b"");
-                // Behind the end a reader sees no reset any more.
-                let mut hangup = [PollFd::new(socket.as_fd(), PollFlags::empty())];
-                let wait = PollTimeout::try_from(PATIENCE).unwrap();
-                return poll(&mut hangup, wait).unwrap() == 1;
-            }
-            is_reset(&mut socket)
-        });
-        let mut gateway = Gateway::new(&format!("localhost:{port}"));
-        let client = gateway.client("localhost", port);
-        gateway.connected();
-        if is_half_closed {
-            client.shutdown(Shutdown::Write).unwrap();
-        }
-        reset(client);
-        assert!(served.join().unwrap(), "half closed: {is_half_closed}");
         assert_eq!(gateway.ended(), (0, 0, None));
     }
+}
+
+#[test]
+fn a_client_that_resets_is_felt_by_its_host() {
+    let (port, served) = host(0, |mut socket| is_reset(&mut socket));
+    let mut gateway = Gateway::new(&format!("localhost:{port}"));
+    let client = gateway.client("localhost", port);
+    gateway.connected();
+    reset(client);
+    assert!(served.join().unwrap());
+    assert_eq!(gateway.ended(), (0, 0, None));
+}
+
+#[test]
+fn a_client_that_resets_is_felt_by_its_host_also_after_the_end_of_its_direction() {
+    let (ended, end) = mpsc::channel();
+    let (port, served) = host(0, move |mut socket| {
+        assert_eq!(all(&mut socket).unwrap(), b"");
+        ended.send(()).unwrap();
+        // Behind the end a reader sees no reset any more.
+        let mut hangup = [PollFd::new(socket.as_fd(), PollFlags::empty())];
+        poll(&mut hangup, PollTimeout::try_from(PATIENCE).unwrap()).unwrap() == 1
+    });
+    let mut gateway = Gateway::new(&format!("localhost:{port}"));
+    let client = gateway.client("localhost", port);
+    gateway.connected();
+    client.shutdown(Shutdown::Write).unwrap();
+    // A reset that overtakes the end would be all that the host sees.
+    end.recv_timeout(PATIENCE).unwrap();
+    reset(client);
+    assert!(served.join().unwrap());
+    assert_eq!(gateway.ended(), (0, 0, None));
 }
 
 #[test]
