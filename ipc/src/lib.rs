@@ -12,6 +12,7 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
 //! * [`gateway`]: what is said around the process that connects to hosts by name.
+//! * [`mcp`]: what is said around the process that speaks with an MCP server.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
 //! * [`recorded`]: values that older logs have as a sentence.
 //! * [`denial`]: explained denials; [`missing_right`]: the missing right; [`named`]: places that a command's output names.
@@ -30,6 +31,7 @@ pub mod gateway;
 pub mod id;
 mod ignored;
 pub mod image;
+pub mod mcp;
 pub mod message;
 pub mod missing_right;
 pub mod named;

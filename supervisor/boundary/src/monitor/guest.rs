@@ -1,56 +1,71 @@
-//! Guests: confined processes with rights of their own that are no workers. They carry out no call of the model.
-//!
-//! The gateway of an agent is one. It belongs to the start of one confined program, and ends with it.
+//! Guests: confined processes with rights of their own that are no workers. They carry out no call of a worker, and talk with the
+//! supervisor in typed frames on one socket, their standard output. The supervisor trusts nothing that a guest says.
 
-use std::fs::{self, OpenOptions};
+use std::fmt::Debug;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use ipc::confinement::{BrokerReport, Confinement, Identity, Order};
+use ipc::confinement::{BrokerReport, Confinement, Identity};
 use ipc::frame::FrameError;
-use ipc::gateway::{GatewayOrder, GatewayReport};
 use ipc::id::Generation;
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
-use ipc::rights::{Execution, Hosts, Network, Rights};
+use ipc::refusal::Refusal;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use protocol::event::WorkerEnd;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
+use super::gateway::Gateway;
 use super::process::BrokerProcess;
-use super::spawn::Stdio;
+use super::refusals::Refusals;
+use super::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
 use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
 use crate::system;
 
-/// Flag of the worker's program that makes it a gateway.
-const GATEWAY: &str = "--gateway";
-
-/// The longest time from the start of a gateway to its `Ready`.
+/// The longest time from the start of a guest to its first report.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Files and directories from which the C library resolves names and loads itself.
-const READ: [&str; 10] = [
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/host.conf",
-    "/etc/nsswitch.conf",
-    "/etc/gai.conf",
-    "/etc/ld.so.cache",
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-];
+/// A kind of guest: a role of the worker's program, and its messages.
+pub trait GuestKind: Debug {
+    /// A message to the guest. The first one tells it its task.
+    type Order: Serialize + Debug + Send + Unpin;
+    /// A message of the guest.
+    type Report: DeserializeOwned + Debug + Send + Unpin;
 
-/// The reason why an agent has no gateway.
+    /// Flag of the worker's program that makes it this guest.
+    const FLAG: &'static str;
+
+    /// True for the report by which a guest says that it has its task, always its first.
+    fn is_ready(report: &Self::Report) -> bool;
+}
+
+/// A guest to start.
+#[derive(Debug)]
+pub struct GuestSpec<K: GuestKind> {
+    /// The worker's program.
+    pub program: PathBuf,
+    /// The guest's own confinement, derived from no agent's.
+    pub confinement: Confinement,
+    /// The task.
+    pub order: K::Order,
+}
+
+/// The reason why there is no guest.
 #[derive(Debug, thiserror::Error)]
-pub enum GatewayError {
+pub enum GuestError {
+    /// No process was created.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
     /// A stage of sandbox-exec failed.
     #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
     Sandbox { code: u8, stage: String, detail: String },
@@ -66,97 +81,47 @@ pub enum GatewayError {
     /// It was not ready in time.
     #[error("it was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
+    /// It has hosts, and no gateway to them.
+    #[error("the gateway to its hosts did not start: {0}")]
+    Gateway(#[source] Box<GuestError>),
     /// A descriptor or a pipe failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The order and descriptors of a gateway to start.
-pub(super) struct GatewayPlan {
-    pub(super) program: PathBuf,
-    pub(super) order: Order,
-    pub(super) stdio: Stdio,
-    /// The end of the socket that the agent's broker passes connections on.
-    pub(super) arrivals: OwnedFd,
-    /// The supervisor's end of the socket for orders and reports.
-    pub(super) channel: OwnedFd,
-    pub(super) hosts: Hosts,
-}
-
-impl GatewayPlan {
-    /// Plans the gateway of a program that has this confinement and these hosts.
-    pub(super) fn new(program: &Path, agent: &Confinement, hosts: &Hosts) -> io::Result<Self> {
-        let (arrivals, stdin) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
-        let (channel, stdout) =
-            socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
-        let stderr = OpenOptions::new().write(true).open("/dev/null")?.into();
-        Ok(Self {
-            program: program.to_owned(),
-            order: Order {
-                confinement: gateway_confinement(program, agent),
-                arguments: vec![GATEWAY.to_owned()],
-            },
-            stdio: Stdio::Given { stdin, stdout, stderr },
-            arrivals,
-            channel,
-            hosts: hosts.clone(),
-        })
-    }
-}
-
-/// Returns the confinement of the gateway of an agent: the network as far as the agent's reaches, no file but those of the
-/// resolver and the program itself, no commands.
-pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
-    let places = READ.iter().map(Path::new).chain([program]);
-    let rights = Rights {
-        read: places.filter_map(|place| fs::canonicalize(place).ok()).map(Into::into).collect(),
-        net: Network::On,
-        reach: agent.rights.reach,
-        exec: Execution::Denied,
-        ..Rights::default()
-    };
-    Confinement {
-        tier: agent.tier,
-        identity: agent.identity,
-        allow_degraded: agent.allow_degraded,
-        landlock_abi: agent.landlock_abi,
-        ..Confinement::new(rights.normalised(), "/".into())
-    }
-}
-
-/// A gateway that was started and got no order yet. Dropping this ends it.
+/// A guest that was started and has no task yet. Dropping this ends it.
 #[derive(Debug)]
-pub struct LaunchedGateway {
-    hosts: Hosts,
+pub struct LaunchedGuest<K: GuestKind> {
     identity: Option<Identity>,
-    /// `None` once [`Gateway::ready`] took it.
-    ends: Option<GatewayEnds>,
+    /// `None` once [`Guest::ready`] took it.
+    begun: Option<Begun<K>>,
 }
 
-/// The supervisor's descriptors of a gateway.
+/// The supervisor's descriptors of a guest, and its task.
 #[derive(Debug)]
-struct GatewayEnds {
+struct Begun<K: GuestKind> {
     pidfd: OwnedFd,
     status: OwnedFd,
     channel: OwnedFd,
+    order: K::Order,
 }
 
-impl LaunchedGateway {
+impl<K: GuestKind> LaunchedGuest<K> {
+    /// Wraps a process that was just started. `channel` is the supervisor's end of its standard output.
     pub(super) fn new(
         pidfd: OwnedFd,
         status: OwnedFd,
         channel: OwnedFd,
-        hosts: Hosts,
         identity: Option<Identity>,
+        order: K::Order,
     ) -> Self {
-        Self { hosts, identity, ends: Some(GatewayEnds { pidfd, status, channel }) }
+        Self { identity, begun: Some(Begun { pidfd, status, channel, order }) }
     }
 }
 
-impl Drop for LaunchedGateway {
+impl<K: GuestKind> Drop for LaunchedGuest<K> {
     fn drop(&mut self) {
-        if let Some(GatewayEnds { pidfd, .. }) = &self.ends {
+        if let Some(Begun { pidfd, .. }) = &self.begun {
             // An error means that the process has ended.
             let _ = system::signal_process(pidfd.as_fd(), Signal::SIGKILL);
             let _ = waitid(Id::PIDFd(pidfd.as_fd()), WaitPidFlag::WEXITED);
@@ -164,69 +129,109 @@ impl Drop for LaunchedGateway {
     }
 }
 
-type Reports = AsyncIncoming<OwnedReadHalf, GatewayReport>;
-type Orders = AsyncOutgoing<OwnedWriteHalf, GatewayOrder>;
+type Reports<K> = AsyncIncoming<OwnedReadHalf, <K as GuestKind>::Report>;
+type Orders<K> = AsyncOutgoing<OwnedWriteHalf, <K as GuestKind>::Order>;
 
-/// The gateway of one confined program.
-#[derive(Debug)]
-pub struct Gateway {
-    broker: BrokerProcess,
-    reports: Reports,
-    /// Its end tells the gateway to end.
-    _orders: Orders,
-    _status: StatusPipe,
+/// Both ends of the socket between the supervisor and a guest: the supervisor's, and the guest's standard output.
+pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-impl Gateway {
-    /// Orders a gateway, verifies its confinement and waits until it is ready. After an error no process of it is left.
-    pub async fn ready(mut launched: LaunchedGateway) -> Result<Self, GatewayError> {
-        let GatewayEnds { pidfd, status, channel } = launched.ends.take().ok_or(GatewayError::Ended)?;
+/// A running guest that is verified and has its task.
+#[derive(Debug)]
+pub struct Guest<K: GuestKind> {
+    broker: BrokerProcess,
+    reports: Reports<K>,
+    /// Its end tells the guest to end.
+    orders: Orders<K>,
+    refusals: Refusals,
+}
+
+/// News of a guest.
+#[derive(Debug)]
+pub enum GuestEvent<R> {
+    /// It said something.
+    Report(R),
+    /// System calls that its broker denied to it and its descendants.
+    Refused(Vec<Refusal>),
+    /// It ended, or said something that is no report. Nothing follows.
+    Ended,
+}
+
+impl<K: GuestKind> Guest<K> {
+    /// Starts a guest, and the gateway to its hosts if it has any. After an error no process of it is left.
+    pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
+        let GuestSpec { program, confinement, order } = spec;
+        let identity = confinement.identity;
+        let (channel, stdout) = channel()?;
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let stdio = Stdio::Given { stdin: null.try_clone()?.into(), stdout, stderr: null.into() };
+        let arguments = vec![K::FLAG.to_owned()];
+        let launch = Launch { confinement, command: vec![program.into_os_string()], arguments, stdio };
+        let Launched { pidfd, status, gateway, .. } = spawner.spawn_in(Origin::Fresh, launch).await?;
+        let guest = Self::ready(LaunchedGuest::new(pidfd, status, channel, identity, order)).await?;
+        let gateway = match gateway {
+            Some(launched) => {
+                Some(Gateway::ready(launched).await.map_err(|error| GuestError::Gateway(Box::new(error)))?)
+            }
+            None => None,
+        };
+        Ok((guest, gateway))
+    }
+
+    /// Gives a guest its task, verifies its confinement and waits until it is ready. After an error no process of it is left.
+    pub(super) async fn ready(mut launched: LaunchedGuest<K>) -> Result<Self, GuestError> {
+        let Begun { pidfd, status, channel, order } = launched.begun.take().ok_or(GuestError::Ended)?;
         let broker = BrokerProcess::new(pidfd)?;
         let mut status = StatusPipe::new(status)?;
         let channel = StdStream::from(channel);
         channel.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(channel)?.into_split();
         let (mut reports, mut orders) = async_pair(reader, writer, Generation(0));
-        let greeted = timeout(START_TIMEOUT, launched.greet(&mut status, &mut reports, &mut orders)).await;
-        if let Err(error) = greeted.unwrap_or(Err(GatewayError::Timeout)) {
-            broker.end().await?;
-            return Err(error);
+        let greeted = timeout(START_TIMEOUT, async {
+            let pid = started(&mut status).await?;
+            orders.send(order).await?;
+            match reports.receive().await? {
+                Some(report) if K::is_ready(&report) => verify_confined(pid, launched.identity)?,
+                Some(_) | None => return Err(GuestError::Ended),
+            }
+            Ok(pid)
+        });
+        match greeted.await.unwrap_or(Err(GuestError::Timeout)) {
+            Ok(pid) => Ok(Self { broker, reports, orders, refusals: Refusals::new(status, pid) }),
+            Err(error) => {
+                broker.end().await?;
+                Err(error)
+            }
         }
-        Ok(Self { broker, reports, _orders: orders, _status: status })
     }
 
-    /// Returns the next report; `None` once the gateway has ended or said something that is none. Cancel safe.
-    pub async fn next(&mut self) -> Option<GatewayReport> {
-        self.reports.receive().await.ok().flatten()
+    /// Sends an order.
+    pub async fn send(&mut self, order: K::Order) -> Result<(), FrameError> {
+        self.orders.send(order).await
     }
 
-    /// Ends the gateway with all its connections.
-    pub async fn end(self) -> io::Result<()> {
-        self.broker.end().await.map(drop)
+    /// Returns the next event. Cancel safe.
+    pub async fn next(&mut self) -> GuestEvent<K::Report> {
+        tokio::select! {
+            report = self.reports.receive() => report.ok().flatten().map_or(GuestEvent::Ended, GuestEvent::Report),
+            () = self.refusals.more() => GuestEvent::Refused(self.refusals.take_beside()),
+        }
+    }
+
+    /// Ends the guest with all its descendants.
+    pub async fn end(self) -> io::Result<WorkerEnd> {
+        Ok(self.broker.end().await?.into())
     }
 }
 
-impl LaunchedGateway {
-    /// Gives the gateway its order, and checks that it is confined and ready.
-    async fn greet(
-        &self,
-        status: &mut StatusPipe,
-        reports: &mut Reports,
-        orders: &mut Orders,
-    ) -> Result<(), GatewayError> {
-        let pid = match status.started().await? {
-            Some(BrokerReport::Started { pid, .. }) => pid,
-            Some(BrokerReport::Failed { code, stage, detail, .. }) => {
-                return Err(GatewayError::Sandbox { code, stage, detail });
-            }
-            Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => {
-                return Err(GatewayError::Ended);
-            }
-        };
-        orders.send(GatewayOrder { hosts: self.hosts.clone() }).await?;
-        match reports.receive().await? {
-            Some(GatewayReport::Ready) => Ok(verify_confined(pid, self.identity)?),
-            Some(_) | None => Err(GatewayError::Ended),
+/// Waits for the start of the process behind a status pipe, and returns its pid.
+async fn started(status: &mut StatusPipe) -> Result<u32, GuestError> {
+    match status.started().await? {
+        Some(BrokerReport::Started { pid, .. }) => Ok(pid),
+        Some(BrokerReport::Failed { code, stage, detail, .. }) => {
+            Err(GuestError::Sandbox { code, stage, detail })
         }
+        Some(BrokerReport::Ended { .. } | BrokerReport::Refused(_)) | None => Err(GuestError::Ended),
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! A [`Spawner`] owns the one thread that starts processes. A [`Worker`] is one worker process of an agent, from its
 //! start to the end of its last descendant; the number of such a process is its generation. The table in [`ipc::phase`]
-//! decides which messages of a worker are accepted. Any other message ends the worker.
+//! decides which messages of a worker are accepted. Any other message ends the worker. A [`Guest`] is a process with rights of its
+//! own that is no worker.
 
 mod before;
 mod child;
+mod gateway;
 mod guest;
 mod host_uses;
 mod orphans;
@@ -21,7 +23,8 @@ mod verify;
 mod worker;
 
 pub use before::BeforeSpawn;
-pub use guest::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
+pub use gateway::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
+pub use guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 pub use host_uses::HostUses;
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};

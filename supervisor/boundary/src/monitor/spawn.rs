@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use ipc::confinement::{Confinement, Identity, Order};
 use ipc::frame::FrameError;
+use ipc::gateway::GatewayOrder;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
 use nix::fcntl::{OFlag, open};
@@ -26,7 +27,7 @@ use tokio::sync::oneshot;
 
 use super::before::BeforeSpawn;
 use super::child;
-use super::guest::{GatewayPlan, LaunchedGateway};
+use super::gateway::{GatewayPlan, LaunchedGateway};
 use super::spare::PrestartedBroker;
 use crate::system;
 
@@ -333,7 +334,8 @@ impl Program {
         let GatewayPlan { program, order, stdio, arrivals, channel, hosts } = plan;
         let begun = self.begin(&[program.into_os_string()], stdio, None)?;
         let Launched { pidfd, status, .. } = begun.execute(Ok(order))?;
-        Ok((LaunchedGateway::new(pidfd, status, channel, hosts, identity), arrivals))
+        let order = GatewayOrder { hosts };
+        Ok((LaunchedGateway::new(pidfd, status, channel, identity, order), arrivals))
     }
 
     /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.

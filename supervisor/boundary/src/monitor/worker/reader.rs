@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
-use crate::monitor::guest::Gateway;
+use crate::monitor::gateway::Gateway;
 use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;

@@ -21,7 +21,7 @@ use tracing::{Instrument, info_span};
 use super::calls::{CallSender, Register, write};
 use super::reader::{WorkerReader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
-use crate::monitor::guest::{Gateway, GatewayError, LaunchedGateway};
+use crate::monitor::gateway::{Gateway, GatewayError, LaunchedGateway};
 use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::BrokerProcess;
 use crate::monitor::refusals::Refusals;
