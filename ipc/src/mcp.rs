@@ -200,7 +200,7 @@ pub struct McpResult {
 /// A part of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpContent {
-    /// Text.
+    /// A text to read.
     Text(String),
     /// A picture, not looked into.
     Image(Image),

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use model::replay::Block;
-use supervisor::inspect::demo::conversation::{Answered, DemoTurn};
-use supervisor::inspect::demo::project::{self, FILES};
-use supervisor::inspect::demo::repair::{BUG, END, FIX, Repairer};
+use supervisor::front::demo::conversation::{Answered, DemoTurn};
+use supervisor::front::demo::project::{self, FILES};
+use supervisor::front::demo::repair::{BUG, END, FIX, Repairer};
 
 /// The end of the tests: their status and the last line.
 fn test(project: &Path) -> (Option<i32>, String) {

@@ -14,7 +14,6 @@ pub mod modes;
 pub mod plan;
 pub mod protected;
 pub mod roles;
-pub mod shell_word;
 pub mod tools;
 
 pub use judgement::{

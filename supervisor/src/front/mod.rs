@@ -1,6 +1,7 @@
-//! Front ends: the terminal UI, `exec`, `serve`, `batch` and `sandbox`.
+//! Front ends: the terminal UI, `exec`, `serve`, `batch`, `sandbox` and the demonstration.
 
 pub(crate) mod batch;
+pub mod demo;
 pub(crate) mod exec;
 pub(crate) mod sandbox;
 pub(crate) mod serve;

@@ -1,6 +1,5 @@
-//! Commands that examine a machine, a session or a policy, and the demonstration.
+//! Commands that examine a machine, a session or a policy.
 
 pub(crate) mod audit;
-pub mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;

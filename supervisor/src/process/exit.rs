@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use agent::core::EndReason;
+use protocol::event::EndReason;
 
 use crate::process::messages::complain;
 

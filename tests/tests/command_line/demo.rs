@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use insta::assert_snapshot;
 use ipc::confinement::Tier;
 use nix::unistd::geteuid;
-use supervisor::inspect::demo::poison::Targets;
+use supervisor::front::demo::poison::Targets;
 use supervisor::process::attempt::GOT_THROUGH;
 use tests::programs::write_script;
 use tests::tier::{self, everywhere};

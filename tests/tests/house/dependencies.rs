@@ -332,8 +332,8 @@ fn only_the_monitor_starts_processes() {
             "sandbox-exec/src/command/start.rs",
             "supervisor/boundary/src/monitor/child.rs",
             "supervisor/src/front/batch/command.rs",
-            "supervisor/src/inspect/demo/attack/session.rs",
-            "supervisor/src/inspect/demo/project.rs",
+            "supervisor/src/front/demo/attack/session.rs",
+            "supervisor/src/front/demo/project.rs",
             "supervisor/src/process/editor.rs",
             "supervisor/src/process/pager.rs",
         ]

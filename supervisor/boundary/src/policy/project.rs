@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
 use ipc::confinement::Identity;
+use protocol::shell_word::shell_word;
 
 use super::hidden::Host;
 use super::owner::closed_to;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 /// The reason why a path cannot be made writable: a phrase about the path, and a hint for a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

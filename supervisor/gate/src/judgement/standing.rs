@@ -18,7 +18,7 @@ use super::Machine;
 use super::unreached::unreached;
 use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
-use crate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 /// The usual path of a repository's git configuration.
 const GIT_CONFIG: &str = ".git/config";

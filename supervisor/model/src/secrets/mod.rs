@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 pub use redact::Redactor;
 

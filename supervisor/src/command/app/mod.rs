@@ -30,8 +30,8 @@ use crate::settings::args::{Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::settings::config::{Layer, Sources};
 
 use crate::engine::opening;
-use crate::front::{batch, exec, sandbox, serve, terminal_ui};
-use crate::inspect::{audit, demo, explain};
+use crate::front::{batch, demo, exec, sandbox, serve, terminal_ui};
+use crate::inspect::{audit, explain};
 pub use crate::process::exit::Exit;
 use crate::process::exit::printed;
 

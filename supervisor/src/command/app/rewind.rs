@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use agent::core::standing;
 use gate::modes::ApprovalMode;
 use ipc::id::{AgentId, Generation};
 use nix::sys::termios::{FlushArg, tcflush};
@@ -16,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::engine::driver::{Journal, RewindError, RewindJournal, Rewinder, RewoundFiles, Unlogged};
 use crate::engine::opening::{Refusal, find_log, observer};
 use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox, SetupError};
-use crate::journal::session::{LogError, Reopened, SessionLog, closing, leftovers};
+use crate::journal::session::{LogError, Reopened, SessionLog, closing, leftovers, messages};
 use crate::process::directories::Directories;
 use crate::process::exit::Exit;
 use crate::process::messages::{ReadingProgress, complain, harmless, one_line, say};
@@ -76,7 +75,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     for (agent, kind) in closing(&events, &BTreeMap::new()) {
         events.push(log.append(&agent, ObservedBy::Supervisor, kind)?);
     }
-    let said: Vec<_> = standing(&events).into_iter().filter(|event| is_message(event)).collect();
+    let said = messages(&events);
     let target = match (args.to, args.undo) {
         (None, false) => return list(&said, &path),
         (_, true) => RewindTarget { to: None, scope: args.scope() },
@@ -138,10 +137,6 @@ fn told(rewound: &Rewound) -> String {
         Some(_) => format!("taken back ({files} changed); to have it as it was: bailiwick rewind --undo"),
         None => format!("the last rewind is undone ({files} changed)"),
     }
-}
-
-fn is_message(event: &SessionEvent) -> bool {
-    event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })
 }
 
 /// Prepares the sandbox for the session's project with the current settings.

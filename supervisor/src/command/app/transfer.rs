@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use gate::shell_word::shell_word;
 use ipc::path::WirePath;
+use protocol::shell_word::shell_word;
 
 use super::show::log_of;
 use crate::engine::opening::Refusal;

@@ -9,9 +9,9 @@ use std::io;
 use std::sync::mpsc as orders;
 
 use boundary::tripwire::{Approved, Report, Tripwire, Watch, right_to_change};
-use gate::shell_word::shell_word;
 use ipc::id::{AgentCall, CallId};
 use protocol::event::{EventKind, NoticeCode, RestoredPlace};
+use protocol::shell_word::shell_word;
 use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;

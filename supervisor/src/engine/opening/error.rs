@@ -1,11 +1,11 @@
 //! Every reason for which a session is not opened, and the exit code that a command ends with for it.
 
-use gate::shell_word::shell_word;
 use ipc::path::WirePath;
 use model::provider::ConfigError;
 use model::recording::DirectoryError;
 use model::secrets::KeyError;
 use protocol::error_code::ErrorCode;
+use protocol::shell_word::shell_word;
 
 use super::model::ModelError;
 use super::relay_socket::RelaySocketError;

@@ -1,8 +1,8 @@
 //! Messages about the files that were restored after a command.
 
 use boundary::tripwire::{Report, right_to_change};
-use gate::shell_word::shell_word;
 use protocol::event::RestoredPlace;
+use protocol::shell_word::shell_word;
 
 use crate::process::messages::one_line;
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 /// The point at which the start of the command stopped.
 #[derive(Debug, Default)]

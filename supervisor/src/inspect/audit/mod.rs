@@ -22,8 +22,8 @@ use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
 use protocol::event::{EventKind, SessionEvent};
+use protocol::shell_word::shell_word;
 use serde::Serialize;
 
 use self::account::AuditAccount;

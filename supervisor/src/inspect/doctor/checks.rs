@@ -3,10 +3,10 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
 use model::provider::socket_of;
 use model::secrets::{KeyError, TakenKeys, find_key};
 use nix::sys::statvfs::statvfs;
+use protocol::shell_word::shell_word;
 
 use super::{CheckState, DoctorCheck};
 use crate::engine::inside;

@@ -33,9 +33,9 @@ pub use load::{Loaded, load, rebuild};
 pub(crate) use load::{load_as, load_from};
 pub use log::{Reopened, SessionLog};
 pub use needed::Needed;
-pub(crate) use needed::read_needed;
 #[cfg(test)]
 pub(crate) use needed::{Sizes, read_needed_within};
+pub(crate) use needed::{messages, read_needed};
 pub(crate) use open_ends::{CutOff, closing, leftovers};
 pub use page::{LogPage, read_page};
 pub use parts::LONGEST_LINE;

@@ -356,3 +356,11 @@ impl NeededLines {
         targets.filter_map(move |id| self.list.get(place(id)?))
     }
 }
+
+/// The messages of the person that count: without those that a rewind took back.
+pub(crate) fn messages(events: &[SessionEvent]) -> Vec<&SessionEvent> {
+    let is_message = |event: &&SessionEvent| {
+        event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })
+    };
+    standing(events).into_iter().filter(is_message).collect()
+}

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 use serde::Deserialize;
 
 use super::archive::LONGEST_HEAD;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches, value_parser};
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 use super::before::reordered;
 use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 use super::origin::{SettingPlace, printable};
 

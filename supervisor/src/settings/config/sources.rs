@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gate::roles::Role;
-use gate::shell_word::shell_word;
 use model::provider::ProviderKind;
+use protocol::shell_word::shell_word;
 
 use super::origin::SettingPlace;
 use super::project_roles::{self, RoleFile};

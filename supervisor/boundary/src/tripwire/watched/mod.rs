@@ -8,8 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gate::shell_word::shell_word;
 use protocol::event::{PlaceChange, RestoredPlace};
+use protocol::shell_word::shell_word;
 
 use super::anchor::{Anchor, FoundAnchor};
 use super::journal::{AtRest, Author, BaselineJournal, BaselinePart, JournalOptions, StateDelta};

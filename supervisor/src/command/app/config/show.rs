@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gate::roles::Role;
-use gate::shell_word::shell_word;
 use model::provider::catalogue::{self, Entry, Facts, Field};
+use protocol::shell_word::shell_word;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 

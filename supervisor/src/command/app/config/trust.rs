@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 use crate::process::exit::Exit;
 use crate::process::messages::{complain, say, tell};

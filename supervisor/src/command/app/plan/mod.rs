@@ -10,10 +10,10 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use gate::shell_word::shell_word;
 use jiff::Timestamp;
 use model::secrets::TakenKeys;
 use protocol::plan::PlaceToCreate;
+use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
 use self::progress::PlanProgress;

@@ -4,7 +4,7 @@ use ipc::denial::Denial;
 use ipc::id::CallId;
 use protocol::event::{EventKind, RestoredPlace};
 
-use crate::inspect::demo::poison::{Attack, index};
+use crate::front::demo::poison::{Attack, index};
 use crate::process::attempt::GOT_THROUGH;
 
 /// The data about the running attack from the session's events.

@@ -15,7 +15,7 @@ use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::{AccessFlags, access, read, ttyname};
 use tempfile::TempDir;
 
-use crate::inspect::demo::poison;
+use crate::front::demo::poison;
 use crate::process::scratch::private_in;
 
 /// A home directory with secrets, a project, servers beside it, and a terminal. It is removed when this value is dropped.

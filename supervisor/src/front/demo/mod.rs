@@ -22,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::{env, fs};
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 use self::stage::DemoStage;
 use crate::engine::opening::Refusal;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::victim::{Victim, drained};
 use crate::engine::opening::Refusal;
-use crate::inspect::demo::poison::PROMPT;
+use crate::front::demo::poison::PROMPT;
 use crate::process::exit::Exit;
 use crate::process::signals::Endings;
 use crate::settings::args::{DemoArgs, TierArg};
