@@ -40,6 +40,9 @@ pub struct Confinement {
     pub landlock_abi: Option<u32>,
     /// User of the program, if not the caller's: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
+    /// True if connections to hosts beyond the list are accepted, so that somebody can be asked about them. Counts only with a
+    /// list of hosts.
+    pub asks_hosts: bool,
     /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new terminal,
     /// never the user's own.
     pub terminal: bool,
@@ -111,6 +114,7 @@ impl Confinement {
             tier: TierChoice::default(),
             landlock_abi: None,
             identity: None,
+            asks_hosts: false,
             terminal: false,
             bounds: Bounds::default(),
         }

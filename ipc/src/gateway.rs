@@ -7,6 +7,9 @@
 //!
 //! An [`Arrival`] is one message of a `SOCK_SEQPACKET` socket in the form of [`codec`](crate::codec), with exactly one
 //! descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). The other two are frames of generation 0 on a stream socket.
+//!
+//! Where somebody may be asked, connections to hosts beyond the list arrive as well. They wait in the gateway while it asks
+//! ([`GatewayReport::Asked`]) and the supervisor answers ([`GatewayOrder::Answer`]).
 
 use std::net::SocketAddr;
 
@@ -16,6 +19,9 @@ use crate::rights::{HostName, Hosts};
 
 /// Maximum size of an [`Arrival`] in bytes.
 pub const MAX_ARRIVAL: usize = 1024;
+
+/// Maximum number of questions of one gateway that have no answer yet.
+pub const MAX_QUESTIONS: usize = 16;
 
 /// A connection from inside to an address that stands for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +34,28 @@ pub struct Arrival {
     pub program: String,
 }
 
-/// The one message to a gateway, its first.
+/// A message to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GatewayOrder {
-    /// The hosts that it may connect to.
-    pub hosts: Hosts,
+pub enum GatewayOrder {
+    /// The first, which comes once.
+    Start {
+        /// The hosts that it may connect to.
+        hosts: Hosts,
+        /// True if it asks about other hosts, instead of ending the connection.
+        asks: bool,
+    },
+    /// Answers a question. Connections that wait for it go on or end, and so do later ones to the same name and port.
+    Answer {
+        /// Number of the question.
+        question: u64,
+        /// True if the name may be connected to at the port.
+        allowed: bool,
+    },
+    /// Takes a question and its answer back. Its connections end.
+    Close {
+        /// Number of the question.
+        question: u64,
+    },
 }
 
 /// A message of a gateway, which the supervisor does not trust.
@@ -59,6 +82,13 @@ pub enum GatewayReport {
         received: u64,
         /// Reason that the gateway ended it, if no end of the connection did.
         failure: Option<GatewayFailure>,
+    },
+    /// Connections to a host beyond the list wait for an answer.
+    Asked {
+        /// Number of the question, never used again.
+        question: u64,
+        /// The first of the connections.
+        arrival: Arrival,
     },
     /// No connection was made.
     Failed {

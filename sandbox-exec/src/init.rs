@@ -82,7 +82,9 @@ impl Init<'_> {
             .read_exact(&mut [0])
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
         let networks = networks.map_err(|refusal| refusal.failure())?;
-        let (own, entrances) = machine::prepare(networks, hosts).map_err(|refusal| refusal.failure())?;
+        let ports = hosts.map(|hosts| hosts::ports(hosts, self.confinement.asks_hosts));
+        let (own, entrances) =
+            machine::prepare(networks, ports.as_ref()).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes, but this one closes on exec.
@@ -132,7 +134,9 @@ impl Init<'_> {
         way: Option<(OwnedFd, Entrances)>,
     ) -> Result<Option<Mediator>, Failure> {
         let hosts = self.ruleset.net.hosts().cloned();
-        let hosts = hosts.map(|hosts| Arc::new(NamedHosts::new(hosts, host_name())));
+        let hosts = hosts.map(|hosts| NamedHosts::new(hosts, host_name()));
+        let asks = self.confinement.asks_hosts;
+        let hosts = hosts.map(|hosts| Arc::new(if asks { hosts.asking() } else { hosts }));
         let mediation = self.ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
         let mediation = mediation.map(|mediation| Mediation { hosts: hosts.clone(), ..mediation });
         let started = listener

@@ -7,6 +7,7 @@ mod agent;
 mod answer;
 mod changes;
 mod command;
+mod host;
 mod kinds;
 mod plan;
 mod request;
@@ -15,17 +16,18 @@ mod scope;
 pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
     AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, DeniedCommandApprovalResponse,
-    ExecCommandApprovalResponse, ExternalToolApprovalResponse, NetworkApprovalResponse, PlanApprovalResponse,
-    ReviewDecision,
+    ExecCommandApprovalResponse, ExternalToolApprovalResponse, HostApprovalResponse, NetworkApprovalResponse,
+    PlanApprovalResponse, ReviewDecision,
 };
 pub use changes::{FileChange, FileChanges};
 pub use command::{
     AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams,
 };
+pub use host::HostApprovalParams;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,
-    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,
-    PLAN_APPROVAL_METHOD, SERVER_METHODS,
+    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, HOST_APPROVAL_METHOD,
+    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_METHODS,
 };
 pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};

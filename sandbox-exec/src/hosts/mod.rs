@@ -7,6 +7,9 @@
 //!                               └─ Arrival and the connection ──► gateway: connects to the real host
 //! ```
 //!
+//! Where somebody may be asked, connections to hosts beyond the list are accepted and passed on as well, at the
+//! ports of the list and at [`ASKED`], and each is reported like a denied one.
+//!
 //! Nothing that is asked here leaves this process: no name is looked up anywhere, and no connection is made.
 //!
 //! * `names`: the list, and the addresses that stand for its names. `question`: messages of the Domain Name
@@ -35,6 +38,10 @@ pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// First address of those that stand for hosts: 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
+/// Ports at which hosts beyond the list can be asked about: web, ssh, git, and common databases and test servers.
+/// Connections to their other ports are denied at once.
+const ASKED: [u16; 12] = [22, 80, 443, 3000, 3306, 5000, 5432, 6379, 8000, 8080, 8443, 9418];
+
 /// Open sockets that stand for hosts, none of which waits.
 #[derive(Debug, Default)]
 pub(crate) struct Entrances {
@@ -45,7 +52,8 @@ pub(crate) struct Entrances {
     pub(crate) ports: Vec<TcpListener>,
 }
 
-/// Returns the ports of a list.
-pub(crate) fn ports(hosts: &Hosts) -> BTreeSet<u16> {
-    hosts.rules().iter().map(ipc::rights::HostRule::port).collect()
+/// Returns the ports of a list, and those at which hosts beyond it are asked about.
+pub(crate) fn ports(hosts: &Hosts, asks: bool) -> BTreeSet<u16> {
+    let asked = ASKED.into_iter().filter(|_| asks);
+    hosts.rules().iter().map(ipc::rights::HostRule::port).chain(asked).collect()
 }

@@ -1,6 +1,6 @@
 //! Addresses that stand for names, in the sandbox of one program.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,15 +8,20 @@ use ipc::gateway::Arrival;
 use ipc::place::{DOMAIN, plain};
 use ipc::rights::{HostName, Hosts};
 
-use super::{OF_HOSTS, OWN, RESOLVER};
+use super::{OF_HOSTS, OWN, RESOLVER, ports};
 
 /// Maximum number of names that have an address at a time.
 const MOST: usize = 4096;
+
+/// Maximum number of names beyond the list that somebody is asked about.
+const MOST_ASKED: usize = 256;
 
 /// Hosts that a program may reach, and the addresses that stand for them.
 #[derive(Debug)]
 pub struct NamedHosts {
     hosts: Hosts,
+    /// Ports at which hosts beyond the list are asked about; none if nobody is asked.
+    asked: BTreeSet<u16>,
     /// Name of this machine, which stands for itself.
     own: Option<HostName>,
     given: Mutex<GivenAddresses>,
@@ -39,6 +44,8 @@ pub(crate) enum Permission {
     Inside,
     /// Host on the list, or the resolver.
     Allowed,
+    /// Host beyond the list, whose connection waits while somebody is asked.
+    Asked(HostName),
     /// Address that may stand for a host and may not be reached, with the name that it stands for.
     Denied(Option<HostName>),
 }
@@ -51,6 +58,8 @@ struct GivenAddresses {
     /// The address that was given last, and the number of addresses that were given so far.
     last: u16,
     count: u64,
+    /// Number of names that somebody was asked about.
+    asked: usize,
 }
 
 #[derive(Debug)]
@@ -60,6 +69,8 @@ struct GivenAddress {
     order: u64,
     /// True if a connection to it may be open.
     connected: bool,
+    /// Ports beyond the list at which a connection may be open.
+    asked: BTreeSet<u16>,
     /// Name of the process that connected last.
     program: String,
 }
@@ -67,7 +78,14 @@ struct GivenAddress {
 impl NamedHosts {
     /// Returns these hosts without addresses. `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
-        Self { hosts, own, given: Mutex::default() }
+        Self { hosts, asked: BTreeSet::new(), own, given: Mutex::default() }
+    }
+
+    /// Returns the same hosts, beyond which somebody may be asked.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        let asked = ports(&self.hosts, true);
+        Self { asked, ..self }
     }
 
     /// Returns the address that stands for a name. A name keeps its address while the address may have a
@@ -102,21 +120,34 @@ impl NamedHosts {
             return Permission::Allowed;
         }
         let mut given = self.given();
-        match given.entry(ip) {
-            Some(entry) if connects && self.hosts.allows(&entry.name, to.port()) => {
-                (entry.connected, entry.program) = (true, program());
-                Permission::Allowed
-            }
-            entry => Permission::Denied(entry.map(|entry| entry.name.clone())),
+        let has_room = given.asked < MOST_ASKED;
+        let Some(entry) = given.entry(ip) else { return Permission::Denied(None) };
+        let name = entry.name.clone();
+        if !connects {
+            return Permission::Denied(Some(name));
         }
+        if self.hosts.allows(&name, to.port()) {
+            (entry.connected, entry.program) = (true, program());
+            return Permission::Allowed;
+        }
+        let is_new = entry.asked.is_empty();
+        if !self.asked.contains(&to.port()) || is_new && !has_room {
+            return Permission::Denied(Some(name));
+        }
+        (entry.connected, entry.program) = (true, program());
+        entry.asked.insert(to.port());
+        given.asked += usize::from(is_new);
+        Permission::Asked(name)
     }
 
     /// Returns the arrival of a connection at this address, if the address stands for a host that may be
-    /// reached at the port.
+    /// reached, or was asked about, at the port.
     pub(super) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
-        let entry = given.entry(ip).filter(|entry| self.hosts.allows(&entry.name, port))?;
+        let may_pass =
+            |entry: &GivenAddress| self.hosts.allows(&entry.name, port) || entry.asked.contains(&port);
+        let entry = given.entry(ip).filter(|entry| may_pass(entry))?;
         entry.connected = true;
         Some(Arrival { name: entry.name.clone(), port, program: entry.program.clone() })
     }
@@ -145,8 +176,13 @@ impl GivenAddresses {
         }
         self.last = self.next();
         self.count += 1;
-        let entry =
-            GivenAddress { name: name.clone(), order: self.count, connected: false, program: String::new() };
+        let entry = GivenAddress {
+            name: name.clone(),
+            order: self.count,
+            connected: false,
+            asked: BTreeSet::new(),
+            program: String::new(),
+        };
         self.by_address.insert(self.last, entry);
         self.by_name.insert(name.clone(), self.last);
         Some(self.last)
@@ -251,6 +287,45 @@ mod tests {
         for none in ["198.19.0.1:80", "198.19.0.2:443", "198.18.0.2:443", "[::ffff:198.19.0.1]:443"] {
             assert_eq!(hosts.arrival(none.parse().unwrap()), None, "{none}");
         }
+    }
+
+    #[test]
+    fn connections_beyond_the_list_are_asked_about_where_somebody_may_be() {
+        let hosts = hosts("a.example a.example:9").asking();
+        for (at, name) in (1..).zip(["a.example", "b.example", "c.example"]) {
+            assert_eq!(number(&hosts, name), at);
+        }
+        let asked = |name: &str| Permission::Asked(name.parse().unwrap());
+        let denied = |name: &str| Permission::Denied(Some(name.parse().unwrap()));
+        assert_eq!(hosts.arrival("198.19.0.2:443".parse().unwrap()), None, "before it is judged");
+        for (to, connects, expected) in [
+            ("198.19.0.1:443", true, Permission::Allowed),
+            ("198.19.0.1:80", true, asked("a.example")),
+            ("198.19.0.2:443", true, asked("b.example")),
+            ("198.19.0.2:443", false, denied("b.example")),
+            ("198.19.0.2:9", true, asked("b.example")),
+            ("198.19.0.2:10", true, denied("b.example")),
+            ("198.19.0.9:443", true, Permission::Denied(None)),
+            ("198.18.0.2:443", true, Permission::Denied(None)),
+        ] {
+            assert_eq!(judged(&hosts, to, connects), expected, "{to}");
+        }
+        let arrival = hosts.arrival("198.19.0.2:443".parse().unwrap()).unwrap();
+        assert_eq!((arrival.name.as_str(), &*arrival.program), ("b.example", "curl"));
+        for none in ["198.19.0.2:80", "198.19.0.3:443"] {
+            assert_eq!(hosts.arrival(none.parse().unwrap()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn names_beyond_the_list_leave_addresses_for_others() {
+        let hosts = hosts("a.example").asking();
+        for n in 1..=10_000 {
+            let [high, low] = number(&hosts, &format!("n{n}.example")).to_be_bytes();
+            let judged = judged(&hosts, &format!("198.19.{high}.{low}:443"), true);
+            assert_eq!(matches!(judged, Permission::Asked(_)), n <= MOST_ASKED, "{n}: {judged:?}");
+        }
+        number(&hosts, "a.example");
     }
 
     #[test]

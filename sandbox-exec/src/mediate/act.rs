@@ -82,7 +82,11 @@ impl MediatedCall<'_, '_> {
         let address = Address::read(self.caller.memory(), start, length)?;
         self.shared.let_go_of_closed(&address);
         let target = self.shared.rules.target(&self.caller, &socket, kind, address);
-        let target = target.map_err(|hindrance| self.refused(Act::Connect, hindrance))?;
+        let mut target = target.map_err(|hindrance| self.refused(Act::Connect, hindrance))?;
+        if let Some(asked) = target.asked.take() {
+            // Before the connection can arrive anywhere: so whoever is asked about it finds the report.
+            self.refused(Act::Connect, asked);
+        }
         self.shared.rules.prepare(&self.caller, &socket, kind, &target)?;
         self.caller.still_waits()?;
         let connect = || socket::connect(&socket, &target.address);
@@ -231,7 +235,11 @@ impl MediatedCall<'_, '_> {
         }
         self.shared.let_go_of_closed(&address);
         let target = self.shared.rules.target(&self.caller, socket, kind, address);
-        let target = target.map_err(|hindrance| self.refused(Act::Send, hindrance))?;
+        let mut target = target.map_err(|hindrance| self.refused(Act::Send, hindrance))?;
+        if let Some(asked) = target.asked.take() {
+            // The first bytes would go with the connection; callers fall back to connect(2).
+            return Err(self.refused(Act::Send, asked));
+        }
         if target.inside.is_some() && flags & libc::MSG_FASTOPEN != 0 {
             // The first bytes would arrive before the destination is known; callers fall back to connect(2).
             return Err(Errno::EOPNOTSUPP);

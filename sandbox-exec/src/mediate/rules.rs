@@ -59,13 +59,15 @@ pub(super) struct Target {
     named: Option<u64>,
     /// True if the address stands for a host, whose connections may wait.
     is_host: bool,
+    /// Report about a host beyond the list, whose connection waits while somebody is asked.
+    pub(super) asked: Option<Denied>,
     /// Open file behind the address, held during the call.
     _held: Option<OwnedFd>,
 }
 
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
-        Self { address, inside: None, named: None, is_host: false, _held: None }
+        Self { address, inside: None, named: None, is_host: false, asked: None, _held: None }
     }
 }
 
@@ -141,11 +143,10 @@ impl MediationRules {
             let Inside { at, .. } = inside;
             return Ok(Target { inside: Some(at), ..Address::of_internet(at).into() });
         }
-        let is_host = match (self.network.hosts(), address.meaning()) {
-            (Some(hosts), Meaning::Internet(to)) => is_host(hosts, caller, kind, to)?,
-            _ => false,
-        };
-        Ok(Target { is_host, ..address.into() })
+        match (self.network.hosts(), address.meaning()) {
+            (Some(hosts), Meaning::Internet(to)) => named(hosts, caller, kind, address, to),
+            _ => Ok(address.into()),
+        }
     }
 
     /// True if the target is on this machine, where only a full queue delays a connection.
@@ -227,21 +228,28 @@ impl MediationRules {
     }
 }
 
-/// True if the address stands for a host that may be reached, or for the resolver. Denies others of its kind.
-fn is_host(
+/// Judges an address that may stand for a host.
+fn named(
     hosts: &NamedHosts,
     caller: &Caller<'_>,
     kind: SocketKind,
+    address: Address,
     to: SocketAddr,
-) -> Result<bool, Denied> {
-    let name = match hosts.judge(to, kind.is_stream(), || caller.program()) {
-        Permission::Inside => return Ok(false),
-        Permission::Allowed => return Ok(true),
-        Permission::Denied(name) => name,
-    };
-    let address = || Refused::Internet(to, Place::Elsewhere);
-    let target = name.map_or_else(address, |name| Refused::Host { name, port: to.port() });
-    Err(Denied::Rules { target, errno: Errno::ECONNREFUSED })
+) -> Result<Target, Denied> {
+    let host = |name| Refused::Host { name, port: to.port() };
+    match hosts.judge(to, kind.is_stream(), || caller.program()) {
+        Permission::Inside => Ok(address.into()),
+        Permission::Allowed => Ok(Target { is_host: true, ..address.into() }),
+        Permission::Asked(name) => {
+            // The caller sees its connection reset if the answer is no.
+            let asked = Denied::Rules { target: host(name), errno: Errno::ECONNRESET };
+            Ok(Target { is_host: true, asked: Some(asked), ..address.into() })
+        }
+        Permission::Denied(name) => {
+            let target = name.map_or_else(|| Refused::Internet(to, Place::Elsewhere), host);
+            Err(Denied::Rules { target, errno: Errno::ECONNREFUSED })
+        }
+    }
 }
 
 #[cfg(test)]

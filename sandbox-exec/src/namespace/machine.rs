@@ -1,13 +1,13 @@
 //! Steps that only some machines allow in a user namespace. They come first, so that a machine without the
 //! full tier is recognized.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use ipc::confinement::{FullTierRefusal, FullTierStep};
-use ipc::rights::Hosts;
 use nix::errno::Errno;
 use nix::libc;
 
@@ -55,11 +55,11 @@ fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Makes the mounts private, creates the new file systems, and furnishes the networks, if the program does not
-/// use the machine's. Fails at the first step that this machine refuses.
+/// Makes the mounts private, creates the new file systems, and furnishes the networks, with these ports of hosts, if
+/// the program does not use the machine's. Fails at the first step that this machine refuses.
 pub(crate) fn prepare(
     networks: Option<Networks>,
-    hosts: Option<&Hosts>,
+    ports: Option<&BTreeSet<u16>>,
 ) -> Result<(FileSystems, Option<Entrances>), Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
@@ -78,8 +78,8 @@ pub(crate) fn prepare(
         mqueue: message_queues().map_err(refused("mount /dev/mqueue"))?,
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
-    let entrances = networks.map(|networks| networks.furnish(hosts)).transpose()?.flatten();
-    masks::furnish(file_systems.masks.as_fd(), hosts.is_some()).map_err(refused("make the masks"))?;
+    let entrances = networks.map(|networks| networks.furnish(ports)).transpose()?.flatten();
+    masks::furnish(file_systems.masks.as_fd(), ports.is_some()).map_err(refused("make the masks"))?;
     Ok((file_systems, entrances))
 }
 

@@ -6,12 +6,13 @@
 //!   lo      127.0.0.1, ::1                     lo      local 198.19.0.0/16: all of them are its own
 //!   hosts   198.18.0.1/15 ═══════ veth ═══════ hosts   198.18.0.2/15
 //!   127.0.0.1:53  resolver                     198.18.0.2:53  resolver
-//!                                              0.0.0.0:443 …  a listener for each port of the list
+//!                                              0.0.0.0:443 …  a listener for each port of the hosts
 //! ```
 //!
 //! No socket of a program can be in the second namespace, so none answers in the place of a host, and none
 //! collides with these listeners.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -24,7 +25,7 @@ use nix::sys::socket::{Backlog, listen};
 
 use super::machine::Refusal;
 use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
-use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER, ports};
+use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER};
 
 /// Device at both ends of the pair. In a new namespace the numbers of other devices are small.
 const PAIR: Device = Device(64);
@@ -57,16 +58,16 @@ pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
 
 impl Networks {
     /// Switches the devices on, opens the sockets that stand for hosts, and enters the program's namespace.
-    pub(super) fn furnish(self, hosts: Option<&Hosts>) -> Result<Option<Entrances>, Refusal> {
+    pub(super) fn furnish(self, ports: Option<&BTreeSet<u16>>) -> Result<Option<Entrances>, Refusal> {
         let refused = |act| move |source: io::Error| Refusal::new(act, source);
-        let Some((own, hosts)) = self.own.zip(hosts) else {
+        let Some((own, ports)) = self.own.zip(ports) else {
             return lonely().map(|()| None).map_err(refused("switch the loopback device on"));
         };
         beside(own.as_fd()).map_err(refused("make a pair of network devices"))?;
         let mut entrances = Entrances::default();
         resolve_at(RESOLVER, &mut entrances).map_err(refused("open the resolver's port"))?;
-        for port in ports(hosts) {
-            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port));
+        for port in ports {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port));
             let opened = listener.and_then(|listener| open(listener, &mut entrances.ports));
             opened.map_err(refused("open a port of the hosts"))?;
         }

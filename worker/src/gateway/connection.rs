@@ -1,9 +1,12 @@
 //! One connection, from its arrival to its end.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 
 use ipc::gateway::{Arrival, GatewayFailure, GatewayReport};
-use nix::libc::linger;
+use nix::libc::{POLLRDHUP, linger};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -11,22 +14,34 @@ use tokio::sync::mpsc;
 use super::dial;
 use super::outbound::Outbound;
 use super::pump::{Break, Traffic, pump};
+use super::questions::Leave;
 use super::screen::Screen;
 
-/// A connection that was accepted inside, for a host that is on the list.
+/// A connection that was accepted inside, for a host that is on the list, or that somebody may allow.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) arrival: Arrival,
     pub(super) client: TcpStream,
+    /// Leave that it needs; `None` if the host is on the list.
+    pub(super) leave: Option<Leave>,
 }
 
 impl Connection {
     /// Connects to the host and carries bytes until the end. Reports both; if nobody reads the reports, nothing more is carried.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
-        let Self { number: connection, arrival, client } = self;
+        let Self { number: connection, arrival, client, mut leave } = self;
         prepare(&client);
-        let (host, address, outbound) = match open(&arrival, &client).await {
+        if let Some(leave) = &mut leave
+            && (!leave.is_given().await || is_gone(&client))
+        {
+            return;
+        }
+        let opened = tokio::select! {
+            opened = open(&arrival, &client) => opened,
+            () = is_taken_back(leave.as_mut()) => return,
+        };
+        let (host, address, outbound) = match opened {
             Ok(opened) => opened,
             Err(failure) => {
                 // Told first, so that the reason is known when the client sees its connection reset.
@@ -38,7 +53,11 @@ impl Connection {
             return;
         }
         let mut traffic = Traffic::default();
-        let failure = match pump(&client, &host, outbound, &mut traffic).await {
+        let pumped = tokio::select! {
+            pumped = pump(&client, &host, outbound, &mut traffic) => Some(pumped),
+            () = is_taken_back(leave.as_mut()) => None,
+        };
+        let failure = match pumped.unwrap_or_else(|| Err(taken_back().into())) {
             Ok(()) => {
                 reset_when_closed(&client, false);
                 reset_when_closed(&host, false);
@@ -54,6 +73,26 @@ impl Connection {
         let Traffic { sent, received } = traffic;
         let _ = reports.send(GatewayReport::Ended { connection, sent, received, failure }).await;
     }
+}
+
+/// Waits until the leave of a connection is taken back; never ends if it needs none.
+async fn is_taken_back(leave: Option<&mut Leave>) {
+    match leave {
+        Some(leave) => leave.is_taken_back().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn taken_back() -> io::Error {
+    io::Error::other("its leave was taken back")
+}
+
+/// True if a client has ended its side, or reset the connection, while it waited: nothing is dialled for it.
+fn is_gone(client: &TcpStream) -> bool {
+    let gone = PollFlags::from_bits_retain(POLLRDHUP) | PollFlags::POLLHUP | PollFlags::POLLERR;
+    let mut polled = [PollFd::new(client.as_fd(), gone)];
+    let ready = poll(&mut polled, PollTimeout::ZERO);
+    ready.is_ok_and(|_| polled[0].revents().is_some_and(|events| events.intersects(gone)))
 }
 
 /// Judges the first message, where there has to be one, and connects to the host.

@@ -2,7 +2,7 @@
 //!
 //! Its input is connections that were accepted inside, each with the name and port that a program meant. Policy, in this order:
 //!
-//! 1. The name and port are on the list, or nothing is looked up.
+//! 1. The name and port are on the list, or the supervisor allows them ([`questions`]), or nothing is looked up.
 //! 2. On ports 443 and 80 the first message names the same host, or nothing is dialled; [`screen`] has the rules of all ports.
 //! 3. The machine's resolver says the addresses, and the kernel and the broker whether one may be connected to.
 //! 4. Bytes are carried unchanged until both directions have ended. Every other end resets both sides.
@@ -18,6 +18,7 @@ mod dial;
 mod outbound;
 mod pipe;
 mod pump;
+mod questions;
 mod screen;
 
 use std::io;
@@ -27,6 +28,7 @@ use ipc::frame::FrameError;
 use ipc::gateway::{Arrival, GatewayFailure, GatewayOrder, GatewayReport};
 use ipc::id::Generation;
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
+use ipc::rights::Hosts;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -35,6 +37,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use arrivals::Arrivals;
 use connection::{Connection, reset_when_closed};
+use questions::{Placed, Questions};
 
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
@@ -48,10 +51,10 @@ const REPORTS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The supervisor closed the connection without an order.
+    /// The supervisor closed the connection without an order, or began with another one.
     #[error("the supervisor gave no order")]
     NoOrder,
-    /// The supervisor sent something after its order.
+    /// The supervisor sent its first order again.
     #[error("a second order may not come")]
     SecondOrder,
     /// The input is no order, or a report could not be sent.
@@ -73,13 +76,16 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (mut incoming, outgoing) = async_pair(reader, writer, Generation(0));
-    let order = incoming.receive().await?.ok_or(GatewayError::NoOrder)?;
+    let Some(GatewayOrder::Start { hosts, asks }) = incoming.receive().await? else {
+        return Err(GatewayError::NoOrder);
+    };
     let arrivals = Arrivals::new(arrivals).map_err(GatewayError::Arrivals)?;
     raise_limit();
     let (reports, queue) = mpsc::channel(REPORTS);
     // Sent even if nothing is read yet: the queue is empty.
     let _ = reports.try_send(GatewayReport::Ready);
-    let mut gateway = Gateway { order, reports, connections: JoinSet::new(), last: 0 };
+    let questions = asks.then(Questions::new);
+    let mut gateway = Gateway { hosts, questions, reports, connections: JoinSet::new(), last: 0 };
     let ended = tokio::select! {
         written = write(outgoing, queue) => written.map_err(GatewayError::from),
         served = gateway.serve(&mut incoming, arrivals) => served,
@@ -116,7 +122,9 @@ fn raise_limit() {
 
 #[derive(Debug)]
 struct Gateway {
-    order: GatewayOrder,
+    hosts: Hosts,
+    /// Questions about other hosts, where somebody may be asked.
+    questions: Option<Questions>,
     reports: mpsc::Sender<GatewayReport>,
     /// One task for each connection.
     connections: JoinSet<()>,
@@ -134,7 +142,10 @@ impl Gateway {
         loop {
             let reports = self.reports.clone();
             tokio::select! {
-                order = incoming.receive() => return order?.map_or(Ok(()), |_| Err(GatewayError::SecondOrder)),
+                order = incoming.receive() => match order? {
+                    Some(order) => self.follow(&order)?,
+                    None => return Ok(()),
+                },
                 Some(ended) = self.connections.join_next() => ended?,
                 arrived = next(arrivals.as_ref(), &reports) => match arrived {
                     Some((report, arrival, client)) => self.take(report, arrival, client),
@@ -144,17 +155,42 @@ impl Gateway {
         }
     }
 
+    fn follow(&mut self, order: &GatewayOrder) -> Result<(), GatewayError> {
+        match (order, &mut self.questions) {
+            (GatewayOrder::Start { .. }, _) => return Err(GatewayError::SecondOrder),
+            (GatewayOrder::Answer { question, allowed }, Some(questions)) => {
+                questions.answer(*question, *allowed);
+            }
+            (GatewayOrder::Close { question }, Some(questions)) => questions.close(*question),
+            (GatewayOrder::Answer { .. } | GatewayOrder::Close { .. }, None) => {}
+        }
+        Ok(())
+    }
+
     fn take(&mut self, report: Permit<'_, GatewayReport>, arrival: Arrival, client: TcpStream) {
         reset_when_closed(&client, true);
         self.last += 1;
+        let listed = self.hosts.allows(&arrival.name, arrival.port);
         let failure = if self.connections.len() >= MAX_CONNECTIONS {
             GatewayFailure::TooMany
-        } else if !self.order.hosts.allows(&arrival.name, arrival.port) {
-            GatewayFailure::NotListed
-        } else {
-            let connection = Connection { number: self.last, arrival, client };
+        } else if listed {
+            let connection = Connection { number: self.last, arrival, client, leave: None };
             self.connections.spawn(connection.run(self.reports.clone()));
             return;
+        } else {
+            match self.questions.as_mut().map(|questions| questions.place(&arrival)) {
+                Some(Placed::Waits(leave, asked)) => {
+                    if let Some(question) = asked {
+                        report.send(GatewayReport::Asked { question, arrival: arrival.clone() });
+                    }
+                    let connection = Connection { number: self.last, arrival, client, leave: Some(leave) };
+                    self.connections.spawn(connection.run(self.reports.clone()));
+                    return;
+                }
+                // The supervisor knows its own answer.
+                Some(Placed::Denied) => return,
+                Some(Placed::TooMany) | None => GatewayFailure::NotListed,
+            }
         };
         report.send(GatewayReport::Failed { arrival, failure });
     }

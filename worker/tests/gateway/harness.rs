@@ -53,8 +53,11 @@ impl Gateway {
 
     pub fn order(&self, rules: &str) {
         let rules = rules.split(' ').map(|rule| rule.parse().unwrap());
-        let order = GatewayOrder { hosts: Hosts::new(rules).unwrap() };
-        Outgoing::new(self.supervisor.as_ref().unwrap(), Generation(0)).send(&order).unwrap();
+        self.send(&GatewayOrder::Start { hosts: Hosts::new(rules).unwrap(), asks: false });
+    }
+
+    pub fn send(&self, order: &GatewayOrder) {
+        Outgoing::new(self.supervisor.as_ref().unwrap(), Generation(0)).send(order).unwrap();
     }
 
     pub fn write(&self, bytes: &[u8]) {

@@ -16,6 +16,9 @@ macro_rules! approval_kinds {
                 DENIED_COMMAND_APPROVAL_METHOD = "deniedCommandApproval";
             Network("the network"): NetworkApproval(NetworkApprovalParams) -> NetworkApprovalResponse,
                 NETWORK_APPROVAL_METHOD = "networkApproval";
+            Host("a host that a running command connects to"):
+                HostApproval(HostApprovalParams) -> HostApprovalResponse,
+                HOST_APPROVAL_METHOD = "hostApproval";
             ExternalTool("a call of an external tool"):
                 ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
                 EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";

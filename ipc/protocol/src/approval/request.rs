@@ -10,14 +10,15 @@ use serde_json::value::RawValue;
 
 use super::kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, DENIED_COMMAND_APPROVAL_METHOD,
-    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, NETWORK_APPROVAL_METHOD,
-    PLAN_APPROVAL_METHOD, approval_kinds,
+    EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, HOST_APPROVAL_METHOD,
+    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, approval_kinds,
 };
 use super::{
     AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
     AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
-    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, NetworkApprovalParams,
-    NetworkApprovalResponse, PlanApprovalParams, PlanApprovalResponse, ReviewDecision,
+    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, HostApprovalParams,
+    HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse, PlanApprovalParams,
+    PlanApprovalResponse, ReviewDecision,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -204,6 +205,7 @@ impl ServerRequest {
             Self::DeniedCommandApproval(params) => Some(&params.command),
             Self::NetworkApproval(params) => Some(&params.command),
             Self::ApplyPatchApproval(_)
+            | Self::HostApproval(_)
             | Self::ExternalToolApproval(_)
             | Self::AgentRightsApproval(_)
             | Self::PlanApproval(_) => None,
@@ -217,6 +219,7 @@ impl ServerRequest {
             Self::ExecCommandApproval(params) => Some(&params.grant),
             Self::DeniedCommandApproval(params) => Some(&params.grant),
             Self::NetworkApproval(params) => Some(&params.grant),
+            Self::HostApproval(params) => Some(&params.grant),
             Self::AgentRightsApproval(params) => Some(&params.grant),
             Self::PlanApproval(params) => Some(&params.grant),
             Self::ExternalToolApproval(_) => None,

@@ -2,7 +2,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::{AgentId, ApprovalId, CallId, GrantId};
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
-use ipc::rights::{Execution, Grant, NamedRoot, Network, Reach, Rights, RightsSummary};
+use ipc::rights::{Execution, Grant, HostRule, Hosts, NamedRoot, Network, Reach, Rights, RightsSummary};
 use ipc::tool::Access;
 use proptest::prelude::*;
 
@@ -87,6 +87,24 @@ fn denied() -> DeniedCommandApprovalParams {
 fn network() -> NetworkApprovalParams {
     let grant = Grant { write: vec![], net: Network::On, reach: Reach::default() };
     NetworkApprovalParams::new(AskedCommand { grant, ..asked() }, None, Vec::new())
+}
+
+fn host() -> HostApprovalParams {
+    let host: HostRule = "docs.example:8443".parse().unwrap();
+    let net = Hosts::new([host.clone()]).map_or(Network::Off, Network::Hosts);
+    HostApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        command: "curl -sS https://docs.example:8443".to_owned(),
+        program: "curl".to_owned(),
+        host,
+        digest: "ab".to_owned(),
+        grant: Grant { write: vec![], net, reach: Reach::default() },
+        rights: rights(),
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
 }
 
 fn external() -> ExternalToolApprovalParams {
@@ -243,6 +261,20 @@ fn a_network_request_has_its_shape() {
 }
 
 #[test]
+fn a_request_for_a_host_has_its_shape() {
+    golden(
+        ServerRequest::HostApproval(host()),
+        concat!(
+            r#"{"method":"hostApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""command":"curl -sS https://docs.example:8443","program":"curl","host":"docs.example:8443","digest":"ab","#,
+            r#""grant":{"write":[],"net":{"hosts":["docs.example:8443"]},"#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""rights":{"net":"off","hidden":0,"protected":0},"timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
 fn a_request_for_an_external_tool_has_its_shape() {
     golden(
         ServerRequest::ExternalToolApproval(external()),
@@ -294,6 +326,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         ServerRequest::ExecCommandApproval(exec()),
         ServerRequest::DeniedCommandApproval(denied()),
         ServerRequest::NetworkApproval(network()),
+        ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),
@@ -315,6 +348,7 @@ fn each_kind_has_a_request_and_a_response_of_its_own() {
         ServerRequest::ExecCommandApproval(exec()),
         ServerRequest::DeniedCommandApproval(denied()),
         ServerRequest::NetworkApproval(network()),
+        ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),

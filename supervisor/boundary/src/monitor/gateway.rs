@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::{Confinement, Order};
-use ipc::gateway::{GatewayOrder, GatewayReport};
+use ipc::gateway::{GatewayOrder, GatewayReport, MAX_QUESTIONS};
 use ipc::rights::{Execution, Hosts, Network, Rights};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
@@ -30,6 +30,8 @@ impl GuestKind for GatewayKind {
     type Report = GatewayReport;
 
     const FLAG: &'static str = "--gateway";
+    /// An answer and an end for each question, twice.
+    const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
         matches!(report, GatewayReport::Ready)
@@ -59,7 +61,8 @@ pub(super) struct GatewayPlan {
     pub(super) arrivals: OwnedFd,
     /// The supervisor's end of the socket for orders and reports.
     pub(super) channel: OwnedFd,
-    pub(super) hosts: Hosts,
+    /// The first order.
+    pub(super) start: GatewayOrder,
 }
 
 impl GatewayPlan {
@@ -78,7 +81,7 @@ impl GatewayPlan {
             stdio: Stdio::Given { stdin, stdout, stderr },
             arrivals,
             channel,
-            hosts: hosts.clone(),
+            start: GatewayOrder::Start { hosts: hosts.clone(), asks: agent.asks_hosts },
         })
     }
 }
@@ -112,6 +115,11 @@ impl Gateway {
     pub async fn ready(launched: LaunchedGateway) -> Result<Self, GatewayError> {
         // Boxed, since a guest may have a gateway, which is a guest.
         Box::pin(Guest::ready(launched)).await.map(Box::new).map(Self)
+    }
+
+    /// Sends an order. A gateway that takes none is ended: its connections must not outlast what they were allowed for.
+    pub fn order(&self, order: GatewayOrder) {
+        self.0.order(order);
     }
 
     /// Returns the next report; `None` once the gateway has ended or said something that is none. Cancel safe.

@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::gateway::Gateway;
@@ -36,14 +37,16 @@ use crate::system;
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A kind of guest: a role of the worker's program, and its messages.
-pub trait GuestKind: Debug {
+pub trait GuestKind: Debug + 'static {
     /// A message to the guest. The first one tells it its task.
-    type Order: Serialize + Debug + Send + Unpin;
+    type Order: Serialize + Debug + Send + Unpin + 'static;
     /// A message of the guest.
     type Report: DeserializeOwned + Debug + Send + Unpin;
 
     /// Flag of the worker's program that makes it this guest.
     const FLAG: &'static str;
+    /// The most orders that wait for the guest to read them.
+    const QUEUE: usize;
 
     /// True for the report by which a guest says that it has its task, always its first.
     fn is_ready(report: &Self::Report) -> bool;
@@ -142,8 +145,8 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Its end tells the guest to end.
-    orders: Orders<K>,
+    /// Orders on their way. The end of this channel tells the guest to end.
+    orders: mpsc::Sender<K::Order>,
     refusals: Refusals,
 }
 
@@ -198,7 +201,11 @@ impl<K: GuestKind> Guest<K> {
             Ok(pid)
         });
         match greeted.await.unwrap_or(Err(GuestError::Timeout)) {
-            Ok(pid) => Ok(Self { broker, reports, orders, refusals: Refusals::new(status, pid) }),
+            Ok(pid) => {
+                let (sender, queue) = mpsc::channel(K::QUEUE);
+                tokio::spawn(write::<K>(orders, queue));
+                Ok(Self { broker, reports, orders: sender, refusals: Refusals::new(status, pid) })
+            }
             Err(error) => {
                 broker.end().await?;
                 Err(error)
@@ -206,9 +213,11 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order.
-    pub async fn send(&mut self, order: K::Order) -> Result<(), FrameError> {
-        self.orders.send(order).await
+    /// Sends an order. A guest that does not read its orders is ended: what it does must not outlast them.
+    pub fn order(&self, order: K::Order) {
+        if self.orders.try_send(order).is_err() {
+            self.broker.terminate();
+        }
     }
 
     /// Returns the next event. Cancel safe.
@@ -222,6 +231,15 @@ impl<K: GuestKind> Guest<K> {
     /// Ends the guest with all its descendants.
     pub async fn end(self) -> io::Result<WorkerEnd> {
         Ok(self.broker.end().await?.into())
+    }
+}
+
+/// Writes orders to a guest, until their channel is closed or the guest ends.
+async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K::Order>) {
+    while let Some(order) = queue.recv().await {
+        if orders.send(order).await.is_err() {
+            return;
+        }
     }
 }
 

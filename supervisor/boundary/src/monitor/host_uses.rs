@@ -24,7 +24,7 @@ impl HostUses {
     /// Counts a report. Returns the use if it is the first of its kind: of this host by this program, or its first failure.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
-            GatewayReport::Ready => None,
+            GatewayReport::Ready | GatewayReport::Asked { .. } => None,
             GatewayReport::Connected { connection, arrival, address } => {
                 let (key, found) = self.of(&arrival)?;
                 found.connections += 1;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use ipc::refusal::Refusal;
+use ipc::rights::HostName;
 
 use super::status::StatusPipe;
 
@@ -29,6 +30,11 @@ impl Refusals {
     /// Takes the refusals so far for the command with this process.
     pub(super) fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.status.take_of(process)
+    }
+
+    /// Returns the report of a connection to a host beyond the list that waits.
+    pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
+        self.status.asked(host, port)
     }
 
     /// Waits for a refusal while no call is open. Cancel safe.

@@ -15,7 +15,6 @@ use std::thread::{self, JoinHandle};
 
 use ipc::confinement::{Confinement, Identity, Order};
 use ipc::frame::FrameError;
-use ipc::gateway::GatewayOrder;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
 use nix::fcntl::{OFlag, open};
@@ -331,11 +330,10 @@ impl Program {
         plan: GatewayPlan,
         identity: Option<Identity>,
     ) -> Result<(LaunchedGateway, OwnedFd), SpawnError> {
-        let GatewayPlan { program, order, stdio, arrivals, channel, hosts } = plan;
+        let GatewayPlan { program, order, stdio, arrivals, channel, start } = plan;
         let begun = self.begin(&[program.into_os_string()], stdio, None)?;
         let Launched { pidfd, status, .. } = begun.execute(Ok(order))?;
-        let order = GatewayOrder { hosts };
-        Ok((LaunchedGateway::new(pidfd, status, channel, identity, order), arrivals))
+        Ok((LaunchedGateway::new(pidfd, status, channel, identity, start), arrivals))
     }
 
     /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.

@@ -18,6 +18,7 @@ use ipc::id::Generation;
 use ipc::pipe::AsyncIncoming;
 use ipc::place::{DOMAIN, Place, is_resolver, resolvers};
 use ipc::refusal::{Refusal, Target};
+use ipc::rights::HostName;
 use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
@@ -70,6 +71,17 @@ impl StatusPipe {
             std::mem::take(&mut self.refused).into_iter().partition(|refusal| refusal.process == process);
         self.refused = others;
         of_it
+    }
+
+    /// Returns the report of a connection to a host beyond the list that waits.
+    pub fn asked(&mut self, host: &HostName, at: u16) -> Option<&Refusal> {
+        self.read();
+        let is_it = |refusal: &&Refusal| {
+            let is_host =
+                matches!(&refusal.object, Target::Host { name, port } if (name, *port) == (host, at));
+            is_host && refusal.errno == Errno::ECONNRESET as i32
+        };
+        self.refused.iter().find(is_it)
     }
 
     /// Takes all refusals so far.

@@ -23,6 +23,7 @@ pub use calls::CallSender;
 pub use start::{StartError, sandbox_code};
 
 use self::start::Start;
+use super::host_questions::HostQuestion;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
 
@@ -61,6 +62,8 @@ pub enum WorkerEvent {
     Refused(Vec<Refusal>),
     /// Hosts that were reached by name, or that could not be: the first time for each, and all at the end.
     HostsUsed(Vec<HostUse>),
+    /// Connections to a host beyond the list wait for an answer.
+    HostAsked(HostQuestion),
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ipc::frame::FrameError;
-use ipc::gateway::GatewayReport;
+use ipc::gateway::{GatewayOrder, GatewayReport};
 use ipc::id::CallId;
 use ipc::message::{CallOutcome, ToSupervisor};
 use ipc::phase::{Phase, Violation};
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
 use crate::monitor::gateway::Gateway;
+use crate::monitor::host_questions::HostQuestions;
 use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;
@@ -43,6 +44,7 @@ pub(super) struct WorkerReader {
     /// The gateway of an agent that has the network by name.
     pub(super) gateway: Option<Gateway>,
     pub(super) uses: HostUses,
+    pub(super) questions: HostQuestions,
     pub(super) open: Arc<Mutex<Register>>,
     pub(super) events: mpsc::Sender<WorkerEvent>,
     pub(super) broker: Arc<BrokerProcess>,
@@ -100,11 +102,13 @@ impl WorkerReader {
                     let Some(report) = report else {
                         return Stop::GatewayGone;
                     };
-                    if let Some(first) = self.uses.count(report)
-                        && self.events.send(WorkerEvent::HostsUsed(vec![first])).await.is_err()
-                    {
+                    if let Some(event) = self.told(report) && self.events.send(event).await.is_err() {
                         return Stop::CoreGone;
                     }
+                    continue;
+                }
+                answer = self.questions.answered() => {
+                    self.order([answer]);
                     continue;
                 }
                 () = self.refusals.more(), if self.is_idle() => {
@@ -139,9 +143,32 @@ impl WorkerReader {
             };
             // No call is open any more that the remaining refusals could belong to.
             let left = if is_outcome { self.beside(Refusals::take_rest) } else { Vec::new() };
+            if is_outcome && self.is_idle() {
+                let orders = self.questions.end_of_all();
+                self.order(orders);
+            }
             if self.events.send(event).await.is_err() || !self.tell(left).await {
                 return Stop::CoreGone;
             }
+        }
+    }
+
+    /// Takes a report of the gateway; returns what is told of it.
+    fn told(&mut self, report: GatewayReport) -> Option<WorkerEvent> {
+        let GatewayReport::Asked { question, arrival } = report else {
+            return self.uses.count(report).map(|first| WorkerEvent::HostsUsed(vec![first]));
+        };
+        let seen = self.refusals.asked(&arrival.name, arrival.port).cloned();
+        let asked = self.questions.ask(question, arrival, seen);
+        if asked.is_none() {
+            self.order([GatewayOrder::Answer { question, allowed: false }]);
+        }
+        asked.map(WorkerEvent::HostAsked)
+    }
+
+    fn order(&self, orders: impl IntoIterator<Item = GatewayOrder>) {
+        if let Some(gateway) = &self.gateway {
+            orders.into_iter().for_each(|order| gateway.order(order));
         }
     }
 
@@ -170,6 +197,11 @@ impl WorkerReader {
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
+            result.refused.retain(|refusal| !self.questions.allowed(refusal));
+            let refusals = &mut self.refusals;
+            let heir = |name: &_, port| Some(refusals.asked(name, port)?.process);
+            let orders = self.questions.end_of(result.process, heir);
+            self.order(orders);
             tracing::debug!(refused = ?result.refused, "refused");
         }
         outcome

@@ -22,6 +22,7 @@ use super::calls::{CallSender, Register, write};
 use super::reader::{WorkerReader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
 use crate::monitor::gateway::{Gateway, GatewayError, LaunchedGateway};
+use crate::monitor::host_questions::HostQuestions;
 use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::BrokerProcess;
 use crate::monitor::refusals::Refusals;
@@ -243,6 +244,7 @@ impl<'a> Starting<'a> {
             refusals,
             gateway,
             uses: HostUses::default(),
+            questions: HostQuestions::default(),
             open,
             events,
             broker: broker.clone(),
