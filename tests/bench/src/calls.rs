@@ -130,7 +130,8 @@ async fn outcome(events: &mut Receiver<WorkerEvent>) -> Result<(), BenchError> {
             WorkerEvent::Output { .. }
             | WorkerEvent::Prepared { .. }
             | WorkerEvent::Refused(_)
-            | WorkerEvent::HostsUsed(_) => {}
+            | WorkerEvent::HostsUsed(_)
+            | WorkerEvent::HostAsked(_) => {}
         }
     }
 }

@@ -6,7 +6,8 @@ use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 use protocol::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, NetworkApprovalParams, ServerRequest,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, HostApprovalParams,
+    NetworkApprovalParams, ServerRequest,
 };
 
 use super::{denied, plan};
@@ -28,6 +29,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         ServerRequest::NetworkApproval(params) => {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
+        ServerRequest::HostApproval(params) => (waiting(params), &params.reason, Vec::new()),
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
         ServerRequest::PlanApproval(params) => (plan::text(params), &params.reason, plan::commands(params)),
@@ -54,6 +56,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::ExecCommandApproval(params) => allows(&params.grant, project),
         ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
+        ServerRequest::HostApproval(params) => until_the_end(params),
         ServerRequest::ExternalToolApproval(_) => outside(),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
         ServerRequest::PlanApproval(params) => plan::facts(params, project),
@@ -96,6 +99,22 @@ fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
         Part::new(SafeText::exact(&params.json), Look::Command),
         fact("tool", &params.tool),
         fact("server", &params.server),
+    ]
+}
+
+/// Returns the command whose connection waits, and the program and host of the connection.
+fn waiting(params: &HostApprovalParams) -> Vec<Part> {
+    let HostApprovalParams { command, program, host, .. } = params;
+    let by = if program.is_empty() { String::new() } else { format!(" by {program}") };
+    let tried = format!("connect to {}:{}{by}, which is not on the list of hosts", host.name(), host.port());
+    vec![Part::new(SafeText::exact(command), Look::Command), fact("tries to", &tried)]
+}
+
+fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
+    let HostApprovalParams { host, .. } = params;
+    vec![
+        fact("allows", &format!("reach {}:{}, until this command ends", host.name(), host.port())),
+        fact("waits", "the command is running, and this connection waits for the answer"),
     ]
 }
 

@@ -224,6 +224,9 @@ impl Keys<'_> {
         if let ServerRequest::DeniedCommandApproval(params) = &*card.request {
             return self.deciding_on_denial(card, params, below);
         }
+        if matches!(*card.request, ServerRequest::HostApproval(_)) {
+            return self.deciding_on_host(card, below);
+        }
         let key = |command, word| self.key(KeyMode::Approval, command, word);
         let mut hints = vec![
             key(Command::ApproveOnce, "yes").filter(|_| card.unsaved() == 0),
@@ -246,6 +249,18 @@ impl Keys<'_> {
         let mut hints = vec![
             key(Command::ApproveOnce, "allow once, run it again"),
             key(Command::ApproveSession, &card.for_session).filter(|_| denied::for_session(params).is_some()),
+            key(Command::Deny, no(card)),
+        ];
+        hints.extend(self.others(card));
+        hints.push((below > 0).then(|| Hint::remark(lines(below))));
+        hints
+    }
+
+    fn deciding_on_host(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Denied, command, word);
+        let mut hints = vec![
+            key(Command::ApproveOnce, "allow it for this command"),
+            key(Command::ApproveSession, &card.for_session),
             key(Command::Deny, no(card)),
         ];
         hints.extend(self.others(card));
@@ -293,7 +308,7 @@ impl Keys<'_> {
 }
 
 fn no(card: &Card) -> &'static str {
-    if card.key_mode() == KeyMode::Denied { "leave it" } else { "no" }
+    if matches!(*card.request, ServerRequest::DeniedCommandApproval(_)) { "leave it" } else { "no" }
 }
 
 fn changes(count: usize) -> String {

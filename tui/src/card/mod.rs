@@ -120,6 +120,7 @@ impl Card {
             versions: 0,
             for_session: match &*request {
                 ServerRequest::DeniedCommandApproval(params) => denied::words_for_session(params, project),
+                ServerRequest::HostApproval(params) => format!("allow {}, this session", params.host),
                 _ => String::new(),
             },
             edited: None,
@@ -134,7 +135,7 @@ impl Card {
     }
 
     pub(crate) const fn key_mode(&self) -> KeyMode {
-        if self.is_after_denial() { KeyMode::Denied } else { KeyMode::Approval }
+        if self.is_about_denial() { KeyMode::Denied } else { KeyMode::Approval }
     }
 
     /// Returns the number of other changes in the same reply that could be shown together with this one.
@@ -145,9 +146,9 @@ impl Card {
         }
     }
 
-    /// True if the request is about running a command again after a denial.
-    pub(crate) const fn is_after_denial(&self) -> bool {
-        matches!(*self.request, ServerRequest::DeniedCommandApproval(_))
+    /// True if the request is about something that the sandbox denied to a command, or is about to deny.
+    pub(crate) const fn is_about_denial(&self) -> bool {
+        matches!(*self.request, ServerRequest::DeniedCommandApproval(_) | ServerRequest::HostApproval(_))
     }
 
     /// Shows a sentence above the request's text. The text counts as unread again.

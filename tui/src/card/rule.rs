@@ -42,6 +42,7 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
             command(&params.grant, params.access, Some(&Network::On), rules)
         }
         ServerRequest::DeniedCommandApproval(params) => denied(&params.denial, rules),
+        ServerRequest::HostApproval(_) => of_hosts(rules),
         ServerRequest::ExternalToolApproval(_) => (
             "each call of a tool outside the sandbox is asked for".to_owned(),
             "built in".to_owned(),
@@ -98,9 +99,7 @@ fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InFo
 fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
     match denial.missing_right.value() {
         Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
-        Some(MissingRight::Host { .. }) => {
-            ("the network is on for some hosts alone".to_owned(), rules.net_from(), NET)
-        }
+        Some(MissingRight::Host { .. }) => of_hosts(rules),
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => {
             let rule = format!("in mode {} the project is read-only until you allow a write", rules.mode);
             (rule, rules.mode_from(), MODE)
@@ -111,6 +110,10 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
             ":allow write PATH, --write PATH, or rights.write in the settings",
         ),
     }
+}
+
+fn of_hosts(rules: InForce<'_>) -> Rule {
+    ("the network is on for some hosts alone".to_owned(), rules.net_from(), NET)
 }
 
 fn enforced(denial: &Denial) -> String {

@@ -65,6 +65,7 @@ impl Menu {
         !matches!(
             request,
             ServerRequest::DeniedCommandApproval(_)
+                | ServerRequest::HostApproval(_)
                 | ServerRequest::AgentRightsApproval(_)
                 | ServerRequest::PlanApproval(_)
         )
@@ -247,8 +248,9 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
         ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
-        // A sub-agent and a plan are approved once; a denial offers a single scope.
+        // A sub-agent and a plan are approved once; a denial and a host offer a single scope.
         ServerRequest::DeniedCommandApproval(_)
+        | ServerRequest::HostApproval(_)
         | ServerRequest::AgentRightsApproval(_)
         | ServerRequest::PlanApproval(_) => Vec::new(),
     }

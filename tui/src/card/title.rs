@@ -34,6 +34,10 @@ impl Title {
             ServerRequest::NetworkApproval(_) => "Run with network?",
             ServerRequest::AgentRightsApproval(_) => "Start this sub-agent?",
             ServerRequest::PlanApproval(_) => "Execute this plan?",
+            ServerRequest::HostApproval(params) => {
+                let (name, rest) = (SafeText::line(&params.host.to_string()), "?".to_owned());
+                return Self { verb: "Connect to ", name, rest, ..Self::default() };
+            }
             ServerRequest::ExternalToolApproval(params) => {
                 let (name, rest) = (SafeText::line(&params.tool), "?".to_owned());
                 return Self { verb: "Call ", name, rest, ..Self::default() };

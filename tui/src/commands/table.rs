@@ -375,7 +375,7 @@ pub const TABLE: &[CommandRow] = &[
     keyed(
         Command::ApproveSession,
         "approve_session",
-        &[(Approval, &["s"]), (Denied, &["s"])],
+        &[(Approval, &["s"]), (Denied, &["s", "h"])],
         "yes, for this session: choose the scope",
     ),
     keyed(Command::Deny, "deny", &[(Approval, &["n"]), (Denied, &["n"])], "no"),

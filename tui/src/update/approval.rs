@@ -1,6 +1,6 @@
 //! Handling of keys for an approval request.
 
-use protocol::approval::{ReviewDecision, ServerRequest};
+use protocol::approval::{ReviewDecision, ServerRequest, SessionScope};
 use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
@@ -183,10 +183,11 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
 fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
+        ServerRequest::HostApproval(_) => Some(SessionScope::Network),
         _ => None,
     };
     match model.cards.front() {
-        Some(card) if card.is_after_denial() => {
+        Some(card) if card.is_about_denial() => {
             let decision =
                 |card: &Card| denied(card).map(|scope| ReviewDecision::ApprovedForSession { scope });
             approve(model, at, decision, actions);

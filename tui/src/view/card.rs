@@ -62,7 +62,7 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
         0,
         0,
         SafeText::line(&text).all(),
-        if card.is_after_denial() { theme.open() } else { theme.alarm() },
+        if card.is_about_denial() { theme.open() } else { theme.alarm() },
     );
     let dashes = "─".repeat(usize::from(right.saturating_sub(x)));
     pane.put(x, 0, SafeText::prose(&dashes).all(), theme.dim());

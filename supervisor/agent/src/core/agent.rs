@@ -21,6 +21,7 @@ use super::calls::Calls;
 use super::compaction::Compacting;
 use super::declined::Declined;
 use super::history::History;
+use super::hosts::HeldHosts;
 use super::ledger::Ledger;
 use super::loops::Steps;
 use super::message::UserSaid;
@@ -65,6 +66,8 @@ pub struct Agent {
     pub(super) grants: SessionGrants,
     /// Denials that the user has left.
     pub(super) declined: Declined,
+    /// Hosts that somebody is asked about while connections wait.
+    pub(super) held_hosts: HeldHosts,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
@@ -171,6 +174,7 @@ impl Agent {
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
             declined: Declined::default(),
+            held_hosts: HeldHosts::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
             own_command: None,
@@ -204,6 +208,7 @@ impl Agent {
             Input::Progress { call, progress } => self.calls.note_progress(call, progress),
             Input::Remark { call, text } => self.on_remark(call, text),
             Input::Refused(refused) => self.on_refused(&refused),
+            Input::HostAsked(asked) => self.on_host_asked(asked),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
             Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),

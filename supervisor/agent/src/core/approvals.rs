@@ -162,6 +162,9 @@ impl Agent {
 
     /// An answer of the user. What is not waited for counts for nothing.
     pub(super) fn on_answer(&mut self, id: ApprovalId, answer: JudgedAnswer) {
+        if self.on_host_answer(id, &answer) {
+            return self.go_on();
+        }
         let Some((call, asking)) = self.calls.asking(id) else {
             return self.ignore(id, &answer.decision);
         };
@@ -221,6 +224,9 @@ impl Agent {
 
     /// A request is over without an answer that counts.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: String) {
+        if self.on_host_lapsed(id, by, &cause) {
+            return self.go_on();
+        }
         if let Some((call, asking)) = self.calls.asking(id) {
             // Nobody was there: each run of the same would wait as long again.
             let Asking { ask, subject, .. } = asking.clone();
@@ -237,6 +243,7 @@ impl Agent {
     }
 
     fn close_asking(&mut self, by: DecidedBy, cause: &str, text: &str) {
+        self.withdraw_hosts(by, cause);
         for id in self.calls.all_asking() {
             if let Some((call, _)) = self.calls.asking(id) {
                 let result = CallResult::not_done(ToolCallStatus::Interrupted, text);

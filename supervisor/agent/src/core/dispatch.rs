@@ -58,6 +58,7 @@ impl Agent {
         self.ask_gathered();
         self.carry_out_next();
         self.ask_again();
+        self.add_allowed_hosts();
         while let Some((call, tool_use)) = self.calls.next() {
             let begin = self.judge(call, &tool_use);
             if begin.is_alone() && self.calls.any_begun() {

@@ -24,6 +24,7 @@ mod earlier_plan;
 mod end;
 mod fitting;
 mod history;
+mod hosts;
 mod images;
 mod interrupt;
 mod ledger;
@@ -56,7 +57,7 @@ pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use port::{
-    CallProgress, ContextItem, Effect, Estimate, Input, NewAgent, Purpose, ReadyWorker, RequestId,
+    CallProgress, ContextItem, Effect, Estimate, HostAsked, HostQuestionId, Input, NewAgent, Purpose, ReadyWorker, RequestId,
     ServedOutcome, TimerId,
 };
 pub use restore::{Counted, standing};

@@ -64,6 +64,7 @@ impl Agent {
             self.effects.push(Effect::Locate { call, path });
         }
         self.calls.hold(call, offer, FirstRun { result, observed });
+        self.end_hosts_of(call);
     }
 
     /// The place was found that a denied path lies in, or there is none that could be granted.

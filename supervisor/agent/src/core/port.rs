@@ -12,7 +12,7 @@ use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::refusal::Refusal;
-use ipc::rights::{Grant, Rights};
+use ipc::rights::{Grant, HostRule, Rights};
 use ipc::tool::ToolCall;
 use protocol::approval::ServerRequest;
 use protocol::cost::Usd;
@@ -74,6 +74,30 @@ pub struct CallProgress {
     pub output: String,
     /// Milliseconds since the call began.
     pub duration_ms: u64,
+}
+
+/// A question of a worker's gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostQuestionId {
+    /// The worker.
+    pub generation: Generation,
+    /// The number of the question.
+    pub number: u64,
+}
+
+/// A host beyond the list that a running command connects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAsked {
+    /// Which question it is. It is answered once, with [`Effect::AnswerHost`].
+    pub id: HostQuestionId,
+    /// The call that an approved worker carries out; absent for the standing worker, which may serve several.
+    pub call: Option<CallId>,
+    /// The process below which the connection is made, as in the result of a command.
+    pub process: u32,
+    /// The host.
+    pub host: HostRule,
+    /// Name that the connecting process gives itself.
+    pub program: String,
 }
 
 /// A sub-agent to be, as far as its parent decides.
@@ -167,6 +191,8 @@ pub enum Input {
     },
     /// The broker refused this to processes of which no call has a result.
     Refused(Vec<Refusal>),
+    /// A command connects to a host beyond the list, and the connection waits.
+    HostAsked(HostAsked),
     /// A call will never be answered: its worker is gone.
     CallLost {
         /// The call.
@@ -308,6 +334,13 @@ pub enum Effect {
         id: ApprovalId,
         /// What is asked.
         request: Box<ServerRequest>,
+    },
+    /// Answers the question about a host.
+    AnswerHost {
+        /// The question.
+        id: HostQuestionId,
+        /// True if the connections may go on.
+        allowed: bool,
     },
     /// A request is over, whoever decided.
     CloseApproval(ApprovalId),

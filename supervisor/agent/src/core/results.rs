@@ -4,6 +4,7 @@ use gate::tools::{LeftOut, diffs_of};
 use ipc::effect::Effect;
 use ipc::id::CallId;
 use ipc::message::CallOutcome;
+use ipc::tool::ToolOutput;
 use protocol::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 
 use super::Agent;
@@ -45,6 +46,9 @@ impl Agent {
             )
             | None => return,
         };
+        if let CallOutcome::Done(ToolOutput::Command(result)) = &outcome {
+            self.end_hosts_of_process(result.process);
+        }
         let standing = self.seen.clone();
         let is_whole = matches!(outcome, CallOutcome::Done(_));
         let result = self.result_of(call, &tool, outcome, &standing);
@@ -117,6 +121,7 @@ impl Agent {
             self.log_finished(call, &tool_use, &result, observed);
         }
         self.calls.close(call, result, observed.duration_ms);
+        self.end_hosts_of(call);
     }
 
     fn note_changes(&mut self, tool_use: &ToolUse, result: &CallResult) {

@@ -110,6 +110,7 @@ impl Agent {
             Change::Mode(_) => nothing.then_some(&Network::Off),
         };
         let Some(bound) = bound else { return false };
+        self.forget_allowed_hosts();
         let revoked = self.grants.revoke_network(bound);
         let mut withdrawn = !revoked.is_empty();
         for id in revoked {

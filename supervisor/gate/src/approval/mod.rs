@@ -3,6 +3,7 @@
 mod agent;
 mod diff;
 mod effect;
+mod host;
 mod judge;
 mod plan;
 mod request;
@@ -14,6 +15,7 @@ mod subject;
 pub use agent::AgentSpawn;
 pub use effect::effect_digest;
 pub use effect::{Proposal, ProposalError};
+pub use host::{HostRuling, HostSubject};
 pub use judge::{JudgedAnswer, Ruling};
 pub use plan::PlanProposal;
 pub use request::{Question, grant_root};

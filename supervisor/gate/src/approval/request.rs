@@ -185,7 +185,7 @@ impl Question<'_> {
         })
     }
 
-    fn timeout_ms(&self) -> u64 {
+    pub(super) fn timeout_ms(&self) -> u64 {
         u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
     }
 }

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent::core::Input;
-use ipc::id::{AgentId, ApprovalId};
+use agent::core::{HostAsked, HostQuestionId, Input};
+use boundary::monitor::HostQuestion;
+use ipc::id::{AgentId, ApprovalId, CallId, Generation};
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
 use protocol::frontend::{UiEvent, UiEventKind, Unread, UserActionKind};
@@ -168,6 +169,25 @@ impl AgentRun {
     pub(super) fn close_approval(&mut self, shared: &Shared, id: ApprovalId) {
         if self.approvals.withdraw(id) {
             self.show(shared, UiEventKind::ApprovalClosed { id });
+        }
+    }
+
+    /// Takes a question of a worker's gateway, as an input of the core, which answers it once.
+    pub(super) fn on_host_asked(
+        &mut self,
+        generation: Generation,
+        call: Option<CallId>,
+        question: HostQuestion,
+    ) -> Input {
+        let HostQuestion { number, host, program, process, answers } = question;
+        let id = HostQuestionId { generation, number };
+        self.host_answers.insert(id, answers);
+        Input::HostAsked(HostAsked { id, call, process, host, program })
+    }
+
+    pub(super) fn answer_host(&mut self, id: HostQuestionId, allowed: bool) {
+        if let Some(answers) = self.host_answers.remove(&id) {
+            answers.answer(id.number, allowed);
         }
     }
 

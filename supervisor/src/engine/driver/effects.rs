@@ -66,6 +66,7 @@ impl AgentRun {
             Effect::RequestApproval { id, request } => {
                 inputs.extend(self.request_approval(shared, id, request)?);
             }
+            Effect::AnswerHost { id, allowed } => self.answer_host(id, allowed),
             Effect::CloseApproval(id) => self.close_approval(shared, id),
             Effect::CarryOut { call, effect, grant } => {
                 self.hold_or_begin(shared, call, Held::CarryOut(effect, grant))?;

@@ -81,7 +81,10 @@ impl AgentRun {
             WorkerEvent::Ended { .. } => {
                 EventKind::WorkerEnded { generation, reason: WorkerEnd::RunOver.into() }
             }
-            WorkerEvent::Output { .. } | WorkerEvent::Prepared { .. } | WorkerEvent::Outcome { .. } => {
+            WorkerEvent::Output { .. }
+            | WorkerEvent::Prepared { .. }
+            | WorkerEvent::Outcome { .. }
+            | WorkerEvent::HostAsked(_) => {
                 return Ok(());
             }
         };

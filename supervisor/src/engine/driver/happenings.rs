@@ -72,6 +72,7 @@ impl AgentRun {
                 Ok(None)
             }
             WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
+            WorkerEvent::HostAsked(question) => Ok(Some(self.on_host_asked(generation, None, question))),
             WorkerEvent::HostsUsed(uses) => {
                 self.record(shared, EventKind::HostsUsed { generation, uses }, ObservedBy::Supervisor)?;
                 Ok(None)

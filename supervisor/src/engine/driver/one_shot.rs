@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boundary::monitor::{StartError, WorkerEvent};
+use boundary::monitor::{HostQuestion, StartError, WorkerEvent};
 use boundary::tripwire::{Report, Tripwire, Watch};
 use gate::approval::effect_digest;
 use ipc::confinement::Confinement;
@@ -62,6 +62,16 @@ pub trait Journal: Send {
 
     /// Takes what a command prints.
     fn output(&mut self, bytes: Vec<u8>) -> impl Future<Output = ()> + Send;
+
+    /// Has somebody asked about a host beyond the list; the answer is no where nobody can be.
+    fn ask_host(
+        &mut self,
+        _generation: Generation,
+        question: HostQuestion,
+    ) -> impl Future<Output = ()> + Send {
+        question.answers.answer(question.number, false);
+        std::future::ready(())
+    }
 
     /// Takes what the model is told beside the outcome.
     fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
@@ -303,6 +313,9 @@ impl Attended {
                 Some(WorkerEvent::HostsUsed(uses)) => {
                     let generation = self.worker.generation;
                     journal.log(EventKind::HostsUsed { generation, uses }).await?;
+                }
+                Some(WorkerEvent::HostAsked(question)) => {
+                    journal.ask_host(self.worker.generation, question).await;
                 }
                 // Pictures and parts do not come for a `Commit`: the table of phases saw to it. What is refused beside its one
                 // effect was refused to what was cut short with it, and explains no result.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use agent::core::Input;
+use boundary::monitor::HostQuestion;
 use boundary::policy::levels::is_empty;
 use boundary::tripwire::{Approved, digest, tell_others};
+use ipc::confinement::Confinement;
 use ipc::effect::{Effect, FileEffect};
 use ipc::id::{CallId, Generation};
 use ipc::message::CallOutcome;
@@ -48,6 +50,8 @@ pub(super) enum OneShotUpdate {
     Log { kind: EventKind, logged: oneshot::Sender<()> },
     /// A command printed something.
     Output { call: CallId, bytes: Vec<u8> },
+    /// A command connects to a host beyond the list.
+    HostAsked { call: CallId, generation: Generation, question: HostQuestion },
     /// Something that the model is told.
     Remark { call: CallId, text: String },
     /// A number is wanted for a worker beside the standing one.
@@ -141,6 +145,12 @@ impl Journal for Teller {
         }
     }
 
+    async fn ask_host(&mut self, generation: Generation, question: HostQuestion) {
+        if let Some(call) = self.call {
+            let _ = self.told.send(OneShotUpdate::HostAsked { call, generation, question }).await;
+        }
+    }
+
     async fn remark(&mut self, text: String) {
         if let Some(call) = self.call {
             let _ = self.told.send(OneShotUpdate::Remark { call, text }).await;
@@ -169,6 +179,7 @@ impl AgentRun {
             Effect::Exec(_) => self.modes.approved(standing, &grant),
             Effect::Patch(_) => standing.clone(),
         };
+        let standing = Confinement { asks_hosts: self.agent.asks_hosts(), ..standing };
         let shot = OneShot {
             agent: self.id.clone(),
             generation: self.worker.reserve_generation(),
@@ -220,6 +231,9 @@ impl AgentRun {
             OneShotUpdate::Number(number) => {
                 let _ = number.send(self.worker.reserve_generation());
                 Ok(None)
+            }
+            OneShotUpdate::HostAsked { call, generation, question } => {
+                Ok(Some(self.on_host_asked(generation, Some(call), question)))
             }
             OneShotUpdate::Remark { call, text } => Ok(Some(Input::Remark { call, text })),
             OneShotUpdate::Finished { call, outcome, brought } => {

@@ -99,6 +99,7 @@ fn of(input: &Input) -> Concerns {
         | Input::Progress { .. }
         | Input::Remark { .. }
         | Input::Refused(_)
+        | Input::HostAsked(_)
         | Input::Located { .. }
         | Input::Lapsed { .. }
         | Input::OutOfBudget { .. }

@@ -6,8 +6,9 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use agent::core::{Agent, Effect, Estimate, Input, NewAgent, RequestId, RunEnd, TimerId};
+use agent::core::{Agent, Effect, Estimate, HostQuestionId, Input, NewAgent, RequestId, RunEnd, TimerId};
 use agent::prompt::PromptEnvironment;
+use boundary::monitor::HostAnswers;
 use futures_util::StreamExt;
 use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId};
@@ -79,6 +80,8 @@ pub struct AgentRun {
     pub(super) preparations: Preparations,
     /// Requests that are waited for.
     pub(super) approvals: Approvals,
+    /// Ways for the answers to questions about hosts.
+    pub(super) host_answers: HashMap<HostQuestionId, HostAnswers>,
     /// Effects that are carried out.
     pub(super) one_shots: OneShots,
     /// Calls that are served outside the worker.
@@ -198,6 +201,7 @@ impl AgentRun {
             unlooked: HashMap::new(),
             preparations: Preparations::default(),
             approvals: Approvals::default(),
+            host_answers: HashMap::new(),
             one_shots: OneShots::default(),
             served: ServedCalls::default(),
             flushes: Flushes::default(),
@@ -252,6 +256,7 @@ impl AgentRun {
     /// Has its first worker started.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.passing = Passing::new(&shared.log);
+        self.worker.ask_hosts(self.agent.asks_hosts());
         self.worker.start();
     }
 
@@ -330,6 +335,7 @@ impl AgentRun {
             }
             self.note(shared, &input);
             rest.effects = self.agent.handle(input).into();
+            self.worker.ask_hosts(self.agent.asks_hosts());
         }
     }
 

@@ -22,6 +22,8 @@ pub struct SessionWorker {
     boundary: Arc<dyn Boundary>,
     agent: AgentId,
     confinement: WatchedConfinement,
+    /// True if workers let somebody be asked about hosts beyond their list.
+    asks_hosts: bool,
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
@@ -83,6 +85,7 @@ impl SessionWorker {
             boundary,
             agent,
             confinement,
+            asks_hosts: false,
             generation: Generation(0),
             state: WorkerState::None,
             waiting: VecDeque::new(),
@@ -176,6 +179,15 @@ impl SessionWorker {
         }
     }
 
+    /// Sets whether somebody is asked about hosts beyond the list. A worker that has a list is renewed if that changes.
+    pub(super) fn ask_hosts(&mut self, asks: bool) {
+        if std::mem::replace(&mut self.asks_hosts, asks) != asks
+            && self.confinement.get().rights.net.hosts().is_some()
+        {
+            self.renew();
+        }
+    }
+
     /// Ends a worker that is to be renewed, if it has nothing to do.
     fn end_for_renewal(&mut self) {
         if let WorkerState::Serving { worker, patience, .. } = &self.state
@@ -200,7 +212,7 @@ impl SessionWorker {
         let order = WorkerOrder {
             agent: self.agent.clone(),
             generation: self.generation,
-            confinement: self.confinement.get().clone(),
+            confinement: Confinement { asks_hosts: self.asks_hosts, ..self.confinement.get().clone() },
             // Each sub-agent has a temp of its own: what would be copied to it would be copied for each.
             reads_down: self.agent.is_top_level() || !self.confinement.has_caches_in_temp(),
         };
@@ -316,6 +328,7 @@ impl SessionWorker {
                 | WorkerEvent::Prepared { .. }
                 | WorkerEvent::Refused(_)
                 | WorkerEvent::HostsUsed(_)
+                | WorkerEvent::HostAsked(_)
                 | WorkerEvent::Ended { .. } => {}
             }
         }

@@ -33,6 +33,12 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
                 ShownPart::cut(&params.denial.to_string(), full).named("denial"),
             ]
         }
+        ServerRequest::HostApproval(params) => {
+            vec![
+                ShownPart::cut(&params.command, full),
+                ShownPart::whole(format!("{} connects to {}", params.program, params.host)).named("host"),
+            ]
+        }
         ServerRequest::ExternalToolApproval(params) => {
             vec![ShownPart::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]
         }

@@ -9,6 +9,7 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
         AskKind::Exec => "a command",
         AskKind::Denied => "a command that was denied something",
         AskKind::Network => "the network",
+        AskKind::Host => "a host that a running command connects to",
         AskKind::ExternalTool => "a call of an external tool",
         AskKind::Agent => "the rights of a sub-agent",
         AskKind::Plan => "the execution of a plan",

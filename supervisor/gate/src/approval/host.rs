@@ -1,0 +1,151 @@
+//! Question about a host beyond the list that a running command connects to, and the check of its answer.
+
+use ipc::id::{AgentId, ConversationId, Generation};
+use ipc::rights::{Grant, HostRule};
+use ipc::text::hexadecimal;
+use protocol::approval::{AskKind, HostApprovalParams, ReviewDecision, ServerRequest, SessionScope};
+use sha2::{Digest, Sha256};
+
+use super::{JudgedAnswer, Question};
+
+/// Maximum number of characters of a program's name.
+const LONGEST: usize = 64;
+
+/// A host that somebody is asked about while connections to it wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSubject {
+    pub host: HostRule,
+    /// Name that the connecting process gives itself.
+    pub program: String,
+    /// The command, as the agent wrote it.
+    pub command: String,
+    /// The worker whose gateway asks, and its number of the question.
+    pub generation: Generation,
+    pub question: u64,
+}
+
+/// Outcome of a valid answer about a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostRuling {
+    /// The command may connect to the host until it ends.
+    Once,
+    /// The same, and the host joins the list of the session.
+    Session,
+    /// The connections end; the message is for the model.
+    Denied(Option<String>),
+    /// The connections end, and so does the turn.
+    Aborted,
+}
+
+impl HostSubject {
+    /// Returns the digest that identifies the question in a request and its answer.
+    pub fn digest(&self, conversation: &ConversationId, agent: &AgentId) -> String {
+        let Self { host, generation, question, .. } = self;
+        let mut hash = Sha256::new();
+        let numbers = [generation.to_string(), question.to_string()];
+        let [generation, question] = &numbers;
+        for part in [conversation.as_str(), &agent.to_string(), generation, question, &host.to_string()] {
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(part);
+        }
+        hexadecimal(&hash.finalize())
+    }
+}
+
+impl Question<'_> {
+    /// Returns the request about a host.
+    pub fn about_host(self, subject: &HostSubject, grant: Grant) -> ServerRequest {
+        ServerRequest::HostApproval(HostApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            command: subject.command.clone(),
+            program: subject.program.escape_debug().take(LONGEST).collect(),
+            host: subject.host.clone(),
+            digest: subject.digest(self.conversation, self.agent),
+            grant,
+            rights: self.standing.summary().into(),
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+}
+
+impl JudgedAnswer {
+    /// Checks the answer against the question with this digest. An error contains the reason that the answer is invalid; it counts
+    /// as a no then.
+    pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
+        if self.kind != AskKind::Host {
+            return Err("the answer is one to another kind of request".to_owned());
+        }
+        if self.digest.is_some_and(|said| said != digest) {
+            return Err("the answer is one to another question: its digest differs".to_owned());
+        }
+        Ok(match self.decision {
+            ReviewDecision::Approved => HostRuling::Once,
+            ReviewDecision::ApprovedForSession { scope: SessionScope::Network } => HostRuling::Session,
+            ReviewDecision::ApprovedForSession { .. } => {
+                return Err("a host is allowed for the session with the scope network alone".to_owned());
+            }
+            ReviewDecision::Denied { message } => HostRuling::Denied(message),
+            ReviewDecision::Abort => HostRuling::Aborted,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(host: &str, generation: u32, question: u64) -> HostSubject {
+        HostSubject {
+            host: host.parse().unwrap(),
+            program: "curl".to_owned(),
+            command: "curl".to_owned(),
+            generation: Generation(generation),
+            question,
+        }
+    }
+
+    #[test]
+    fn a_digest_is_one_of_everything_that_an_answer_is_for() {
+        let digest = |session: &str, host, generation, question| {
+            subject(host, generation, question).digest(&session.into(), &AgentId::root())
+        };
+        let digests = [
+            digest("s", "a.example", 1, 11),
+            digest("s", "a.example", 11, 1),
+            digest("s", "a.example:80", 1, 11),
+            digest("s", "b.example", 1, 11),
+            digest("t", "a.example", 1, 11),
+        ];
+        for (n, one) in digests.iter().enumerate() {
+            assert!(one.len() == 64 && !digests[..n].contains(one), "{n}");
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_for_its_own_question_alone() {
+        let judged = |kind, decision, digest: Option<&str>| {
+            JudgedAnswer { kind, decision, digest: digest.map(str::to_owned) }.judge_host("ab")
+        };
+        let session = |scope| ReviewDecision::ApprovedForSession { scope };
+        let network = session(SessionScope::Network);
+        for (decision, expected) in [
+            (ReviewDecision::Approved, HostRuling::Once),
+            (network.clone(), HostRuling::Session),
+            (ReviewDecision::DENIED, HostRuling::Denied(None)),
+            (ReviewDecision::Abort, HostRuling::Aborted),
+        ] {
+            assert_eq!(judged(AskKind::Host, decision.clone(), None), Ok(expected.clone()));
+            assert_eq!(judged(AskKind::Host, decision, Some("ab")), Ok(expected));
+        }
+        assert!(judged(AskKind::Host, ReviewDecision::Approved, Some("abc")).is_err());
+        for kind in AskKind::ALL.iter().filter(|kind| **kind != AskKind::Host) {
+            assert!(judged(*kind, network.clone(), Some("ab")).is_err(), "{kind:?}");
+        }
+        for scope in [SessionScope::Exact, SessionScope::GrantRoot] {
+            assert!(judged(AskKind::Host, session(scope.clone()), None).is_err(), "{scope:?}");
+        }
+    }
+}
