@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ipc::id::{AgentId, CallId};
+use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::Account;
 
 use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
@@ -28,6 +28,8 @@ pub(crate) struct AgentView {
     pub ended: Option<Ended>,
     /// Notices about hosts that could not be reached: the events of a worker's end repeat them.
     pub unreached: BTreeSet<String>,
+    /// Hosts that the person was asked about while connections wait.
+    pub asked_hosts: BTreeMap<ApprovalId, String>,
 }
 
 impl AgentView {
@@ -42,6 +44,7 @@ impl AgentView {
             queue: VecDeque::new(),
             task: None,
             unreached: BTreeSet::new(),
+            asked_hosts: BTreeMap::new(),
             ended: None,
         }
     }

@@ -84,6 +84,7 @@ fn errno_name(errno: i32) -> String {
         18 => "EXDEV".to_owned(),
         30 => "EROFS".to_owned(),
         101 => "ENETUNREACH".to_owned(),
+        104 => "ECONNRESET".to_owned(),
         111 => "ECONNREFUSED".to_owned(),
         number => format!("errno {number}"),
     }

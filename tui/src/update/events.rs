@@ -12,7 +12,7 @@ use protocol::event::{
 };
 use protocol::frontend::{UiEvent, UiEventKind};
 
-use super::{branch, call, calls, comments, denial, effects, pause, plan, reply, rewind, turns};
+use super::{branch, call, calls, comments, denial, effects, hosts, pause, plan, reply, rewind, turns};
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
@@ -68,6 +68,9 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 && let Some(call) = view.calls.get_mut(&params.call_id)
             {
                 call.after_denial = true;
+            }
+            if let ServerRequest::HostApproval(params) = &*request {
+                view.asked_hosts.insert(id, params.host.to_string());
             }
             if model.cards.is_empty() {
                 model.answered = 0;
@@ -216,7 +219,12 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     if let EventKind::ApprovalAnswered(answered) = &event.kind
         && answered.by == DecidedBy::Deadline
     {
-        let lapsed = model.agents.of(&event.agent).calls.get(&answered.call).map(Call::summary);
+        let view = model.agents.of(&event.agent);
+        if answered.id.is_some_and(|id| view.asked_hosts.contains_key(&id)) {
+            // Its command has a request of its own when it has ended.
+            return;
+        }
+        let lapsed = view.calls.get(&answered.call).map(Call::summary);
         model.lapsed = lapsed.filter(|_| event.agent == AgentId::root());
     }
 }
@@ -224,6 +232,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
 /// Applies an event that changes the session's state; returns true if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
+        EventKind::ApprovalAnswered(answered) if hosts::answered(view, &answered) => {}
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {

@@ -14,6 +14,7 @@ mod effects;
 mod events;
 mod files;
 mod help;
+mod hosts;
 mod keys;
 mod log;
 mod page;

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 
 use ipc::gateway::{Arrival, GatewayFailure, GatewayReport};
-use nix::libc::{POLLRDHUP, linger};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::libc::linger;
 use nix::sys::socket::{setsockopt, sockopt};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -33,7 +32,7 @@ impl Connection {
         let Self { number: connection, arrival, client, mut leave } = self;
         prepare(&client);
         if let Some(leave) = &mut leave
-            && (!leave.is_given().await || is_gone(&client))
+            && (!leave.is_given().await || is_gone(&client).await)
         {
             return;
         }
@@ -88,11 +87,10 @@ fn taken_back() -> io::Error {
 }
 
 /// True if a client has ended its side, or reset the connection, while it waited: nothing is dialled for it.
-fn is_gone(client: &TcpStream) -> bool {
-    let gone = PollFlags::from_bits_retain(POLLRDHUP) | PollFlags::POLLHUP | PollFlags::POLLERR;
-    let mut polled = [PollFd::new(client.as_fd(), gone)];
-    let ready = poll(&mut polled, PollTimeout::ZERO);
-    ready.is_ok_and(|_| polled[0].revents().is_some_and(|events| events.intersects(gone)))
+async fn is_gone(client: &TcpStream) -> bool {
+    // It can be written to at once, whatever it has sent.
+    let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await;
+    ready.is_ok_and(|ready| ready.is_read_closed() || ready.is_error())
 }
 
 /// Judges the first message, where there has to be one, and connects to the host.

@@ -38,6 +38,16 @@ impl Gateway {
         gateway
     }
 
+    /// A gateway that asks about other hosts.
+    pub fn asking(rules: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
+        command.arg("--gateway");
+        let mut gateway = Self::start(command);
+        gateway.start_with(rules, true);
+        assert_eq!(gateway.report(), GatewayReport::Ready);
+        gateway
+    }
+
     pub fn start(mut command: Command) -> Self {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (broker, input) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap();
@@ -52,8 +62,12 @@ impl Gateway {
     }
 
     pub fn order(&self, rules: &str) {
+        self.start_with(rules, false);
+    }
+
+    fn start_with(&self, rules: &str, asks: bool) {
         let rules = rules.split(' ').map(|rule| rule.parse().unwrap());
-        self.send(&GatewayOrder::Start { hosts: Hosts::new(rules).unwrap(), asks: false });
+        self.send(&GatewayOrder::Start { hosts: Hosts::new(rules).unwrap(), asks });
     }
 
     pub fn send(&self, order: &GatewayOrder) {
@@ -99,10 +113,19 @@ impl Gateway {
 
     /// Hands over bytes and descriptors as the broker would.
     pub fn hand_over(&self, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
+        Self::hand_over_on(self.broker.as_ref().unwrap(), bytes, descriptors)
+    }
+
+    /// The same on the broker's end of the socket.
+    pub fn hand_over_on(broker: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
         let rights = [ControlMessage::ScmRights(descriptors)];
         let rights = if descriptors.is_empty() { &[][..] } else { &rights };
-        let broker = self.broker.as_ref().unwrap().as_raw_fd();
-        sendmsg::<()>(broker, &[IoSlice::new(bytes)], rights, MsgFlags::empty(), None)
+        sendmsg::<()>(broker.as_raw_fd(), &[IoSlice::new(bytes)], rights, MsgFlags::empty(), None)
+    }
+
+    /// Another descriptor of the broker's end.
+    pub fn broker(&self) -> OwnedFd {
+        self.broker.as_ref().unwrap().try_clone().unwrap()
     }
 
     /// A client whose connection was accepted inside, and handed over.

@@ -11,3 +11,4 @@ mod harness;
 mod limits;
 mod names;
 mod namespace;
+mod questions;

@@ -1,0 +1,21 @@
+//! Display of answers about hosts that a running command connects to.
+
+use protocol::approval::ReviewDecision;
+use protocol::event::ApprovalAnswered;
+
+use crate::model::{AgentView, Look};
+
+/// Shows an answer about a host; returns false if the answer is about something else.
+pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> bool {
+    let Some(host) = answered.id.and_then(|id| view.asked_hosts.remove(&id)) else { return false };
+    let decision = match &answered.decision {
+        ReviewDecision::Approved => "allowed for this command".to_owned(),
+        ReviewDecision::ApprovedForSession { .. } => "allowed for the session".to_owned(),
+        ReviewDecision::Denied { message: None } => "not allowed".to_owned(),
+        ReviewDecision::Denied { message: Some(word) } => format!("not allowed: {word}"),
+        ReviewDecision::Abort => "not allowed, and the turn ends".to_owned(),
+    };
+    let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+    view.say(Look::Notice, &format!("{host}: {decision}{cause}"));
+    true
+}
