@@ -54,6 +54,11 @@ pub enum MissingRight {
         /// The host and its port.
         host: HostRule,
     },
+    /// Connecting or sending to a unix socket of another program.
+    Socket {
+        /// The socket.
+        path: WirePath,
+    },
     /// Using the network in a sub-agent.
     NetworkForSubAgent,
     /// Using the network in a command with access `read`. Only another declared access helps.
@@ -142,6 +147,7 @@ impl MissingRight {
             | (Self::Read { path }, Operation::Read, Object::Path(of))
             | (Self::Execute { path }, Operation::Execute, Object::Path(of)) => path == of,
             (Self::Call { name }, Operation::Call, Object::Syscall(of)) => name == of,
+            (Self::Socket { path }, Operation::Share, Object::Path(of)) => path == of,
             (Self::Network | Self::Host { .. }, ..) => true,
             _ => false,
         }
@@ -154,6 +160,7 @@ impl MissingRight {
             Self::WriteForSubAgent { .. } | Self::NetworkForSubAgent => Some("to give it to a sub-agent"),
             Self::Move { .. } => ClosedBy::Protected.reason(),
             Self::Host { .. } => Some("which is not on the list of hosts"),
+            Self::Socket { .. } => ClosedBy::Socket.reason(),
             Self::Call { .. } => Some("which no right is for"),
             _ => None,
         }
@@ -168,6 +175,7 @@ impl MissingRight {
             Self::SetId { path } => write!(f, "set-id bits of {path}"),
             Self::Network | Self::NetworkForSubAgent => f.write_str("network"),
             Self::Host { host } => write!(f, "network to {host}"),
+            Self::Socket { path } => write!(f, "reach {path}"),
             Self::NetworkInReadingCommand => {
                 f.write_str("network in a command with access \"read\" (declare another access)")
             }
@@ -252,6 +260,7 @@ mod tests {
                 write(ClosedBy::Wide),
                 "write /p/x, directly in a directory that holds the project or the user's home, which is not opened as a whole",
             ),
+            (MissingRight::Socket { path: path() }, "reach /p/x, a socket of another program"),
             (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
             (
                 MissingRight::Move { path: path() },

@@ -84,7 +84,7 @@ impl Init<'_> {
         let networks = networks.map_err(|refusal| refusal.failure())?;
         let ports = hosts.map(|hosts| hosts::ports(hosts, self.confinement.asks_hosts));
         let (own, entrances) =
-            machine::prepare(networks, ports.as_ref()).map_err(|refusal| refusal.failure())?;
+            machine::prepare(networks, ports.as_ref(), &self.layout.windows).map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes, but this one closes on exec.

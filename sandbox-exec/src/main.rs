@@ -5,8 +5,8 @@
 //! # SYNOPSIS
 //!
 //! ```text
-//! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--env NAME[=VALUE]]…
-//!              [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
+//! sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--socket PATH]…
+//!              [--env NAME[=VALUE]]… [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
 //!              [--] CMD [ARGUMENT]…
 //! sandbox-exec --rights-fd N [--status-fd N] [--gateway-fd N] [--] CMD [ARGUMENT]…
 //! sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
@@ -26,6 +26,7 @@
 //! * `--net on`: TCP and UDP, not to this machine itself, private networks, or link-local addresses. Default: off.
 //! * `--net HOST,…`: these hosts by name, in the full tier alone. `HOST` is `NAME[:PORT]` or `*.NAME[:PORT]`, by default at port
 //!   443. Connections to them are passed on to the gateway.
+//! * `--socket PATH`: a unix socket of another program that may be reached too, by exactly this path. Default: none.
 //! * `--gateway-fd N`: the socket to the gateway (`SOCK_SEQPACKET`, unix(7)), which gets a message for each connection (`Arrival`).
 //! * `--tier full`: namespaces of its own beside Landlock and seccomp, or no start; `floor`: none. Default: `best`, the full tier
 //!   where this machine lets us.
@@ -205,6 +206,7 @@ fn confinement(flags: Flags) -> Result<Confinement, Failure> {
         protected: vec![],
         net: flags.net,
         reach: ipc::rights::Reach::default(),
+        sockets: flags.sockets.iter().map(canonical).collect::<Result<_, _>>()?,
         exec: Execution::Allowed,
         limits: Limits::default(),
     };

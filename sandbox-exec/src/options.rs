@@ -11,8 +11,8 @@ use ipc::rights::{HostError, HostRule, Hosts, Network};
 use crate::self_test::Targets;
 
 pub const USAGE: &str = "\
-usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--env NAME[=VALUE]]…
-                    [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
+usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]… [--net off|on|HOST,…] [--socket PATH]…
+                    [--env NAME[=VALUE]]… [--gateway-fd N] [--tier best|full|floor] [--landlock-abi N] [--allow-degraded] [--die-with-parent]
                     [--] CMD [ARGUMENT]…
        sandbox-exec --rights-fd N [--status-fd N] [--gateway-fd N] [--] CMD [ARGUMENT]…
        sandbox-exec --self-test [--self-test-hidden PATH] [--self-test-abstract NAME] [--net off|on]
@@ -58,6 +58,7 @@ pub struct Flags {
     pub write: Vec<PathBuf>,
     pub hide: Vec<PathBuf>,
     pub net: Network,
+    pub sockets: Vec<PathBuf>,
     pub environment: Environment,
 }
 
@@ -113,6 +114,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation
             b"--write" => flags.write.push(value("--write")?.into()),
             b"--hide" => flags.hide.push(value("--hide")?.into()),
             b"--net" => flags.net = network(&value("--net")?)?,
+            b"--socket" => flags.sockets.push(value("--socket")?.into()),
             b"--env" => variable(&value("--env")?, &mut flags.environment)?,
             b"--allow-degraded" => options.allow_degraded = true,
             b"--die-with-parent" => options.die_with_parent = true,
@@ -148,6 +150,7 @@ fn check(options: Options) -> Result<Options, UsageError> {
         ("--write", !flags.write.is_empty()),
         ("--hide", !flags.hide.is_empty()),
         ("--net", flags.net.reaches_out()),
+        ("--socket", !flags.sockets.is_empty()),
         ("--tier", options.tier.is_some()),
         ("--landlock-abi", options.landlock_abi.is_some()),
         ("--env", flags.environment != Environment::default()),

@@ -22,9 +22,9 @@ pub(super) fn rights() -> impl Strategy<Value = Rights> {
     let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
     let limits =
         (0..3u64, 0..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
-    (paths(), paths(), paths(), paths(), network(), reach(), exec, limits).prop_map(
-        |(read, hidden, write, protected, net, reach, exec, limits)| {
-            Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
+    (paths(), paths(), paths(), paths(), network(), reach(), paths(), exec, limits).prop_map(
+        |(read, hidden, write, protected, net, reach, sockets, exec, limits)| {
+            Rights { read, hidden, write, protected, net, reach, sockets, exec, limits }.normalised()
         },
     )
 }
@@ -34,7 +34,7 @@ pub(super) fn reach() -> impl Strategy<Value = Reach> {
 }
 
 pub(super) fn grant() -> impl Strategy<Value = Grant> {
-    (paths(), network(), reach()).prop_map(|(write, net, reach)| Grant { write, net, reach })
+    (paths(), network(), reach(), paths()).prop_map(|(write, net, reach, sockets)| Grant { write, net, reach, sockets })
 }
 
 pub(super) fn host_name() -> impl Strategy<Value = HostName> {

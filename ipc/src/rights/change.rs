@@ -32,6 +32,16 @@ pub enum RightsChange {
         /// Root to add.
         path: WirePath,
     },
+    /// Another unix socket of the host that may be reached.
+    AddSocket {
+        /// The socket.
+        path: WirePath,
+    },
+    /// A unix socket of the host that may no longer be reached.
+    RemoveSocket {
+        /// The socket.
+        path: WirePath,
+    },
     /// A tree that may no longer be changed.
     RemoveWrite {
         /// Root to remove.
@@ -47,6 +57,8 @@ impl RightsChange {
             Self::Network { net: Network::On, .. }
             | Self::AddHosts { .. }
             | Self::AddWrite { .. }
+            | Self::AddSocket { .. }
+            | Self::RemoveSocket { .. }
             | Self::RemoveWrite { .. } => None,
         }
     }
@@ -66,6 +78,8 @@ impl Rights {
                 changed.reach = reach.unwrap_or(changed.reach);
             }
             RightsChange::AddWrite { path } => changed.write.push(path.clone()),
+            RightsChange::AddSocket { path } => changed.sockets.push(path.clone()),
+            RightsChange::RemoveSocket { path } => changed.sockets.retain(|socket| socket != path),
             RightsChange::RemoveWrite { path } => changed.write.retain(|root| root != path),
         }
         changed.normalised()
@@ -94,6 +108,12 @@ mod tests {
             prop_assert_eq!((more.net.clone(), more.reach), (more.net.join(&standing.net), standing.reach));
             let removed = standing.with_change(&RightsChange::RemoveWrite { path: path.clone() });
             prop_assert!(standing.covers(&removed) && !removed.write.contains(&path));
+            let reached = standing.with_change(&RightsChange::AddSocket { path: path.clone() });
+            prop_assert!(reached.covers(&standing) && reached.sockets.contains(&path));
+            prop_assert_eq!(Rights { sockets: standing.sockets.clone(), ..reached }, standing.clone());
+            let left = standing.with_change(&RightsChange::RemoveSocket { path: path.clone() });
+            prop_assert!(standing.covers(&left) && !left.sockets.contains(&path));
+            prop_assert_eq!(Rights { sockets: standing.sockets.clone(), ..left }, standing);
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::lattice::Rights;
 use super::network::{Network, Reach};
 use super::roots::intersection;
+use super::sockets::{all_sockets, common_sockets};
 use super::word::Word;
 use crate::path::WirePath;
 
@@ -20,6 +21,9 @@ pub struct Grant {
     pub net: Network,
     /// Reach of the network, where the grant turns it on.
     pub reach: Reach,
+    /// Unix sockets of other programs, each by exactly this path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<WirePath>,
 }
 
 impl Grant {
@@ -30,6 +34,7 @@ impl Grant {
             write: intersection(&self.write, &asked.write),
             net: self.net.meet(&asked.net),
             reach: self.reach.meet(asked.reach),
+            sockets: common_sockets(&self.sockets, &asked.sockets),
         }
     }
 
@@ -39,16 +44,21 @@ impl Grant {
         let mut write = [self.write.as_slice(), &other.write].concat();
         write.sort_unstable();
         write.dedup();
-        Self { write, net: self.net.join(&other.net), reach: self.reach.join(other.reach) }
+        Self {
+            write,
+            net: self.net.join(&other.net),
+            reach: self.reach.join(other.reach),
+            sockets: all_sockets(&self.sockets, &other.sockets),
+        }
     }
 
     /// True if it grants nothing.
     pub fn is_empty(&self) -> bool {
-        self.write.is_empty() && self.net.is_off()
+        self.write.is_empty() && self.net.is_off() && self.sockets.is_empty()
     }
 }
 
-/// Displays `write /p/a · net on +host`.
+/// Displays `write /p/a · net on +host · connect /run/a`.
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -62,6 +72,11 @@ impl fmt::Display for Grant {
             f.write_str(if self.write.is_empty() { "" } else { " · " })?;
             write!(f, "net {}{}", self.net, self.reach)?;
         }
+        if !self.sockets.is_empty() {
+            let is_first = self.write.is_empty() && self.net.is_off();
+            f.write_str(if is_first { "connect" } else { " · connect" })?;
+            self.sockets.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+        }
         Ok(())
     }
 }
@@ -72,6 +87,7 @@ impl Rights {
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();
         granted.write.extend(grant.write.iter().cloned());
+        granted.sockets.extend(grant.sockets.iter().cloned());
         if grant.net.reaches_out() {
             granted.net = granted.net.join(&grant.net);
             granted.reach = granted.reach.join(grant.reach);
@@ -97,6 +113,8 @@ mod tests {
             let added = is_under(&path, &grant.write) && !closed;
             prop_assert_eq!(granted.allows_write(&path), standing.allows_write(&path) || added);
             prop_assert_eq!(granted.allows_read(&path), standing.allows_read(&path));
+            let socket = grant.sockets.contains(&path);
+            prop_assert_eq!(granted.allows_socket(&path), standing.allows_socket(&path) || socket);
             prop_assert_eq!(granted.net.clone(), standing.net.join(&grant.net));
             let on = grant.net.reaches_out();
             prop_assert_eq!(granted.reach, if on { standing.reach.join(grant.reach) } else { standing.reach });

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::execution::{Execution, Limits};
 use super::network::{Network, Reach};
 use super::roots::{intersection, is_under, roots, union, within};
+use super::sockets::{common_sockets, sorted_sockets};
 use crate::path::WirePath;
 
 /// Rights of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal rights equal values. The default allows nothing.
@@ -23,6 +24,9 @@ pub struct Rights {
     pub net: Network,
     /// Places of this machine and its neighbourhood that the network, where it is on, leads to.
     pub reach: Reach,
+    /// Unix sockets of other programs that may be reached, each by exactly this path.
+    #[serde(default)]
+    pub sockets: Vec<WirePath>,
     /// Permission to run commands.
     pub exec: Execution,
     /// Bounds on one call.
@@ -39,6 +43,7 @@ impl Rights {
             hidden: roots(self.hidden),
             write: roots(self.write),
             protected: roots(self.protected),
+            sockets: sorted_sockets(self.sockets),
             reach: if self.net.reaches_out() { self.reach } else { Reach::default() },
             ..self
         }
@@ -54,6 +59,7 @@ impl Rights {
             protected: union(&self.protected, &other.protected),
             net: self.net.meet(&other.net),
             reach: self.reach.meet(other.reach),
+            sockets: common_sockets(&self.sockets, &other.sockets),
             exec: self.exec.min(other.exec),
             limits: self.limits.meet(other.limits),
         }
@@ -66,6 +72,7 @@ impl Rights {
             && within(&other.write, &self.write)
             && within(&self.protected, &other.protected)
             && self.net.covers(&other.net)
+            && other.sockets.iter().all(|socket| self.sockets.contains(socket))
             && other.reach.meet(self.reach) == other.reach
             && other.exec <= self.exec
             && other.limits.meet(self.limits) == other.limits
@@ -74,6 +81,11 @@ impl Rights {
     /// True if the contents of `path` may be read.
     pub fn allows_read(&self, path: &WirePath) -> bool {
         is_under(path, &self.read) && !is_under(path, &self.hidden)
+    }
+
+    /// True if the unix socket of another program at `path` may be reached.
+    pub fn allows_socket(&self, path: &WirePath) -> bool {
+        self.sockets.contains(path)
     }
 
     /// True if `path` may be changed.
@@ -87,6 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::arbitrary::{path, rights};
+    use super::*;
 
     proptest! {
         #[test]
@@ -107,6 +120,15 @@ mod tests {
             let met = a.meet(&b);
             prop_assert!(!met.allows_read(&path) || a.allows_read(&path) && b.allows_read(&path));
             prop_assert!(!met.allows_write(&path) || a.allows_write(&path) && b.allows_write(&path));
+            prop_assert!(!met.allows_socket(&path) || a.allows_socket(&path) && b.allows_socket(&path));
+        }
+
+        #[test]
+        fn a_socket_opens_nothing_beside_or_below_it(rights in rights(), path in path()) {
+            let named = rights.sockets.contains(&path);
+            prop_assert_eq!(rights.allows_socket(&path), named);
+            let asked = Rights { sockets: vec![path], limits: rights.limits, ..Rights::default() };
+            prop_assert_eq!(rights.meet(&asked).sockets == asked.sockets, named);
         }
 
         #[test]
@@ -125,6 +147,7 @@ mod tests {
                 prop_assert!(ancestor.covers(last));
                 prop_assert!(!last.allows_read(&path) || ancestor.allows_read(&path));
                 prop_assert!(!last.allows_write(&path) || ancestor.allows_write(&path));
+                prop_assert!(!last.allows_socket(&path) || ancestor.allows_socket(&path));
                 prop_assert!(ancestor.net.covers(&last.net));
             }
         }

@@ -12,6 +12,7 @@ mod hosts;
 mod lattice;
 mod network;
 mod roots;
+mod sockets;
 mod summary;
 mod word;
 

@@ -28,6 +28,9 @@ pub struct RightsSummary {
     /// The places in this machine and its neighbourhood that the network leads to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reach: Reach,
+    /// Unix sockets of other programs that may be reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<WirePath>,
     /// The right to run commands.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exec: Execution,
@@ -118,6 +121,7 @@ impl Rights {
             read: NamedPlaces { caches: None, ..places }.names(&self.read),
             net: self.net.clone(),
             reach: self.reach,
+            sockets: self.sockets.clone(),
             exec: self.exec,
             hidden: count(&self.hidden),
             protected: count(&self.protected),
@@ -153,6 +157,10 @@ impl fmt::Display for RightsSummary {
         write!(f, " · network {}", self.net)?;
         if !self.net.is_off() {
             self.reach.fmt(f)?;
+        }
+        if let [first, more @ ..] = &self.sockets[..] {
+            write!(f, " · reaches {}", Word(first))?;
+            more.iter().try_for_each(|path| write!(f, ", {}", Word(path)))?;
         }
         if self.hidden > 0 {
             f.write_str(" · secrets hidden")?;

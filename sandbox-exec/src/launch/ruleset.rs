@@ -90,7 +90,8 @@ impl Ruleset {
     }
 }
 
-/// Returns the mediation of a program. It may reach unix sockets in every directory that it may write to.
+/// Returns the mediation of a program. It may reach unix sockets in every directory that it may write to, and
+/// those that were granted.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);
@@ -105,6 +106,7 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
         hidden: hidden.map(|hidden| hidden.clone().into()).collect(),
+        reached: rights.sockets.iter().cloned().map(PathBuf::from).collect(),
         host_network,
         scoped: host_network && platform.abi >= SCOPES,
         objects: tier != Tier::Full,

@@ -157,6 +157,8 @@ pub struct Mediation {
     /// Canonical trees, for this process, in which unix sockets may be reached and metadata changed.
     pub writable: Vec<PathBuf>,
     pub hidden: Vec<PathBuf>,
+    /// Canonical paths of unix sockets of other programs that may be reached.
+    pub reached: Vec<PathBuf>,
     /// True if the programs share the host's network namespace.
     pub host_network: bool,
     /// True if the kernel denies this process abstract unix sockets that are not from inside.
@@ -242,9 +244,10 @@ impl Mediator {
             Sockets::Duplicated => None,
         };
         allow_many_descriptors()?;
+        let tree = ProcessTree::new(mediation.writable, mediation.hidden).with_sockets(mediation.reached);
         let shared = Arc::new(Shared {
             listener: Listener::new(listener),
-            rules: MediationRules::new(ProcessTree::new(mediation.writable, mediation.hidden), network)?,
+            rules: MediationRules::new(tree, network)?,
             objects: mediation.objects.then(Arc::default),
             signals: mediation.signals.then(Signals::new),
             metadata: Metadata::new()?,

@@ -6,6 +6,9 @@
 //! Roots are held open from the start, so a file that gets a root's name later is none. On the mount of a
 //! root a file lies where its name says. On another mount the name can lie (another namespace, mounted over,
 //! gone), so it is proven: opened anew beneath the root, without links, it must lead to the same inode.
+//!
+//! A granted socket is the file that its exact path leads to at the time of the call, proven in the same way.
+//! No program inside can put another file there: what it may write is in the trees, with the sockets in it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -35,6 +38,8 @@ pub(super) struct ProcessTree {
     roots: Vec<Root>,
     /// Compared by bytes: names are canonical, and comparing components takes ten times as long.
     hidden: Vec<PathBuf>,
+    /// Canonical paths of sockets outside that may be reached.
+    sockets: Vec<PathBuf>,
 }
 
 /// Directory with all files beneath it, or a file.
@@ -54,14 +59,20 @@ impl ProcessTree {
             let mount = mount_of(&opened).ok()?;
             Some(Root { path, opened, mount })
         });
-        Self { roots: roots.collect(), hidden }
+        Self { roots: roots.collect(), hidden, sockets: vec![] }
     }
 
-    /// Opens the unix socket at a path in the tree. A socket outside that plain permissions deny cannot be
+    #[must_use]
+    pub(super) fn with_sockets(self, sockets: Vec<PathBuf>) -> Self {
+        Self { sockets, ..self }
+    }
+
+    /// Opens the unix socket at a path in the tree, or a granted one. A socket outside that plain permissions deny cannot be
     /// connected to anyway (unix(7)), nor can another kind of file: these are no denials by the rules.
     pub(super) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
+            Err(Errno::EACCES) if self.is_granted(&found)? => Ok(found),
             Err(Errno::EACCES) if is_socket(&found)? && (geteuid().is_root() || is_writable(&found)) => {
                 Err(Denied::Rules { target: Target::Socket(name(&found)?.into()), errno: Errno::EACCES })
             }
@@ -85,6 +96,18 @@ impl ProcessTree {
             }
         }
         Err(Errno::EACCES)
+    }
+
+    /// True if a granted path leads to an open file, without links.
+    fn is_granted(&self, found: &OwnedFd) -> Result<bool, Errno> {
+        if self.sockets.is_empty() {
+            return Ok(false);
+        }
+        let name = name(found)?;
+        let found = identity(found)?;
+        let leads = || openat2(AT_FDCWD, &name, without_links(ResolveFlag::empty()));
+        let is_there = || leads().is_ok_and(|named| identity(&named) == Ok(found));
+        Ok(self.sockets.contains(&name) && is_there())
     }
 
     /// True if an open file has no name any more, and had its last one in the tree: a temporary file.
@@ -161,6 +184,7 @@ pub(super) fn by_descriptor(file: &OwnedFd) -> String {
 mod tests {
     use std::fs::{File, create_dir, hard_link, remove_file, rename};
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -212,6 +236,28 @@ mod tests {
         let path = file.path().canonicalize().unwrap();
         let tree = ProcessTree::new(vec![path.clone()], vec![]);
         assert!(tree.open(&path).is_ok());
+    }
+
+    #[test]
+    fn a_granted_socket_is_what_its_path_leads_to_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let [granted, beside, linked, hard] = ["granted", "beside", "linked", "hard"].map(|name| base.join(name));
+        let _listeners = [&granted, &beside].map(|path| UnixListener::bind(path).unwrap());
+        symlink("granted", &linked).unwrap();
+        hard_link(&granted, &hard).unwrap();
+        let tree = ProcessTree::new(vec![], vec![]).with_sockets(vec![granted.clone()]);
+        let open = |path: &Path| tree.open(path).map(drop).map_err(|hindrance| hindrance.errno());
+        assert_eq!([open(&granted), open(&linked)], [Ok(()), Ok(())]);
+        assert_eq!([open(&beside), open(&hard)], [Err(Errno::EACCES), Err(Errno::EACCES)]);
+        let held = tree.open(&granted).unwrap();
+        rename(&granted, base.join("moved")).unwrap();
+        assert_eq!(tree.is_granted(&held), Ok(false), "it has another name now");
+        symlink("beside", &granted).unwrap();
+        assert_eq!(open(&granted), Err(Errno::EACCES), "the path is a link now");
+        remove_file(&granted).unwrap();
+        let _again = UnixListener::bind(&granted).unwrap();
+        assert_eq!(open(&granted), Ok(()), "its server made it again");
     }
 
     #[test]

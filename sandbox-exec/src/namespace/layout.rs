@@ -20,6 +20,10 @@ pub(crate) struct Layout {
     pub(crate) tmp: Option<PathBuf>,
     /// Directories and files that are mounted on their own paths, the outer before the inner.
     pub(crate) roots: Vec<NamespaceRoot>,
+    /// Sockets of other programs below a directory that the tier replaces, to be mounted on their own paths.
+    pub(crate) sockets: Vec<PathBuf>,
+    /// The same below hidden directories, whose covers show them.
+    pub(crate) windows: Vec<PathBuf>,
     /// Hidden paths, to be covered with the targets of links, as far as they exist.
     pub(crate) hidden: Vec<PathBuf>,
     /// Paths inside writable directories that the program must not change, as far as they exist.
@@ -64,14 +68,22 @@ impl Layout {
             }
         }
         roots.sort();
+        let is_replaced = |path: &Path| tmp.is_some() && path.starts_with(TMP) || path.starts_with(DEV);
+        let is_shown = |path: &Path| roots.iter().any(|root| path.starts_with(&root.path));
         let owned = |paths: &[WirePath]| paths.iter().cloned().map(PathBuf::from).collect::<Vec<_>>();
         let write = owned(&rights.write);
         // If the temp directory is not mounted on `/tmp`, only Landlock rules hide the directory around it.
         let inner = temp.as_ref().filter(|_| tmp.is_none());
         let covered = rights.hidden.iter().filter(|hidden| !inner.is_some_and(|temp| temp.is_within(hidden)));
+        let hidden: Vec<_> = covered.cloned().map(PathBuf::from).collect();
+        let is_hidden = |path: &PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
+        let (windows, sockets): (Vec<_>, Vec<_>) = owned(&rights.sockets).into_iter().partition(is_hidden);
+        let sockets = sockets.into_iter().filter(|path| is_replaced(path) && !is_shown(path)).collect();
         Self {
             protected: inside(rights.protected.iter().map(WirePath::as_path), &write),
-            hidden: covered.cloned().map(PathBuf::from).collect(),
+            sockets,
+            windows,
+            hidden,
             write,
             resolving: rights.net.hosts().map(|_| resolving::files()).unwrap_or_default(),
             terminal: confinement.terminal,
@@ -173,6 +185,29 @@ mod tests {
         assert_eq!(roots(&memory), [("/dev/shm/p", false)]);
         assert!(memory.shows(Path::new("/dev/shm/p/x")) && !memory.shows(Path::new("/dev/shm/secret")));
         assert_eq!(roots(&layout("/p", &[], None, None)), []);
+    }
+
+    #[test]
+    fn a_granted_socket_is_shown_where_the_tier_would_not() {
+        let paths = |paths: &[&str]| paths.iter().map(WirePath::from).collect();
+        let sockets = paths(&["/dev/log", "/run/docker.sock", "/run/user/1/bus", "/tmp/a/agent", "/tmp/p/s"]);
+        let rights = Rights {
+            read: paths(&["/"]),
+            hidden: paths(&["/run/user"]),
+            write: paths(&["/tmp/bw-1", "/tmp/p"]),
+            sockets,
+            ..Rights::default()
+        };
+        let shown = |temp: Option<&str>| {
+            let temp = temp.map(WirePath::from);
+            let confinement = Confinement { temp, ..Confinement::new(rights.clone(), "/tmp/p".into()) };
+            let Layout { sockets, windows, .. } = Layout::new(&confinement, None);
+            (sockets, windows)
+        };
+        let windows = vec![PathBuf::from("/run/user/1/bus")];
+        let own = ["/dev/log", "/tmp/a/agent"].map(PathBuf::from).to_vec();
+        assert_eq!(shown(Some("/tmp/bw-1")), (own, windows.clone()));
+        assert_eq!(shown(None), (vec!["/dev/log".into()], windows));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipc::confinement::{FullTierRefusal, FullTierStep};
 use nix::errno::Errno;
@@ -60,6 +60,7 @@ fn reason(error: &io::Error) -> String {
 pub(crate) fn prepare(
     networks: Option<Networks>,
     ports: Option<&BTreeSet<u16>>,
+    windows: &[PathBuf],
 ) -> Result<(FileSystems, Option<Entrances>), Refusal> {
     let refused = |act| move |source: io::Error| Refusal::new(act, source);
     let root = mount::open(Path::new("/")).map_err(refused("open /"))?;
@@ -79,7 +80,7 @@ pub(crate) fn prepare(
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
     let entrances = networks.map(|networks| networks.furnish(ports)).transpose()?.flatten();
-    masks::furnish(file_systems.masks.as_fd(), ports.is_some()).map_err(refused("make the masks"))?;
+    masks::furnish(file_systems.masks.as_fd(), ports.is_some(), windows).map_err(refused("make the masks"))?;
     Ok((file_systems, entrances))
 }
 

@@ -4,9 +4,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
+use nix::libc;
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 
 use super::mount::{self, Attributes, Reach};
@@ -14,20 +16,47 @@ use super::resolving;
 
 const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
+const WINDOWS: &str = "windows";
+
+/// Mode of a directory around a window: its names can be searched, and not listed.
+const SEARCHED: libc::mode_t = 0o111;
 
 /// Mounted file system with the masks.
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Creates an unreadable directory and an unreadable file, and those by which names of hosts are resolved, and
-/// makes the file system read-only.
-pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool) -> io::Result<()> {
+/// Creates an unreadable directory and an unreadable file, those by which names of hosts are resolved, and the
+/// directories around sockets that hidden directories show; makes the file system read-only.
+pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]) -> io::Result<()> {
     if resolves {
         resolving::write(masks)?;
     }
     mkdirat(masks, DIRECTORY, Mode::empty())?;
     drop(openat(masks, FILE, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC, Mode::empty())?);
+    if !windows.is_empty() {
+        mkdirat(masks, WINDOWS, Mode::from_bits_truncate(SEARCHED))?;
+        windows.iter().try_for_each(|path| make_window(masks, path))?;
+    }
     mount::restrict(masks, Attributes::DATA, Reach::Mount)
+}
+
+/// Creates the place of a socket, and the directories above it, which nobody can list.
+fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let mut here = mount::open_in(masks, Path::new(WINDOWS))?;
+    let mut names = path.strip_prefix("/").unwrap_or(path).iter().peekable();
+    while let Some(name) = names.next() {
+        if names.peek().is_none() {
+            let flags = OFlag::O_CREAT | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+            drop(openat(&here, name, flags, Mode::empty())?);
+            break;
+        }
+        match mkdirat(&here, name, Mode::from_bits_truncate(SEARCHED)) {
+            Err(Errno::EEXIST) => {}
+            made => made?,
+        }
+        here = mount::open_in(here.as_fd(), Path::new(name))?;
+    }
+    Ok(())
 }
 
 impl Masks {
@@ -43,12 +72,18 @@ impl Masks {
         mount::while_it_stands(|| self.cover_found(path, None))
     }
 
-    /// Replaces the file at `path`, if it exists, by one of the masks' file system.
-    pub(super) fn replace(&self, path: &Path, by: &str) -> io::Result<()> {
-        mount::while_it_stands(|| self.cover_found(path, Some(by)))
+    /// Covers the directory at `path`, if it exists, by one that holds nothing but the places of windows.
+    pub(super) fn cover_but_windows(&self, path: &Path) -> io::Result<()> {
+        let cover = Path::new(WINDOWS).join(path.strip_prefix("/").unwrap_or(path));
+        mount::while_it_stands(|| self.cover_found(path, Some(&cover)))
     }
 
-    fn cover_found(&self, path: &Path, by: Option<&str>) -> io::Result<()> {
+    /// Replaces the file at `path`, if it exists, by one of the masks' file system.
+    pub(super) fn replace(&self, path: &Path, by: &str) -> io::Result<()> {
+        mount::while_it_stands(|| self.cover_found(path, Some(Path::new(by))))
+    }
+
+    fn cover_found(&self, path: &Path, by: Option<&Path>) -> io::Result<()> {
         let place = match mount::open(path) {
             Ok(place) => place,
             Err(error) if is_unreachable(&error) => return Ok(()),
@@ -56,8 +91,8 @@ impl Masks {
         };
         let directory =
             SFlag::from_bits_truncate(fstat(&place)?.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFDIR;
-        let mask = by.unwrap_or(if directory { DIRECTORY } else { FILE });
-        let mask = mount::open_in(self.0.as_fd(), Path::new(mask))?;
+        let mask = by.unwrap_or(Path::new(if directory { DIRECTORY } else { FILE }));
+        let mask = mount::open_in(self.0.as_fd(), mask)?;
         mount::attach(mount::copy(mask.as_fd(), Reach::Mount)?.as_fd(), place.as_fd())
     }
 }
@@ -66,6 +101,5 @@ impl Masks {
 /// path (it does not exist, even this process cannot search its directory, or its mount does not answer), or
 /// the path leads over a link, whose target gets a mask of its own.
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
-    use nix::libc;
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)
 }

@@ -45,6 +45,12 @@ impl Mounted {
         Ok(Self { path: path.clone(), mount, directory, writable: *writable })
     }
 
+    /// Copies the mounts of sockets, as far as they exist: a server may have ended since its socket was granted.
+    fn of_sockets(paths: &[PathBuf]) -> Vec<Self> {
+        let roots = paths.iter().map(|path| NamespaceRoot { path: path.clone(), writable: false });
+        roots.filter_map(|root| Self::copied(&root).ok()).collect()
+    }
+
     fn attributes(&self) -> Attributes {
         match (self.writable, self.path.starts_with("/dev")) {
             (false, _) => Attributes::READ_ONLY,
@@ -54,11 +60,22 @@ impl Mounted {
     }
 }
 
+impl Mounted {
+    /// Restricts the mount, and attaches it at its path.
+    fn attach(&self) -> Result<(), TreeError> {
+        mount::restrict(self.mount.as_fd(), self.attributes(), Reach::Tree)
+            .map_err(at("restrict", &self.path))?;
+        attach(&self.mount, &self.path)
+    }
+}
+
 /// Builds the program's file tree. Returns a copy of its `/dev` whose mount is writable, though no Landlock
 /// rule makes it so. Only the returned descriptor leads to the copy.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
-    let roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
+    let mut roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
+    roots.extend(Mounted::of_sockets(&layout.sockets));
+    let windows = Mounted::of_sockets(&layout.windows);
     let tmp = layout.tmp.iter().map(|path| NamespaceRoot { path: path.clone(), writable: true });
     let tmp = tmp.map(|root| Mounted::copied(&root)).next().transpose()?;
 
@@ -82,8 +99,12 @@ pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeEr
     let hidden = hidden::places(&layout.hidden)?;
     protected::protect(&layout.protected, &layout.held(&hidden))?;
     for path in &hidden {
-        masks.cover(path).map_err(at("cover", path))?;
+        let is_inside = |window: &PathBuf| window != path && window.starts_with(path);
+        let has_window = layout.windows.iter().any(is_inside);
+        let covered = if has_window { masks.cover_but_windows(path) } else { masks.cover(path) };
+        covered.map_err(at("cover", path))?;
     }
+    windows.iter().try_for_each(Mounted::attach)?;
     chdir(root).map_err(|errno| at("enter", root)(errno.into()))?;
     Ok(witness)
 }

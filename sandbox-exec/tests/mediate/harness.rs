@@ -254,6 +254,7 @@ impl Place {
             reach,
             writable,
             hidden,
+            reached: vec![self.path("granted")],
             host_network,
             scoped: host_network && self.scoped,
             objects: self.tier == Tier::Floor,
