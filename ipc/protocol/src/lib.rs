@@ -15,6 +15,7 @@ pub mod cost;
 pub mod error_code;
 pub mod event;
 pub mod frontend;
+pub mod known_sockets;
 pub mod network_words;
 pub mod plan;
 pub mod rpc;

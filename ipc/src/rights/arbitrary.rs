@@ -34,7 +34,12 @@ pub(super) fn reach() -> impl Strategy<Value = Reach> {
 }
 
 pub(super) fn grant() -> impl Strategy<Value = Grant> {
-    (paths(), network(), reach(), paths()).prop_map(|(write, net, reach, sockets)| Grant { write, net, reach, sockets })
+    (paths(), network(), reach(), paths()).prop_map(|(write, net, reach, sockets)| Grant {
+        write,
+        net,
+        reach,
+        sockets,
+    })
 }
 
 pub(super) fn host_name() -> impl Strategy<Value = HostName> {

@@ -242,7 +242,8 @@ mod tests {
     fn a_granted_socket_is_what_its_path_leads_to_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
-        let [granted, beside, linked, hard] = ["granted", "beside", "linked", "hard"].map(|name| base.join(name));
+        let [granted, beside, linked, hard] =
+            ["granted", "beside", "linked", "hard"].map(|name| base.join(name));
         let _listeners = [&granted, &beside].map(|path| UnixListener::bind(path).unwrap());
         symlink("granted", &linked).unwrap();
         hard_link(&granted, &hard).unwrap();

@@ -82,9 +82,11 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
         [reach.as_bytes(), beyond(grant.net.reaches_out())].concat()
     };
     let mut lines: Vec<_> = write.collect();
+    let sockets = rights.sockets.iter().map(|path| [b"reach ", path.as_bytes()].concat());
     if lines.is_empty() {
         lines.push(b"write nothing but its own temp directory".to_vec());
     }
+    lines.extend(sockets);
     let names = std::iter::once("may").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = role.iter().map(|role| fact("role", role)).collect();
     parts.extend(names.zip(lines).map(|(name, line)| named(name, &line)));
@@ -151,8 +153,9 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
         [b"write ", in_project(path, project)].concat()
     });
     let network = reached(grant).map(String::into_bytes);
+    let sockets = grant.sockets.iter().map(|path| [b"reach ", path.as_bytes()].concat());
     let mut lines: Vec<_> =
-        write.chain(network).map(|access| [&access[..], b", this once"].concat()).collect();
+        write.chain(network).chain(sockets).map(|access| [&access[..], b", this once"].concat()).collect();
     if lines.is_empty() {
         lines.push(b"no more access than the agent has already".to_vec());
     }

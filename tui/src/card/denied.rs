@@ -6,6 +6,7 @@ use ipc::path::WirePath;
 use ipc::rights::Network;
 use protocol::approval::{DeniedCommandApprovalParams, SessionScope};
 use protocol::event::Recorded;
+use protocol::known_sockets::gives;
 
 use super::content::{fact, in_project, named, reached};
 use crate::model::Part;
@@ -51,6 +52,7 @@ const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'st
         }
         (Some(MissingRight::Write { .. }), _) => ", which is read-only for this session",
         (Some(MissingRight::Network), _) => ": the network is off",
+        (Some(MissingRight::Socket { .. }), _) => ", a socket of another program",
         (Some(MissingRight::Host { .. }), _) => ", which is not on the list of hosts",
         _ => "",
     }
@@ -64,9 +66,12 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
         [b"write ", within, place].concat()
     });
     let network = reached(&params.grant).map(String::into_bytes);
-    let lines = write.chain(network).map(|access| [&access[..], b", for one more run"].concat());
+    let sockets = params.grant.sockets.iter().map(|path| [b"reach ", path.as_bytes()].concat());
+    let lines = write.chain(network).chain(sockets);
+    let lines = lines.map(|access| [&access[..], b", for one more run"].concat());
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
+    parts.extend(params.grant.sockets.iter().map(|path| fact("gives", gives(path))));
     parts.push(fact("again", "the whole command runs once more; what it did before stays"));
     parts
 }
@@ -79,14 +84,18 @@ fn is_place(params: &DeniedCommandApprovalParams, path: &WirePath) -> bool {
 /// Returns the scope of an approval for the session, if there is one.
 pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<SessionScope> {
     let nothing_to_write = params.grant.write.is_empty();
-    let network = params.grant.net.reaches_out() && nothing_to_write;
+    let sockets = params.grant.sockets.len();
+    let network = params.grant.net.reaches_out() && nothing_to_write && sockets == 0;
+    let socket = params.grant.net.is_off() && nothing_to_write && sockets == 1;
     let scope = params.grant_root.as_ref().map(|_| SessionScope::GrantRoot);
+    let scope = scope.or_else(|| socket.then_some(SessionScope::Socket));
     scope.or_else(|| network.then_some(SessionScope::Network))
 }
 
 /// Returns the label of the approval for the session.
 pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &WirePath) -> String {
     match &params.grant_root {
+        None if params.grant.net.is_off() => "allow this socket, this session".to_owned(),
         None => match &params.grant.net {
             Network::Hosts(hosts) => format!("allow {hosts}, this session"),
             Network::Off | Network::On => "allow the network, this session".to_owned(),

@@ -100,6 +100,11 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
     match denial.missing_right.value() {
         Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
         Some(MissingRight::Host { .. }) => of_hosts(rules),
+        Some(MissingRight::Socket { .. }) => (
+            "sockets of other programs are out of reach until each is allowed".to_owned(),
+            "built in".to_owned(),
+            ":allow socket PATH, --socket PATH, or rights.sockets in the settings",
+        ),
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => {
             let rule = format!("in mode {} the project is read-only until you allow a write", rules.mode);
             (rule, rules.mode_from(), MODE)

@@ -32,7 +32,11 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
         }
     };
     let roots: Vec<_> = rights.write.iter().filter_map(name).collect();
-    let net = if rights.net.is_off() { String::new() } else { format!(", net {}", rights.net) };
+    let mut net = if rights.net.is_off() { String::new() } else { format!(", net {}", rights.net) };
+    if !rights.sockets.is_empty() {
+        let unit = if rights.sockets.len() == 1 { "socket" } else { "sockets" };
+        net.push_str(&format!(", {} {unit}", rights.sockets.len()));
+    }
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 

@@ -68,9 +68,10 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
         Some(MissingRight::Network) => ":net on".to_owned(),
         Some(MissingRight::Host { host }) => format!(":net +{host}"),
         Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }) => ":mode auto".to_owned(),
-        _ => match grant.strip_prefix("--write ") {
-            Some(path) => format!(":allow write {path}"),
-            None => format!("start with {grant}"),
+        _ => match (grant.strip_prefix("--write "), grant.strip_prefix("--socket ")) {
+            (Some(path), _) => format!(":allow write {path}"),
+            (None, Some(path)) => format!(":allow socket {path}"),
+            (None, None) => format!("start with {grant}"),
         },
     }
 }

@@ -107,8 +107,13 @@ pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
 }
 
 /// Flags of the command line and the commands that replace them in the terminal UI.
-const COMMANDS: [(&str, &str); 4] =
-    [("--model", ":model"), ("--net on", ":net on"), ("--mode", ":mode"), ("--write", ":allow write")];
+const COMMANDS: [(&str, &str); 5] = [
+    ("--model", ":model"),
+    ("--net on", ":net on"),
+    ("--mode", ":mode"),
+    ("--write", ":allow write"),
+    ("--socket", ":allow socket"),
+];
 
 /// Replaces flags in an error's hint with commands that can be typed here.
 fn in_commands(text: &str) -> String {

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use ipc::id::AgentId;
 use ipc::image::Image;
+use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, Rights, RightsChange, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::frontend::{AgentAction, UserActionKind};
+use protocol::known_sockets::gives;
 use protocol::network_words;
 
 use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
@@ -62,6 +64,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Allow | Command::Grants, None) => grants(model),
         (Command::Allow | Command::Disallow, Some(what)) => match what.split_once(char::is_whitespace) {
             Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
+            Some(("socket", path)) => socket(model, path.trim(), command == Command::Allow, actions),
             _ => return false,
         },
         (Command::Mode, Some(word)) => {
@@ -172,13 +175,27 @@ fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
 
 /// Grants or revokes write access to a path; removes quotes that a hint added.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
-    let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
-    let path = quoted.unwrap_or(path).into();
+    let path = unquoted(path);
     if !allows {
         take_away(model);
     }
     let change = if allows { RightsChange::AddWrite { path } } else { RightsChange::RemoveWrite { path } };
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
+}
+
+/// Allows a unix socket of another program, or no longer.
+fn socket(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
+    let path = unquoted(path);
+    if !allows {
+        take_away(model);
+    }
+    let change = if allows { RightsChange::AddSocket { path } } else { RightsChange::RemoveSocket { path } };
+    tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
+}
+
+fn unquoted(path: &str) -> WirePath {
+    let quoted = path.strip_prefix('\'').and_then(|path| path.strip_suffix('\''));
+    quoted.unwrap_or(path).into()
 }
 
 /// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown agent is the
@@ -278,6 +295,10 @@ pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGran
             NamedRoot::Temp | NamedRoot::Caches => {}
         }
     }
+    lines.extend(rights.sockets.iter().map(|path| {
+        let name = SafeText::labelled("", path.as_bytes());
+        format!("reaches {0}: {1} · :disallow socket {0}", name.as_str(), gives(path))
+    }));
     if !rights.net.is_off() {
         lines.push("network on · :disallow net".to_owned());
     }

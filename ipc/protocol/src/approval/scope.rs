@@ -67,6 +67,8 @@ pub enum SessionScope {
     GrantRoot,
     /// The network, as a standing right.
     Network,
+    /// The unix socket that the request offers, as a standing right.
+    Socket,
 }
 
 /// A scope that was approved for the session, as it is listed.

@@ -45,6 +45,9 @@ pub struct SubAgentSpawned {
     pub net: Network,
     /// Reach of the network, where it is on.
     pub reach: Reach,
+    /// Unix sockets of other programs that it may reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<WirePath>,
     /// SHA-256 of its rights, in hexadecimal, as its worker's start repeats it.
     pub rights_digest: String,
     /// The part of its rights that its parent does not have, and that a person approved.

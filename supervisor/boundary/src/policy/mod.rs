@@ -11,6 +11,7 @@ pub mod levels;
 mod links;
 mod owner;
 mod project;
+mod socket;
 mod variable;
 mod write_root;
 
@@ -29,6 +30,7 @@ pub use hidden::{HiddenPaths, Host};
 pub use links::{ResolvedLink, leads_to, perhaps_there};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
+pub use socket::{allowed_socket, configured_socket};
 pub use variable::split_variable;
 pub use write_root::{
     NoWriteRoot, configured_write_root, place_to_grant, place_to_offer, users_home, warning_of_home,
@@ -50,6 +52,8 @@ pub struct Policy {
     pub reach: Reach,
     /// Further writable directories, canonical.
     pub write: Vec<WirePath>,
+    /// Unix sockets of other programs that may be reached, canonical.
+    pub sockets: Vec<WirePath>,
     /// Directories that are writable in mode `auto` besides the project: git directories and caches.
     pub auto: Vec<WirePath>,
     /// Hidden paths, including the defaults.
@@ -70,7 +74,8 @@ impl Policy {
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());
-        Rights { write, net: self.net.clone(), reach: self.reach, ..self.base() }.normalised()
+        let sockets = self.sockets.clone();
+        Rights { write, net: self.net.clone(), reach: self.reach, sockets, ..self.base() }.normalised()
     }
 
     /// Returns the writable directories of each mode.
@@ -92,6 +97,7 @@ impl Policy {
             protected: self.protected.clone(),
             net: Network::Off,
             reach: Reach::default(),
+            sockets: Vec::new(),
             exec: Execution::Allowed,
             limits: self.limits,
         }
@@ -112,6 +118,7 @@ mod tests {
             net: Network::On,
             reach: Reach::default(),
             write: vec!["/data".into()],
+            sockets: Vec::new(),
             auto: vec!["/caches".into()],
             hidden: vec!["/h/.ssh".into()],
             protected: vec!["/p/.git/config".into()],

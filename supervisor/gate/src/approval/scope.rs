@@ -92,7 +92,10 @@ impl Scope {
 fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
-        SessionScope::Network if grant.write.is_empty() && grant.net.reaches_out() => {
+        SessionScope::Socket => socket_after_denial(grant).map(|path| RightsChange::AddSocket { path }),
+        SessionScope::Network
+            if grant.write.is_empty() && grant.sockets.is_empty() && grant.net.reaches_out() =>
+        {
             Some(standing_network(grant))
         }
         _ => None,
@@ -110,7 +113,15 @@ fn standing_network(grant: &Grant) -> RightsChange {
 /// Returns the writable directory of a grant, if the grant contains nothing else.
 pub(super) fn root_after_denial(grant: &Grant) -> Option<WirePath> {
     match grant.write.as_slice() {
-        [root] if grant.net.is_off() => Some(root.clone()),
+        [root] if grant.net.is_off() && grant.sockets.is_empty() => Some(root.clone()),
+        _ => None,
+    }
+}
+
+/// Returns the socket of a grant, if the grant contains nothing else.
+fn socket_after_denial(grant: &Grant) -> Option<WirePath> {
+    match grant.sockets.as_slice() {
+        [socket] if grant.net.is_off() && grant.write.is_empty() => Some(socket.clone()),
         _ => None,
     }
 }

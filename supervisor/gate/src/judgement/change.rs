@@ -87,6 +87,7 @@ impl StandingRights {
                 rights.write.extend(self.temp.iter().chain(modes.roots(mode)).cloned());
                 if permits(Position::FIRST, mode).turns_network_off() {
                     (rights.net, rights.reach) = (Network::Off, Reach::default());
+                    rights.sockets.clear();
                 }
                 Ok(rights.normalised())
             }
@@ -108,7 +109,11 @@ impl StandingRights {
             (RightsChange::AddWrite { .. }, Activity::Plan) => {
                 Some("nothing is writable while a plan is made".to_owned())
             }
+            (RightsChange::AddSocket { .. }, Activity::Plan) => {
+                Some("no socket is allowed while a plan is made".to_owned())
+            }
             (RightsChange::AddWrite { path }, Activity::Execute) => self.closed(path),
+            (RightsChange::AddSocket { path }, Activity::Execute) => self.refusal_of_socket(path),
             (RightsChange::RemoveWrite { path }, _) if Some(path) == self.temp.as_ref() => {
                 Some("the private temp directory is always writable".to_owned())
             }
@@ -142,6 +147,8 @@ fn same(change: &RightsChange) -> String {
         }
         RightsChange::AddHosts { hosts, .. } => format!("{hosts} may be reached already"),
         RightsChange::AddWrite { path } => format!("{path} may be written already"),
+        RightsChange::AddSocket { path } => format!("{path} may be reached already"),
+        RightsChange::RemoveSocket { path } => format!("{path} is no socket that was allowed"),
         RightsChange::RemoveWrite { path } => format!("{path} is no write root"),
     }
 }

@@ -18,6 +18,7 @@ pub mod path_pattern;
 mod plan;
 mod process;
 mod proved;
+mod sockets;
 mod spawn;
 mod standing;
 mod succeeded;
@@ -30,6 +31,7 @@ pub use likely::{declared_too_little, is_same};
 pub use machine::Machine;
 pub use offer::Offer;
 pub use plan::PlanRefusal;
+pub use sockets::hides_socket;
 pub use spawn::{ChildRights, SpawnVerdict, at_start, narrowed, narrowed_grant};
 pub use standing::StandingRights;
 

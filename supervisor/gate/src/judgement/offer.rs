@@ -67,6 +67,9 @@ impl StandingRights {
                 let net = Hosts::new([host.clone()]).map(Network::Hosts)?;
                 Some((command.clone(), Grant { net, ..Grant::default() }))
             }
+            MissingRight::Socket { path } if !reads && denial.grade == Grade::Proved => {
+                Some((command.clone(), Grant { sockets: vec![path.clone()], ..Grant::default() }))
+            }
             _ => None,
         };
         let (command, lacked) = lifted?;

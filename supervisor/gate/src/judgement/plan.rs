@@ -36,9 +36,12 @@ impl StandingRights {
         }
         let net = if has_network { self.rights.net.clone() } else { Network::Off };
         let reach = if has_network { self.rights.reach } else { Reach::default() };
-        let rights = Rights { write, net: net.clone(), reach, ..self.rights.clone() }.normalised();
+        // No table of a plan names sockets.
+        let sockets = Vec::new();
+        let rights = Rights { write, net: net.clone(), reach, sockets, ..self.rights.clone() }.normalised();
         let beyond = |root: &&WirePath| !planner.write.iter().any(|own| root.is_within(own));
-        let grant = Grant { write: rights.write.iter().filter(beyond).cloned().collect(), net, reach };
+        let write = rights.write.iter().filter(beyond).cloned().collect();
+        let grant = Grant { write, net, reach, ..Grant::default() };
         Ok((ChildRights { rights, grant }, network && !has_network))
     }
 

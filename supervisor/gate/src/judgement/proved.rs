@@ -3,7 +3,7 @@
 use complaint::lines;
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
-use ipc::missing_right::{ClosedBy, MissingRight};
+use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::place::Place;
 use ipc::refusal::{Act, Refusal, Target};
@@ -78,7 +78,8 @@ impl StandingRights {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
             Target::Internet(to, place) => self.of_address(&to.to_string(), *place)?,
             Target::Host { name, port } => self.of_host(name, *port)?,
-            Target::Socket(path) => self.of_socket(path)?,
+            Target::Socket(path) if is_asked_in_passing(path) => return None,
+            Target::Socket(path) => self.of_socket(path),
             Target::Abstract(name) => {
                 let name = String::from_utf8_lossy(name).escape_debug().to_string();
                 of_other(Operation::Share, format!("the abstract socket @{name}"))
@@ -139,24 +140,14 @@ impl StandingRights {
         })
     }
 
-    fn of_socket(&self, path: &WirePath) -> Option<Denial> {
-        if ASKED_IN_PASSING.iter().any(|place| path.is_within(&WirePath::from(*place))) {
-            return None;
-        }
-        let right = MissingRight::Write { path: path.clone(), closed_by: Some(ClosedBy::Socket) };
-        let denial = self.unwritable(path, Grade::Proved, None);
-        Some(Denial {
-            layer: Layer::Mediation,
-            operation: Operation::Share,
-            missing_right: right.into(),
-            ..denial
-        })
-    }
-
     fn of_file(&self, path: &WirePath) -> Option<Denial> {
         let is_ours = !self.allows_write(path) && !is_kernel_tree(path) && !self.machine.is_read_only(path);
         is_ours.then(|| Denial { layer: Layer::Mediation, ..self.unwritable(path, Grade::Proved, None) })
     }
+}
+
+fn is_asked_in_passing(path: &WirePath) -> bool {
+    ASKED_IN_PASSING.iter().any(|place| path.is_within(&WirePath::from(*place)))
 }
 
 fn each_once(all: Vec<Denial>) -> Vec<Denial> {

@@ -117,6 +117,7 @@ impl StandingRights {
             write: write.iter().filter(lacks).cloned().collect(),
             net: if lacks_network { Network::On } else { Network::Off },
             reach: if lacks_network { self.reach } else { Reach::default() },
+            ..Grant::default()
         };
         let net = match network {
             true if lacks_network => Network::On,

@@ -34,6 +34,9 @@ pub struct Run {
     /// Writable directories in addition to the project, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
+    /// Unix sockets of other programs that the run could reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<WirePath>,
     /// Hidden paths in addition to the default, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,

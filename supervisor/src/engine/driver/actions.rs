@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent::core::Input;
-use boundary::policy::{warning_of_home, write_root};
+use boundary::policy::{allowed_socket, warning_of_home, write_root};
 use gate::modes;
 use ipc::rights::RightsChange;
 use protocol::approval::ApprovalMode;
@@ -75,8 +75,10 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
     match action {
         AgentAction::SetRights { change } => match change {
             RightsChange::Network { net, .. } => net.is_off(),
-            RightsChange::RemoveWrite { .. } => true,
-            RightsChange::AddHosts { .. } | RightsChange::AddWrite { .. } => false,
+            RightsChange::RemoveWrite { .. } | RightsChange::RemoveSocket { .. } => true,
+            RightsChange::AddHosts { .. }
+            | RightsChange::AddWrite { .. }
+            | RightsChange::AddSocket { .. } => false,
         },
         AgentAction::SetMode { mode } => modes::takes_away(now, *mode),
         // A grant and a plan belong to the agent that the user named.
@@ -109,6 +111,14 @@ pub(super) fn resolved(project: &Path, action: AgentAction) -> Result<AgentActio
         RightsChange::RemoveWrite { path } => {
             let place = project.join(path.as_path());
             RightsChange::RemoveWrite { path: place.canonicalize().unwrap_or(place).into() }
+        }
+        RightsChange::AddSocket { path } => {
+            let found = allowed_socket(project, path.as_path()).map_err(|why| format!("{path} {why}"))?;
+            RightsChange::AddSocket { path: found }
+        }
+        RightsChange::RemoveSocket { path } => {
+            let place = project.join(path.as_path());
+            RightsChange::RemoveSocket { path: place.canonicalize().unwrap_or(place).into() }
         }
         RightsChange::Network { .. } | RightsChange::AddHosts { .. } => change,
     };

@@ -134,11 +134,11 @@ mod tests {
         let exec = prop_oneof![Just(Execution::Denied), Just(Execution::Allowed)];
         let limits =
             (1..3u64, 1..3u64).prop_map(|(timeout_ms, output_bytes)| Limits { timeout_ms, output_bytes });
-        let lists = (paths(), paths(), paths(), paths(), any::<bool>());
+        let lists = (paths(), paths(), paths(), paths(), paths(), any::<bool>());
         (lists, net, reach, exec, limits).prop_map(|(lists, net, reach, exec, limits)| {
-            let (read, hidden, mut write, protected, has_temp) = lists;
+            let (read, hidden, mut write, protected, sockets, has_temp) = lists;
             write.extend(has_temp.then(|| WirePath::from(SYMBOL)));
-            Rights { read, hidden, write, protected, net, reach, exec, limits }.normalised()
+            Rights { read, hidden, write, protected, net, reach, sockets, exec, limits }.normalised()
         })
     }
 
@@ -153,6 +153,7 @@ mod tests {
             4 => changed.net = other.net,
             5 => changed.reach = other.reach,
             6 => changed.exec = other.exec,
+            7 => changed.sockets = other.sockets,
             _ => changed.limits = other.limits,
         }
         changed.normalised()

@@ -54,6 +54,7 @@ impl Session {
             write: Vec::new(),
             net: Network::Off,
             reach: Reach::default(),
+            sockets: Vec::new(),
             ..ceiling.rights.clone()
         };
         let said = first.agent.conversation();

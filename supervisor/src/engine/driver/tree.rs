@@ -293,6 +293,7 @@ impl Session {
             write: rights.write,
             net: rights.net,
             reach: rights.reach,
+            sockets: rights.sockets,
             rights_digest,
             grant: (!grant.is_empty()).then_some(grant),
             max_steps: spawn.max_steps,

@@ -83,6 +83,7 @@ pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
         write: ceiling.temp.iter().cloned().collect(),
         net: Network::Off,
         reach: Reach::default(),
+        sockets: Vec::new(),
         ..ceiling.rights.clone()
     };
     StandingRights {

@@ -55,6 +55,7 @@ impl Record {
             net: options.wanted.net.clone(),
             reach: options.wanted.reach,
             write: paths(&options.wanted.write),
+            sockets: paths(&options.wanted.sockets),
             hide: paths(&options.wanted.hide),
             max_steps: options.limits.max_steps,
             max_tokens: options.limits.max_tokens,

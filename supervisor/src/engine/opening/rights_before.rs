@@ -1,7 +1,7 @@
 //! The access of a session that goes on, beside that of its last run: rights come from today's flags and settings.
 
 use ipc::id::AgentId;
-use ipc::rights::{Execution, NamedRoot, Network, RightsSummary};
+use ipc::rights::{Execution, Network, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, SessionEvent};
 
@@ -54,6 +54,8 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
     } else if was.reach != is.reach {
         changes.push("the network leads to other places of this machine and its neighbourhood".to_owned());
     }
+    changes.extend(without(&was.sockets, &is.sockets).map(|path| format!("{path} may no longer be reached")));
+    changes.extend(without(&is.sockets, &was.sockets).map(|path| format!("{path} may be reached now")));
     if was.exec != is.exec {
         let allowed = if is.exec == Execution::Allowed { "allowed now" } else { "no longer allowed" };
         changes.push(format!("commands are {allowed}"));
@@ -66,7 +68,7 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
     changes
 }
 
-fn without<'a>(roots: &'a [NamedRoot], others: &'a [NamedRoot]) -> impl Iterator<Item = &'a NamedRoot> {
+fn without<'a, T: PartialEq>(roots: &'a [T], others: &'a [T]) -> impl Iterator<Item = &'a T> {
     roots.iter().filter(|root| !others.contains(root))
 }
 
@@ -77,7 +79,7 @@ fn count(state: &str, was: u64, is: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ipc::rights::Reach;
+    use ipc::rights::{NamedRoot, Reach};
 
     use super::*;
 
@@ -86,7 +88,11 @@ mod tests {
         let write = [NamedRoot::Temp].into_iter().chain(write.iter().map(path)).collect();
         let read = vec![NamedRoot::Path("/".into())];
         let (reach, exec, protected) = (Reach::default(), Execution::Allowed, 0);
-        FirstAccess { mode, rights: RightsSummary { write, read, net, reach, exec, hidden, protected } }
+        let sockets = Vec::new();
+        FirstAccess {
+            mode,
+            rights: RightsSummary { write, read, net, reach, sockets, exec, hidden, protected },
+        }
     }
 
     #[test]
@@ -105,5 +111,10 @@ mod tests {
         let nearer =
             FirstAccess { rights: RightsSummary { reach, ..before.rights.clone() }, ..before.clone() };
         assert_eq!(changes(&before, &nearer).len(), 1);
+        let sockets = vec!["/run/s".into()];
+        let served =
+            FirstAccess { rights: RightsSummary { sockets, ..before.rights.clone() }, ..before.clone() };
+        assert_eq!(changes(&before, &served), ["/run/s may be reached now"]);
+        assert_eq!(changes(&served, &before), ["/run/s may no longer be reached"]);
     }
 }

@@ -7,9 +7,11 @@ use boundary::monitor::Temps;
 use boundary::policy::levels::LevelPlaces;
 use boundary::policy::{
     BuildRoots, Builds, Commands, Defaults, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner,
-    Policy, ProjectError, configured_write_root, open_project, warning_of_home, write_root,
+    Policy, ProjectError, allowed_socket, configured_socket, configured_write_root, open_project,
+    warning_of_home, write_root,
 };
 use boundary::tripwire::{JournalOptions, Watch};
+use gate::hides_socket;
 use gate::modes::{ApprovalMode, Permits, Position, WIDEST, permits};
 use ipc::confinement::Environment;
 use ipc::path::WirePath;
@@ -38,6 +40,8 @@ pub(super) struct PlaceScope {
     kept: Vec<PathBuf>,
     /// That, to be written in every mode.
     pub(super) write: Vec<WirePath>,
+    /// Sockets of other programs that may be reached.
+    sockets: Vec<WirePath>,
     /// What git needs, and the caches: to be written in mode `auto`.
     pub(super) auto: Vec<WirePath>,
 }
@@ -107,6 +111,7 @@ impl PlaceScope {
         // Each worker is given its own temp back.
         let hidden = hidden.around_own(caches.as_ref().map(CachesRoot::path).filter(in_cache), temps.path());
         let given = write_roots(&project, &wanted.write, caches.as_ref().map(CachesRoot::path))?;
+        let sockets = sockets(&project, &wanted.sockets, &hidden.0)?;
         let elsewhere = elsewhere(mode, &project, &hidden);
         let lasting = caches.as_ref().and_then(CachesRoot::lasting);
         let auto = elsewhere.directory.as_deref().into_iter().chain(lasting).map(WirePath::from).collect();
@@ -121,7 +126,7 @@ impl PlaceScope {
                 .into_iter()
                 .collect::<Vec<_>>(),
         );
-        Ok(Self { project, hidden, elsewhere, caches, given, kept, write, auto })
+        Ok(Self { project, hidden, elsewhere, caches, given, kept, write, sockets, auto })
     }
 
     /// The directories to watch, if an agent may write in one of them at all.
@@ -196,6 +201,7 @@ impl PlaceScope {
             net: wanted.net.clone(),
             reach: wanted.reach,
             write: self.write,
+            sockets: self.sockets,
             auto: self.auto,
             hidden,
             protected,
@@ -271,6 +277,29 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
         }
     }
     kept
+}
+
+/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may be missing on this
+/// machine, or its server not be running. No hidden one can be reached.
+fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
+    let open = |found: WirePath| match hides_socket(hidden, &found) {
+        Some(root) => Err(format!("is hidden by {root}: no socket there can be allowed")),
+        None => Ok(found),
+    };
+    let mut sockets = Vec::new();
+    for NamedPath { path, origin } in named {
+        match origin {
+            ConfigOrigin::Flag(flag) => {
+                let found = allowed_socket(project, path).and_then(open);
+                sockets.push(found.map_err(|why| SetupError::Path { flag, path: path.clone(), why })?);
+            }
+            _ => match configured_socket(project, path).and_then(open) {
+                Ok(socket) => sockets.push(socket),
+                Err(why) => say(&format!("note: {origin}: {:?} {why}", path.display())),
+            },
+        }
+    }
+    Ok(sockets)
 }
 
 /// The write roots that the settings protect: no flag opens these.

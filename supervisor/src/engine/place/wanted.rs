@@ -45,6 +45,8 @@ pub(crate) struct ConfinementOptions {
     pub reach: Reach,
     /// Further write roots.
     pub write: Vec<NamedPath>,
+    /// Unix sockets of other programs.
+    pub sockets: Vec<NamedPath>,
     /// Hidden paths beside the default ones.
     pub hide: Vec<NamedPath>,
     /// Places inside the project that stay as they are.
@@ -106,6 +108,7 @@ impl ConfinementOptions {
             net: effective.net(),
             reach: effective.reach(),
             write: named(effective.write()),
+            sockets: named(effective.sockets()),
             hide: named(effective.hide()).into_iter().chain(relay(effective)).collect(),
             protect: named(effective.protect()),
             env: effective.env().iter().map(|element| element.first().to_owned()).collect(),

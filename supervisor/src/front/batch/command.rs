@@ -256,7 +256,7 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     }
     // The working directory of a run is not the person's.
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    for (flag, paths) in [("--write", &args.write), ("--hide", &args.hide)] {
+    for (flag, paths) in [("--write", &args.write), ("--socket", &args.socket), ("--hide", &args.hide)] {
         for path in paths {
             line.path(flag, &absolute(path));
         }

@@ -188,6 +188,7 @@ fn confinement(run: &Run, args: &ReplayArgs) -> ConfinementArgs {
         net: Some(net),
         reach: reach.into_iter().filter_map(|(within, place)| within.then_some(place)).collect(),
         write: paths(&run.write),
+        socket: paths(&run.sockets),
         hide: paths(&run.hide),
         env: Vec::new(),
         forget_caches: false,

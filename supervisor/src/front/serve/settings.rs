@@ -24,6 +24,7 @@ pub(super) fn of_request(params: &NewConversationParams) -> Layer {
         .with("rights.net", net, origin.clone())
         .with_list("rights.reach", reach, &origin)
         .with_list("rights.write", paths(&params.write), &origin)
+        .with_list("rights.sockets", paths(&params.sockets), &origin)
         .with_list("rights.hide", paths(&params.hide), &origin)
         .with_list("rights.env", &params.env, &origin)
         .with("limits.max_steps", params.max_steps.map(|steps| Value::Number(steps.into())), origin.clone())

@@ -121,10 +121,12 @@ pub(super) fn took(ms: u64) -> String {
 
 /// Returns the rights with which a sub-agent was started.
 pub(super) fn access(spawned: &SubAgentSpawned) -> String {
-    let SubAgentSpawned { write, net, reach, rights_digest, grant, .. } = spawned;
+    let SubAgentSpawned { write, net, reach, sockets, rights_digest, grant, .. } = spawned;
     let write = Grant { write: write.clone(), ..Grant::default() };
     let write = if write.is_empty() { "read-only".to_owned() } else { write.to_string() };
-    let net = format!("net {net}{reach}");
+    let sockets = Grant { sockets: sockets.clone(), ..Grant::default() };
+    let sockets = if sockets.is_empty() { String::new() } else { format!(" · {sockets}") };
+    let net = format!("net {net}{reach}{}", line(&sockets));
     let granted = grant.as_ref().map(|grant| format!(" · granted beyond its parent: {grant}"));
     format!(
         "{} · {net}{} · rights {}",

@@ -171,11 +171,15 @@ impl Judge<'_> {
                 ..ExplainAnswer::new(ExplainVerdict::Denied, because)
             });
         }
+        if standing.rights.allows_socket(&self.real) {
+            let origin = self.policy.origins.of_socket(&self.real);
+            return Some(ExplainAnswer::allowed("this socket may be reached", origin));
+        }
         let rule = "only unix sockets in the own write roots may be reached";
         Some(if standing.allows_write(&self.real) {
             ExplainAnswer::allowed(rule, default())
         } else {
-            let grant = standing.write_grant(&self.real);
+            let grant = standing.socket_grant(&self.real);
             ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, rule) }
         })
     }

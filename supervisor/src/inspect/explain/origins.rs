@@ -1,6 +1,6 @@
 //! The origins of rules: a default, a line of a settings file, or a flag.
 
-use boundary::policy::{configured_write_root, leads_to, write_root};
+use boundary::policy::{allowed_socket, configured_write_root, leads_to, write_root};
 use gate::StandingRights;
 use ipc::path::WirePath;
 
@@ -43,6 +43,14 @@ impl Origins<'_> {
             _ => configured_write_root(project, &named.path).ok(),
         };
         found.is_some_and(|found| found == *root)
+    }
+
+    /// Returns the origin of the permission to reach a socket.
+    pub(super) fn of_socket(&self, socket: &WirePath) -> Option<String> {
+        let project = self.setup.policy.project.as_path();
+        let is_it =
+            |named: &&NamedPath| allowed_socket(project, &named.path).is_ok_and(|found| found == *socket);
+        self.wanted.sockets.iter().find(is_it).map(|named| named.origin.to_string())
     }
 
     pub(super) fn of_hidden(&self, root: &WirePath) -> OriginRule {

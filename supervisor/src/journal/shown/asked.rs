@@ -94,7 +94,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
 
 /// Returns all rights in words, without the private temp directory.
 fn all(rights: &Rights) -> String {
-    let Rights { write, net, reach, .. } = rights.clone();
-    let all = Grant { write, net, reach };
+    let Rights { write, net, reach, sockets, .. } = rights.clone();
+    let all = Grant { write, net, reach, sockets };
     if all.is_empty() { "read-only · net off".to_owned() } else { all.to_string() }
 }

@@ -14,6 +14,7 @@ pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
         .with("rights.net", args.net.clone().map(Value::Network), ConfigOrigin::Flag("--net"))
         .with_list("rights.reach", reach, &ConfigOrigin::Flag("--reach"))
         .with_list("rights.write", &args.write, &ConfigOrigin::Flag("--write"))
+        .with_list("rights.sockets", &args.socket, &ConfigOrigin::Flag("--socket"))
         .with_list("rights.hide", &args.hide, &ConfigOrigin::Flag("--hide"))
         .with_list("rights.env", &args.env, &ConfigOrigin::Flag("--env"))
 }

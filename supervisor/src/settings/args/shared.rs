@@ -24,6 +24,9 @@ pub(crate) struct ConfinementArgs {
     /// Makes another file or directory writable
     #[arg(long, value_name = "PATH")]
     pub write: Vec<PathBuf>,
+    /// Lets commands reach a unix socket of another program
+    #[arg(long, value_name = "PATH")]
+    pub socket: Vec<PathBuf>,
     /// Hides a path's content beside the default ones
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,

@@ -98,6 +98,11 @@ impl Effective {
         self.elements("rights.write")
     }
 
+    /// Returns the unix sockets of other programs that may be reached, as they were written.
+    pub fn sockets(&self) -> &[Element] {
+        self.elements("rights.sockets")
+    }
+
     /// Returns the additional hidden paths, as they were written.
     pub fn hide(&self) -> &[Element] {
         self.elements("rights.hide")

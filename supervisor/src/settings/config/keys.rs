@@ -219,6 +219,13 @@ pub const KEYS: &[Key] = &[
         about: "Further files and directories that agents may change in every mode.",
     },
     Key {
+        name: "rights.sockets",
+        kind: Kind::Paths,
+        project: ProjectMay::Never,
+        preset: Preset::Empty,
+        about: "Unix sockets of other programs that commands may reach, each by its own path, such as `/run/postgresql/.s.PGSQL.5432`. A program that reaches one has what its server gives: all of this machine behind `/run/docker.sock`.",
+    },
+    Key {
         name: "rights.hide",
         kind: Kind::Paths,
         project: ProjectMay::Narrow,

@@ -208,6 +208,9 @@ pub struct NewConversationParams {
     /// More files and trees that may be written; relative ones are the project's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
+    /// Unix sockets of other programs that may be reached; relative ones are the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<WirePath>,
     /// More paths whose contents are hidden; relative ones are the project's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,

@@ -20,7 +20,8 @@ pub struct GrantParams {
     pub right: GrantedRight,
 }
 
-/// A right that a person gives without being asked for it. In JSON `{"write": PATH}` or `{"network": {}}`.
+/// A right that a person gives without being asked for it. In JSON `{"write": PATH}`, `{"network": {}}` or
+/// `{"socket": PATH}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -29,6 +30,8 @@ pub enum GrantedRight {
     Write(WirePath),
     /// The network.
     Network(GrantedNetwork),
+    /// A unix socket of another program that may be reached; a relative path is the project's.
+    Socket(WirePath),
 }
 
 /// The network as a person gives it.
@@ -49,6 +52,7 @@ impl GrantedRight {
     pub fn withdrawn(self) -> RightsChange {
         match self {
             Self::Write(path) => RightsChange::RemoveWrite { path },
+            Self::Socket(path) => RightsChange::RemoveSocket { path },
             Self::Network(_) => RightsChange::Network { net: Network::Off, reach: None },
         }
     }
@@ -58,6 +62,7 @@ impl From<GrantedRight> for RightsChange {
     fn from(right: GrantedRight) -> Self {
         match right {
             GrantedRight::Write(path) => Self::AddWrite { path },
+            GrantedRight::Socket(path) => Self::AddSocket { path },
             GrantedRight::Network(GrantedNetwork { hosts: Some(hosts), reach }) => {
                 Self::AddHosts { hosts, reach }
             }

@@ -12,6 +12,8 @@ pub struct Level {
     write: Vec<WirePath>,
     net: Network,
     reach: Reach,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sockets: Vec<WirePath>,
     /// True if a person approved the command.
     approved: bool,
 }
@@ -19,8 +21,8 @@ pub struct Level {
 impl Level {
     /// Returns the level of these rights, which must not include directories private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
-        let Rights { write, net, reach, .. } = rights.normalised();
-        Self { write, net, reach, approved }
+        let Rights { write, net, reach, sockets, .. } = rights.normalised();
+        Self { write, net, reach, sockets, approved }
     }
 
     /// True if this level has all the rights of `other`.
@@ -35,13 +37,17 @@ impl Level {
 
     /// Returns a directory name that is unique to the level and readable.
     pub fn name(&self) -> String {
-        let Self { write, net, reach, approved } = self;
+        let Self { write, net, reach, sockets, approved } = self;
         let mut digest = Sha256::new();
         for root in write {
             digest.update(root.as_bytes());
             digest.update([0]);
         }
         digest.update(format!("{net:?} {reach:?} {approved}"));
+        for socket in sockets {
+            digest.update([0]);
+            digest.update(socket.as_bytes());
+        }
         let digest = hexadecimal(&digest.finalize()[..6]);
         let approved = if *approved { "approved" } else { "unasked" };
         let net = if net.reaches_out() { "online" } else { "offline" };
@@ -49,7 +55,8 @@ impl Level {
     }
 
     fn rights(&self) -> Rights {
-        Rights { write: self.write.clone(), net: self.net.clone(), reach: self.reach, ..Rights::default() }
+        let (write, net, sockets) = (self.write.clone(), self.net.clone(), self.sockets.clone());
+        Rights { write, net, reach: self.reach, sockets, ..Rights::default() }
     }
 }
 
@@ -96,6 +103,17 @@ pub(super) mod tests {
         assert!(levels.iter().all(|level| level.covers(lowest[0])));
         assert_eq!(levels.iter().map(Level::name).collect::<BTreeSet<_>>().len(), levels.len());
         assert!(level(&["/p"], Network::On, true).name().starts_with("approved-online-"));
+    }
+
+    #[test]
+    fn a_socket_is_a_right_of_its_level() {
+        let with = |sockets: &[&str]| {
+            let sockets = sockets.iter().map(WirePath::from).collect();
+            Level::of(Rights { sockets, ..Rights::default() }, false)
+        };
+        let (none, one, other) = (with(&[]), with(&["/run/a"]), with(&["/run/b"]));
+        assert!(none.is_lowest() && one.covers(&none) && !none.covers(&one) && !one.covers(&other));
+        assert_eq!([&none, &one, &other].map(Level::name).into_iter().collect::<BTreeSet<_>>().len(), 3);
     }
 
     #[test]

@@ -58,8 +58,8 @@ pub(super) enum PlainCommand {
 const COMMANDS: &[(&str, &str)] = &[
     (":net on|off|HOSTS", "set network access, +HOST adds a host"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
-    (":allow write PATH|net", "allow this in the session; alone: list it"),
-    (":disallow write PATH|net", "take back what was allowed"),
+    (":allow write PATH|socket PATH|net", "allow this in the session; alone: list it"),
+    (":disallow write PATH|socket PATH|net", "take back what was allowed"),
     (":model NAME", "another model answers; :model! takes any name"),
     (":plan TEXT", "make a plan"),
     (":compact", "replace the conversation by a summary"),
@@ -115,18 +115,19 @@ impl PlainCommand {
             ("net", words) if !words.is_empty() => net(words),
             ("allow", "net") => net("on"),
             ("disallow", "net") => net("off"),
-            ("allow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
-                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
-                Self::Act(UserActionKind::Agent(AgentAction::SetRights {
-                    change: RightsChange::AddWrite { path: path.into() },
-                }))
-            }
-            ("disallow", access) if matches!(access.split_once(' '), Some(("write", _))) => {
-                let path = access.split_once(' ').map_or("", |(_, path)| path.trim());
-                Self::Act(UserActionKind::Agent(AgentAction::SetRights {
-                    change: RightsChange::RemoveWrite { path: path.into() },
-                }))
-            }
+            ("allow" | "disallow", access) => match access.split_once(' ') {
+                Some((kind @ ("write" | "socket"), path)) => {
+                    let path = path.trim().into();
+                    let change = match (name, kind) {
+                        ("allow", "write") => RightsChange::AddWrite { path },
+                        ("allow", _) => RightsChange::AddSocket { path },
+                        (_, "write") => RightsChange::RemoveWrite { path },
+                        _ => RightsChange::RemoveSocket { path },
+                    };
+                    Self::Act(UserActionKind::Agent(AgentAction::SetRights { change }))
+                }
+                _ => Self::wrong(name),
+            },
             ("model", model) if !model.is_empty() => Self::Model(model.to_owned()),
             ("model!", model) if !model.is_empty() => {
                 Self::Act(UserActionKind::SetModel { model: model.to_owned() })
@@ -136,16 +137,19 @@ impl PlainCommand {
             ("clear", "") => Self::Act(UserActionKind::Agent(AgentAction::Clear)),
             ("stop", "") => Self::Act(UserActionKind::Agent(AgentAction::Interrupt)),
             ("q" | "quit", "") => Self::Act(UserActionKind::Agent(AgentAction::Quit)),
-            _ => {
-                let form = COMMANDS.iter().map(|(form, _)| form).find(|form| {
-                    form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name))
-                });
-                Self::Wrong(form.map_or_else(
-                    || format!("there is no :{name} here; :help lists the commands"),
-                    |form| format!("the command is {form}"),
-                ))
-            }
+            _ => Self::wrong(name),
         }
+    }
+
+    fn wrong(name: &str) -> Self {
+        let form = COMMANDS
+            .iter()
+            .map(|(form, _)| form)
+            .find(|form| form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name)));
+        Self::Wrong(form.map_or_else(
+            || format!("there is no :{name} here; :help lists the commands"),
+            |form| format!("the command is {form}"),
+        ))
     }
 }
 
@@ -190,8 +194,15 @@ mod tests {
             }))
         );
         assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
-        assert!(help().contains(":allow write PATH|net: "), "{}", help());
+        assert!(help().contains(":allow write PATH|socket PATH|net: "), "{}", help());
         let net = RightsChange::Network { net: ipc::rights::Network::On, reach: None };
+        for (line, change) in [
+            (":allow socket /run/s", RightsChange::AddSocket { path: "/run/s".into() }),
+            (":disallow socket /run/s", RightsChange::RemoveSocket { path: "/run/s".into() }),
+        ] {
+            let act = UserActionKind::Agent(AgentAction::SetRights { change });
+            assert_eq!(PlainCommand::of(line), PlainCommand::Act(act));
+        }
         assert_eq!(
             PlainCommand::of(":allow net"),
             PlainCommand::Act(UserActionKind::Agent(AgentAction::SetRights { change: net }))

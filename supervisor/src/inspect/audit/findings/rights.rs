@@ -92,7 +92,7 @@ impl<'a> KnownRights<'a> {
     fn take_plan(&mut self, agent: &'a AgentId, plan: &PlanApproved) {
         let PlanApproved { call, write, net, reach, by, .. } = plan;
         if let (Some(call), DecidedBy::Configuration) = (call, by) {
-            let grant = Grant { write: write.clone(), net: net.clone(), reach: *reach };
+            let grant = Grant { write: write.clone(), net: net.clone(), reach: *reach, ..Grant::default() };
             self.by_flags.insert((agent, *call), grant);
         }
     }
@@ -162,12 +162,14 @@ fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> 
     Some(finding(Rule::WithinParent, agent, text))
 }
 
-fn rights_of(SubAgentSpawned { write, net, reach, .. }: &SubAgentSpawned) -> Rights {
-    Rights { write: write.clone(), net: net.clone(), reach: *reach, ..Rights::default() }.normalised()
+fn rights_of(SubAgentSpawned { write, net, reach, sockets, .. }: &SubAgentSpawned) -> Rights {
+    let (write, net, sockets) = (write.clone(), net.clone(), sockets.clone());
+    Rights { write, net, reach: *reach, sockets, ..Rights::default() }.normalised()
 }
 
 fn as_grant(rights: &Rights) -> Grant {
-    Grant { write: rights.write.clone(), net: rights.net.clone(), reach: rights.reach }
+    let (write, net, sockets) = (rights.write.clone(), rights.net.clone(), rights.sockets.clone());
+    Grant { write, net, reach: rights.reach, sockets }
 }
 
 fn covers(approved: &Grant, granted: &Grant) -> bool {

@@ -67,5 +67,6 @@ fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
         NamedRoot::Path(path) => Some(path.clone()),
     });
     let net = summary.net.clone();
-    Rights { write: write.collect(), net, reach: summary.reach, ..Rights::default() }.normalised()
+    let (write, sockets) = (write.collect(), summary.sockets.clone());
+    Rights { write, net, reach: summary.reach, sockets, ..Rights::default() }.normalised()
 }

@@ -1,0 +1,106 @@
+//! Well-known unix sockets, and the access that each gives to a program that reaches it.
+
+use ipc::path::WirePath;
+
+/// A row of the table: sockets below a directory whose names match.
+struct KnownSocket {
+    /// Directory above the socket, at any distance.
+    below: &'static str,
+    /// Name of the file; one with `*` at its end is a beginning.
+    name: &'static str,
+    gives: &'static str,
+}
+
+const fn row(below: &'static str, name: &'static str, gives: &'static str) -> KnownSocket {
+    KnownSocket { below, name, gives }
+}
+
+const OWN_CONTAINERS: &str = "containers that read and write all that your user may";
+const ROOT_BY_CONTAINERS: &str = "root on this machine: a container can change any file";
+const SSH_KEYS: &str = "signing with your SSH keys, and so logins as you; the keys themselves stay outside";
+const AS_YOU: &str = "acting as you outside of the sandbox: it starts programs";
+const SCREEN: &str = "your screen and keys: it sees windows and can type into them";
+const DATABASE: &str = "the databases that your user may open";
+
+/// The table. The first row that fits counts.
+const TABLE: &[KnownSocket] = &[
+    row("/run/user", "docker.sock", OWN_CONTAINERS),
+    row("/run/user", "podman.sock", OWN_CONTAINERS),
+    row("/", "docker.sock", ROOT_BY_CONTAINERS),
+    row("/", "podman.sock", ROOT_BY_CONTAINERS),
+    row("/", "containerd.sock", ROOT_BY_CONTAINERS),
+    row("/", "crio.sock", ROOT_BY_CONTAINERS),
+    row("/", "libvirt-sock", "root on this machine: a virtual machine can have any of its disks"),
+    row("/", "S.gpg-agent.ssh", SSH_KEYS),
+    row("/", "S.gpg-agent*", "signing and decrypting with your GnuPG keys; the keys themselves stay outside"),
+    row("/run/user", "ssh", SSH_KEYS),
+    row("/", "ssh-agent*", SSH_KEYS),
+    row("/", "ssh_auth_sock", SSH_KEYS),
+    row("/tmp", "agent.*", SSH_KEYS),
+    row("/run/user", "control", "the passwords of your keyring while it is unlocked"),
+    row("/run/user", "bus", AS_YOU),
+    row("/run/user", "private", AS_YOU),
+    row("/run/systemd", "private", "root on this machine, for root: it starts services"),
+    row("/run/dbus", "system_bus_socket", "the services of this machine, as far as they serve your user"),
+    row("/tmp/.X11-unix", "X*", SCREEN),
+    row("/run/user", "wayland-*", SCREEN),
+    row("/run/user", "pipewire-*", "your microphone and speakers, and cameras"),
+    row("/run/user", "native", "your microphone and speakers"),
+    row("/", ".s.PGSQL.*", DATABASE),
+    row("/", "mysqld.sock", DATABASE),
+    row("/", "mysql.sock", DATABASE),
+    row("/", "redis*", "the data of this Redis"),
+    row("/tmp", "default", "your terminals: it can type into a tmux outside of the sandbox"),
+    row("/", "vscode-ipc-*", "your editor: it opens files and runs commands in it"),
+    row("/", "nvim.*", "your editor: it runs commands in it"),
+    row("/dev", "log", "entries in the log of this machine"),
+];
+
+/// Access that an unknown socket gives.
+const UNKNOWN: &str = "whatever the program behind it does for its clients, outside of the sandbox";
+
+/// Returns what a program that reaches the socket gets, as a phrase.
+pub fn gives(socket: &WirePath) -> &'static str {
+    let path = socket.as_path();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let fits = |row: &&KnownSocket| {
+        let is_name = match row.name.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == row.name,
+        };
+        is_name && path.starts_with(row.below)
+    };
+    TABLE.iter().find(fits).map_or(UNKNOWN, |row| row.gives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_well_known_socket_says_plainly_what_it_gives() {
+        for (path, words) in [
+            ("/run/docker.sock", "root on this machine"),
+            ("/run/user/1000/docker.sock", "all that your user may"),
+            ("/tmp/ssh-Xa0/agent.77", "the keys themselves stay outside"),
+            ("/run/user/1000/keyring/ssh", "the keys themselves stay outside"),
+            ("/run/user/1000/gnupg/S.gpg-agent", "GnuPG keys"),
+            ("/run/user/1000/bus", "acting as you"),
+            ("/run/user/1000/wayland-0", "your screen and keys"),
+            ("/tmp/.X11-unix/X0", "your screen and keys"),
+            ("/run/postgresql/.s.PGSQL.5432", "databases"),
+            ("/tmp/tmux-1000/default", "your terminals"),
+        ] {
+            assert!(gives(&path.into()).contains(words), "{path}: {}", gives(&path.into()));
+        }
+        assert_eq!([gives(&"/srv/x".into()), gives(&"/srv/bus".into())], [UNKNOWN; 2]);
+    }
+
+    #[test]
+    fn every_row_of_the_table_is_reached() {
+        for (at, row) in TABLE.iter().enumerate() {
+            let socket = WirePath::from(&format!("{}/1/{}", row.below, row.name.replace('*', "1")));
+            assert_eq!(gives(&socket), row.gives, "row {at}");
+        }
+    }
+}
