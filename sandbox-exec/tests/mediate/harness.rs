@@ -254,7 +254,7 @@ impl Place {
             reach,
             writable,
             hidden,
-            reached: vec![self.path("granted")],
+            reached: ["stream", "seqpacket", "datagram"].map(|name| self.path("granted").join(name)).into(),
             host_network,
             scoped: host_network && self.scoped,
             objects: self.tier == Tier::Floor,

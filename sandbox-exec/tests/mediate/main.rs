@@ -10,6 +10,7 @@ mod calls;
 mod changes;
 mod children;
 mod fences;
+mod granted;
 mod handed_in;
 mod harness;
 mod impostors;

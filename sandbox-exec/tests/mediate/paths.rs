@@ -16,13 +16,13 @@ use crate::calls::{
 use crate::harness::{Place, as_each_user};
 
 /// Sockets of one directory, each named after its style.
-struct Sockets {
+pub(crate) struct Sockets {
     listening: Vec<OwnedFd>,
     datagram: OwnedFd,
 }
 
 impl Sockets {
-    fn bind(place: &Place, directory: &str) -> Self {
+    pub(crate) fn bind(place: &Place, directory: &str) -> Self {
         let make = |name: &str, style| {
             let socket = socket(libc::AF_UNIX, style | libc::SOCK_NONBLOCK);
             let name = format!("{directory}/{name}");
@@ -76,8 +76,8 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
 
 /// Deliveries of an allowed [`each_call`]: two connections, and four datagrams; a connected one sends
 /// nothing.
-const DELIVERED: usize = CONNECTIONS + 4;
-const CONNECTIONS: usize = 2;
+pub(crate) const DELIVERED: usize = CONNECTIONS + 4;
+pub(crate) const CONNECTIONS: usize = 2;
 
 fn all(errno: i32) -> Vec<(&'static str, i32)> {
     ["stream", "seqpacket", "datagram", "sendto", "sendmsg", "sendmmsg"].map(|call| (call, errno)).into()
@@ -113,7 +113,7 @@ pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[
 }
 
 /// Makes every call by every form; a datagram socket's queue is short, so arrivals are counted on the way.
-fn run_forms(place: &Place, directory: &str, sockets: &Sockets, expected: i32, delivered: usize) {
+pub(crate) fn run_forms(place: &Place, directory: &str, sockets: &Sockets, expected: i32, delivered: usize) {
     std::env::set_current_dir(place.path(directory)).unwrap();
     let descriptor = open_path(&place.path(directory));
     for form in forms(place, directory, &descriptor, &["stream", "seqpacket", "datagram"]) {

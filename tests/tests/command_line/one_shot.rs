@@ -253,8 +253,9 @@ async fn an_answer_that_gives_more_than_was_asked_for_gives_what_was_asked_for()
     let command = format!("echo x > {}/there.txt; echo made > made.txt", outside.display());
     let effect = site.prepare(shell(&command)).await;
     let mut shot = site.shot(effect, write(&site.world.project()));
-    shot.granted =
-        Grant { write: vec!["/".into()], net: Network::On, reach: Reach { host: true, ..Reach::default() } };
+    let reach = Reach { host: true, ..Reach::default() };
+    let sockets = vec!["/run/docker.sock".into()];
+    shot.granted = Grant { write: vec!["/".into()], net: Network::On, reach, sockets };
     let rights = shot.confinement().unwrap().rights;
     assert_eq!(rights, shot.standing.rights.with_grant(&shot.asked));
     let (outcome, notes) = site.carry_out(shot).await;

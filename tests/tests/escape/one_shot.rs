@@ -47,7 +47,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let (worker, mut events) = Worker::start(&spawner, spec).await.unwrap();
     let effect = prepare(&worker, &mut events, CallId(1), shell(command)).await.unwrap();
     let net = if place.net == "on" { Network::On } else { Network::Off };
-    let granted = Grant { write: vec![(&world.project()).into()], net, reach: Reach::default() };
+    let granted = Grant { write: vec![(&world.project()).into()], net, ..Grant::default() };
     let (agent, generation, call) = (AgentId::root(), Generation(2), Some(CallId(1)));
     let (asked, watch) = (granted.clone(), None);
     let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };

@@ -58,6 +58,7 @@ impl AgentView {
             write: spawned.write.iter().map(|root| named(root, project, spawned.caches.as_ref())).collect(),
             net: spawned.net.clone(),
             reach: spawned.reach,
+            sockets: spawned.sockets.clone(),
             ..rights.clone()
         };
         grants.clear();

@@ -35,6 +35,7 @@ fn spawn(seat: &mut Seat, agent: &str, activity: Activity, plan: Option<&str>) {
             caches: None,
             net: Network::Off,
             reach: Reach::default(),
+            sockets: Vec::new(),
             rights_digest: "r".to_owned(),
             grant: None,
             max_steps: None,

@@ -58,6 +58,7 @@ fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], O
         caches: Some("/caches/p".into()),
         net: Network::Off,
         reach: Reach::default(),
+        sockets: Vec::new(),
         rights_digest: "d".to_owned(),
         grant: None,
         max_steps: None,

@@ -12,7 +12,7 @@ use crate::frontend::Op;
 use crate::plan::{Acceptance, Plan, PlanStep};
 
 fn grant() -> Grant {
-    Grant { write: vec!["/p/a".into()], net: Network::Off, reach: Reach::default() }
+    Grant { write: vec!["/p/a".into()], ..Grant::default() }
 }
 
 fn rights() -> Recorded<RightsSummary> {
@@ -85,7 +85,7 @@ fn denied() -> DeniedCommandApprovalParams {
 }
 
 fn network() -> NetworkApprovalParams {
-    let grant = Grant { write: vec![], net: Network::On, reach: Reach::default() };
+    let grant = Grant { net: Network::On, ..Grant::default() };
     NetworkApprovalParams::new(AskedCommand { grant, ..asked() }, None, Vec::new())
 }
 
@@ -139,7 +139,7 @@ fn agent() -> AgentRightsApprovalParams {
         write: vec!["/p/src".into()],
         network: Network::On,
         rights,
-        grant: Grant { write: vec!["/p/src".into()], net: Network::On, reach: Reach::default() },
+        grant: Grant { write: vec!["/p/src".into()], net: Network::On, ..Grant::default() },
         digest: "ab".to_owned(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
@@ -294,7 +294,7 @@ fn a_request_for_the_rights_of_a_sub_agent_has_its_shape() {
             r#"{"method":"agentRightsApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
             r#""task":"fix the é test","access":"write","write":["/p/src"],"network":"on","#,
             r#""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","#,
-            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"sockets":[],"exec":"allowed","#,
             r#""limits":{"timeout_ms":600000,"output_bytes":65536}},"#,
             r#""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
             r#""digest":"ab","timeout_ms":1000,"reason":"because"}}"#
@@ -311,7 +311,7 @@ fn a_request_for_the_execution_of_a_plan_has_its_shape() {
             r##""path":"/s/p.md","markdown":"# P\n","plan":{"title":"P","steps":[{"title":"One","##,
             r##""acceptance":[{"type":"command","text":"make"}]}]},"##,
             r##""rights":{"read":["/"],"hidden":[],"write":["/p/src","/t"],"protected":[],"net":"on","##,
-            r##""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"exec":"allowed","##,
+            r##""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"sockets":[],"exec":"allowed","##,
             r##""limits":{"timeout_ms":600000,"output_bytes":65536}},"##,
             r##""grant":{"write":["/p/src"],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"##,
             r##""network_refused":true,"digest":"ab","timeout_ms":1000}}"##

@@ -169,6 +169,10 @@ impl fmt::Display for SubAgentSpawned {
             })?;
         }
         write!(f, " · net {}{}", self.net, self.reach)?;
+        if !self.sockets.is_empty() {
+            f.write_str(" · connect")?;
+            self.sockets.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+        }
         write!(f, "): {}", self.task.lines().next().unwrap_or_default())
     }
 }

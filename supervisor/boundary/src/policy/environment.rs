@@ -5,6 +5,7 @@
 //! since files in them are executed later. Caches of the lowest level are in the private temp directory. If no rights
 //! can change and nothing can be approved in a session, all caches are there.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,14 @@ use super::caches::Fetched;
 use super::defaults::Defaults;
 use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
+
+/// Variable with the path of the ssh agent's socket.
+const SSH_AGENT: &str = "SSH_AUTH_SOCK";
+
+/// Returns the ssh agent of the user's environment, with links resolved.
+pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
+    value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
+}
 
 /// The name of the caches in a private temp directory.
 const CACHES: &str = "caches";
@@ -34,6 +43,8 @@ pub struct Environments {
     pub fetched: Fetched,
     /// Default variables for programs in a sandbox.
     pub defaults: Option<Defaults>,
+    /// The user's `SSH_AUTH_SOCK`, with links resolved. It is passed to programs that may reach it.
+    pub ssh_agent: Option<WirePath>,
     /// The directories of the levels of rights. Nothing if all caches are in private temp directories.
     pub places: Option<LevelPlaces>,
 }
@@ -42,7 +53,7 @@ impl Environments {
     /// Creates environments with the user's variables and private caches alone.
     pub fn new(said: Environment) -> Self {
         let (builds, fetched) = (Builds::default(), Fetched::default());
-        Self { said, owner: None, builds, fetched, defaults: None, places: None }
+        Self { said, owner: None, builds, fetched, defaults: None, ssh_agent: None, places: None }
     }
 
     /// Returns the environment of a worker without a level of rights, with all caches in its private temp directory.
@@ -56,7 +67,9 @@ impl Environments {
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
         let Some(places) = &self.places else {
-            return Confinement { environment: self.beside(&temp, &confinement.rights.net), ..confinement };
+            let environment = self.beside(&temp, &confinement.rights.net);
+            let environment = self.with_agent(environment, &confinement.rights, approved);
+            return Confinement { environment, ..confinement };
         };
         let root = WirePath::from(places.root());
         let mut rights = confinement.rights;
@@ -73,7 +86,24 @@ impl Environments {
         };
         let environment =
             Environment { caches: Some((&place).into()), ..self.leading_to(&place, &home, &rights.net) };
+        let environment = self.with_agent(environment, &rights, approved);
         Confinement { rights, environment, ..confinement }
+    }
+
+    /// Passes the user's variable that names an ssh agent which the rights reach.
+    fn with_agent(
+        &self,
+        mut environment: Environment,
+        rights: &Rights,
+        approved: Option<&Grant>,
+    ) -> Environment {
+        let reaches = |agent: &WirePath| {
+            rights.allows_socket(agent) || approved.is_some_and(|grant| grant.sockets.contains(agent))
+        };
+        if self.ssh_agent.as_ref().is_some_and(reaches) {
+            environment.pass.push(SSH_AGENT.to_owned());
+        }
+        environment
     }
 
     fn leading_to(&self, place: &Path, home: &Path, net: &Network) -> Environment {
@@ -201,6 +231,19 @@ mod tests {
             seen.insert(place);
         }
         assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+
+    #[test]
+    fn the_variable_of_the_ssh_agent_is_passed_to_programs_that_reach_it() {
+        let session = Environments { ssh_agent: Some("/run/agent".into()), ..session() };
+        let passes = |sockets: &[&str], approved: Option<&Grant>| {
+            let sockets = sockets.iter().map(WirePath::from).collect();
+            let confinement = confined(Rights { sockets, ..rights(&["/t/1"]) }, "/t/1");
+            session.at_level(confinement, approved).environment.pass.contains(&SSH_AGENT.to_owned())
+        };
+        let grant = Grant { sockets: vec!["/run/agent".into()], ..Grant::default() };
+        assert!(passes(&["/run/agent"], None) && passes(&[], Some(&grant)));
+        assert!(!passes(&["/run/other"], None) && !passes(&[], Some(&Grant::default())));
     }
 
     /// For every pair of levels: each path in the environment of one is writable only by levels with at least its rights.

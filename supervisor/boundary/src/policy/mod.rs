@@ -23,7 +23,7 @@ use gate::modes::{ApprovalMode, Modes};
 pub use builds::{BuildRoots, Builds};
 pub use caches::{Fetched, make_caches, make_sessions};
 pub use defaults::{Commands, Defaults};
-pub use environment::Environments;
+pub use environment::{Environments, ssh_agent};
 pub use followed::{FollowError, HiddenInodes};
 pub use git::ExternalGitDirs;
 pub use hidden::{HiddenPaths, Host};

@@ -7,7 +7,7 @@ use boundary::monitor::Temps;
 use boundary::policy::levels::LevelPlaces;
 use boundary::policy::{
     BuildRoots, Builds, Commands, Defaults, Environments, ExternalGitDirs, Fetched, HiddenPaths, Host, Owner,
-    Policy, ProjectError, allowed_socket, configured_socket, configured_write_root, open_project,
+    Policy, ProjectError, allowed_socket, configured_socket, configured_write_root, open_project, ssh_agent,
     warning_of_home, write_root,
 };
 use boundary::tripwire::{JournalOptions, Watch};
@@ -174,7 +174,8 @@ impl PlaceScope {
         let defaults = Defaults::find(|name| std::env::var_os(name), commands, is_hidden);
         let identity = owner.as_ref().map(|owner| owner.identity);
         let places = self.caches.as_ref().map(|root| LevelPlaces::new(root.path().to_owned(), identity));
-        Environments { said, owner, builds, fetched, defaults: Some(defaults), places }
+        let ssh_agent = ssh_agent(|name| std::env::var_os(name));
+        Environments { said, owner, builds, fetched, defaults: Some(defaults), ssh_agent, places }
     }
 
     /// The rights of what reads here and does nothing else.

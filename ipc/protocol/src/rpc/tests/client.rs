@@ -130,6 +130,7 @@ fn a_new_conversation_has_its_shape() {
         provider: Some("openai".to_owned()),
         base_url: Some("http://127.0.0.1:1/x".to_owned()),
         write: vec!["/w".into()],
+        sockets: vec!["/s".into()],
         hide: vec!["h".into()],
         env: vec!["CI".to_owned()],
         tier: Some(TierChoice::Floor),
@@ -145,7 +146,7 @@ fn a_new_conversation_has_its_shape() {
             r#"{"method":"newConversation","params":{"cwd":{"base64":"L3D/"},"mode":"ask","activity":"plan","resume":"01a2","#,
             r#""fork":true,"net":"on","#,
             r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false},"model":"m","#,
-            r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"hide":["h"],"env":["CI"],"tier":"floor","#,
+            r#""provider":"openai","base_url":"http://127.0.0.1:1/x","write":["/w"],"sockets":["/s"],"hide":["h"],"env":["CI"],"tier":"floor","#,
             r#""allow_degraded":true,"baseline":"mine","approval_timeout_s":2,"max_steps":3,"max_tokens":4,"max_usd":2.5}}"#
         ),
         &ClientRequest::NewConversation(full),

@@ -9,6 +9,7 @@ mod network;
 mod path_pattern;
 mod plan;
 mod proved;
+mod sockets;
 mod tiers;
 mod tried;
 

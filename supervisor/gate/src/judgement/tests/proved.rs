@@ -52,8 +52,8 @@ fn a_port_of_a_host_is_told_with_the_host() {
 fn what_other_programs_have_is_told_by_its_name() {
     let standing = auto();
     let socket = |path: &str| refusal(Act::Connect, Target::Socket(path.into()));
-    assert_snapshot!(said(&standing, socket("/run/docker.sock")), @"denied by the sandbox (mediation): use /run/docker.sock (tried by curl); the missing right is: write /run/docker.sock, a socket of another program; the user can allow it with --write /run/docker.sock");
-    assert_snapshot!(said(&standing, socket("/home/me/.ssh/agent")), @"denied by the sandbox (mediation): use /home/me/.ssh/agent (tried by curl); the missing right is: write /home/me/.ssh/agent, a socket of another program; nothing can allow it here");
+    assert_snapshot!(said(&standing, socket("/run/docker.sock")), @"denied by the sandbox (mediation): use /run/docker.sock (tried by curl); the missing right is: reach /run/docker.sock, a socket of another program; the user can allow it with --socket /run/docker.sock");
+    assert_snapshot!(said(&standing, socket("/home/me/.ssh/agent")), @"denied by the sandbox (mediation): use /home/me/.ssh/agent (tried by curl); the missing right is: write /home/me/.ssh/agent, which is hidden; nothing can allow it here");
     for asked_in_passing in ["/run/nscd/socket", "/dev/log", "/run/systemd/userdb/x"] {
         assert_eq!(proved(&standing, socket(asked_in_passing)), None, "{asked_in_passing}");
     }

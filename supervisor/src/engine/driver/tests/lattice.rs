@@ -30,6 +30,8 @@ const PLACES: [&str; 12] = [
     "/t/0",
 ];
 
+const SOCKETS: [&str; 2] = ["/run/a", "/run/b"];
+
 struct Member {
     standing: StandingRights,
     /// The parent's place in the tree.
@@ -73,6 +75,7 @@ impl Tree {
             protected: vec!["/p/.git/hooks".into()],
             net: any_network(&mut dice),
             reach: any_reach(&mut dice),
+            sockets: SOCKETS.into_iter().filter(|_| dice.below(2) == 0).map(Into::into).collect(),
             ..Rights::default()
         };
         let standing = StandingRights::new(rights.normalised(), "/p".into(), Some("/t/0".into()), mode);
@@ -144,13 +147,15 @@ impl Tree {
     }
 
     fn act(&mut self) {
-        let action = match self.dice.below(4) {
+        let action = match self.dice.below(6) {
             0 => Action::Mode(any_mode(&mut self.dice)),
             // The last three places, caches and temps, are nobody's to name.
             1 => Action::Change(RightsChange::AddWrite { path: PLACES[self.dice.at(9)].into() }),
             2 => {
                 Action::Change(RightsChange::RemoveWrite { path: PLACES[self.dice.at(PLACES.len())].into() })
             }
+            3 => Action::Change(RightsChange::AddSocket { path: SOCKETS[self.dice.at(2)].into() }),
+            4 => Action::Change(RightsChange::RemoveSocket { path: SOCKETS[self.dice.at(2)].into() }),
             _ => Action::Change(RightsChange::Network { net: any_network(&mut self.dice), reach: None }),
         };
         let first = &mut self.members[0].standing;

@@ -42,6 +42,7 @@ impl Core {
             caches: None,
             net: Network::Off,
             reach: Reach::default(),
+            sockets: Vec::new(),
             rights_digest: "d".to_owned(),
             grant: None,
             max_steps: None,

@@ -299,8 +299,9 @@ fn sub_agents() -> Vec<EventKind> {
         caches: Some(odd()),
         net: Network::On,
         reach: Reach { host: true, ..Reach::default() },
+        sockets: vec![odd()],
         rights_digest: "ab".to_owned(),
-        grant: Some(Grant { write: vec![odd()], net: Network::On, reach: Reach::default() }),
+        grant: Some(Grant { write: vec![odd()], net: Network::On, ..Grant::default() }),
         max_steps: Some(3),
     };
     let result = SubAgentResult {

@@ -61,6 +61,7 @@ fn rights(effective: &Effective) -> Rights {
         protected: paths(effective.protect()),
         net: effective.net(),
         reach: effective.reach(),
+        sockets: paths(effective.sockets()),
         exec: Execution::Allowed,
         limits: effective.call_limits(),
     }
