@@ -21,6 +21,7 @@ mod older;
 mod one_shot;
 mod ports;
 mod run;
+mod sockets;
 mod table;
 mod victim;
 mod works;

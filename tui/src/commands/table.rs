@@ -22,13 +22,8 @@ const fn keyed(
 pub const TABLE: &[CommandRow] = &[
     typed(Command::Net, "net", "net on|off|HOSTS", "set network access, +HOST adds a host"),
     typed(Command::Mode, "mode", "mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
-    typed(
-        Command::Allow,
-        "allow",
-        "allow write PATH|socket PATH|net",
-        "allow this in the session; alone: list it",
-    ),
-    typed(Command::Disallow, "disallow", "disallow write PATH|socket PATH|net", "take back what was allowed"),
+    typed(Command::Allow, "allow", "allow RIGHT", "allow write PATH, socket PATH or net; alone: list"),
+    typed(Command::Disallow, "disallow", "disallow RIGHT", "take back what was allowed"),
     typed(Command::Rights, "rights", "rights", "show the access of the agent"),
     typed(Command::Grants, "grants", "grants", "list the grants of this session, as :allow does"),
     typed(Command::Revoke, "revoke", "revoke N", "take back a grant of this session"),

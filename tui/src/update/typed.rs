@@ -43,6 +43,11 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
 }
 
 fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
+    if matches!(row.command, Command::Allow | Command::Disallow) {
+        let forms = ["write PATH", "socket PATH", "net"].map(|right| format!(":{} {right}", row.name));
+        let said = argument.map(|argument| format!("cannot use {argument:?}: ")).unwrap_or_default();
+        return format!("{said}the command is {}", forms.join(", "));
+    }
     let usage = row.typed.unwrap_or(row.name);
     let choices = usage.split_once(' ').map(|(_, choices)| choices.split('|').collect::<Vec<_>>());
     match (argument, choices.as_deref()) {

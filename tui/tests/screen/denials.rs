@@ -71,6 +71,34 @@ fn network() -> DeniedCommandApprovalParams {
     }
 }
 
+fn socket() -> DeniedCommandApprovalParams {
+    let path = || "/run/docker.sock".into();
+    DeniedCommandApprovalParams {
+        grant: Grant { sockets: vec![path()], ..Grant::default() },
+        denial: Denial {
+            layer: Layer::Mediation,
+            operation: Operation::Share,
+            object: Object::Path(path()),
+            program: Some("docker".to_owned()),
+            missing_right: MissingRight::Socket { path: path() }.into(),
+            grant: Some("--socket /run/docker.sock".to_owned()),
+            grade: Grade::Proved,
+            errno: Some(13),
+        },
+        grant_root: None,
+        ..denied("docker ps")
+    }
+}
+
+#[test]
+fn a_denied_socket_is_shown_with_what_it_gives() {
+    assert_snapshot!(card(&asked((80, 24), socket())), @"");
+    let mut unknown = socket();
+    unknown.grant.sockets = vec!["/srv/app/s".into()];
+    let card = card(&asked((80, 24), unknown));
+    assert!(card.contains("whatever the program behind it does"), "{card}");
+}
+
 #[test]
 fn a_denied_write_outside_the_project() {
     assert_snapshot!(card(&asked((80, 24), denied("touch /etc/probe"))), @r"
@@ -152,6 +180,7 @@ fn each_key_has_its_answer() {
         (outside(), "s", session(SessionScope::GrantRoot)),
         (in_project(), "s", session(SessionScope::GrantRoot)),
         (network(), "s", session(SessionScope::Network)),
+        (socket(), "s", session(SessionScope::Socket)),
     ] {
         let mut seat = asked((80, 24), params);
         seat.keys(keys);
@@ -283,9 +312,15 @@ fn a_typed_command_asks_for_the_right() {
     };
     assert_eq!(typed(":allow write /srv/my data\n").0, write("/srv/my data"));
     assert_eq!(typed(":allow write '/srv/my data'\n").0, write("/srv/my data"));
+    for (line, change) in [
+        (":allow socket '/run/a b'\n", RightsChange::AddSocket { path: "/run/a b".into() }),
+        (":disallow socket /run/s\n", RightsChange::RemoveSocket { path: "/run/s".into() }),
+    ] {
+        assert_eq!(typed(line).0, vec![UserActionKind::Agent(AgentAction::SetRights { change })], "{line}");
+    }
     let change = RightsChange::Network { net: Network::On, reach: None };
     assert_eq!(typed(":allow net\n").0, vec![UserActionKind::Agent(AgentAction::SetRights { change })]);
-    for line in [":allow write\n", ":allow read /etc\n", ":allow net on\n"] {
+    for line in [":allow write\n", ":allow socket\n", ":allow read /etc\n", ":allow net on\n"] {
         let (told, screen) = typed(line);
         assert!(told.is_empty() && screen.contains("write PATH"), "{line}: {screen}");
     }

@@ -26,8 +26,8 @@ fn a_slash_opens_the_list_of_commands() {
     · ask · read-only · network off · secrets hidden
       /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
-      /allow write PATH|net     allow this in the session; alone: list it
-      /disallow write PATH|net  take back what was allowed
+      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
+      /disallow RIGHT           take back what was allowed
       /rights                   show the access of the agent
       /grants                   list the grants of this session, as :allow does
       /revoke N                 take back a grant of this session
@@ -65,10 +65,10 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /allow write PATH|net     allow this in the session; alone: list it
+    ▸ /allow RIGHT              allow write PATH, socket PATH or net; alone: list
       /agents                   list the agents: open, message or stop one
       /agent ID                 show an agent; what you type is for it
-      /disallow write PATH|net  take back what was allowed
+      /disallow RIGHT           take back what was allowed
       /grants                   list the grants of this session, as :allow does
       /image PATH               attach a picture; without PATH: detach it
       /compact                  replace the conversation by a summary

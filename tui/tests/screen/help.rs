@@ -16,8 +16,8 @@ fn help_is_made_from_the_table() {
     commands
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
-      :allow write PATH|net         allow this in the session; alone: list it
-      :disallow write PATH|net      take back what was allowed
+      :allow RIGHT                  allow write PATH, socket PATH or net; alone: list
+      :disallow RIGHT               take back what was allowed
       :rights                       show the access of the agent
       :grants                       list the grants of this session, as :allow does
       :revoke N                     take back a grant of this session
@@ -321,9 +321,9 @@ fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the
                                     project, or deny
-      :allow write PATH|net         allow this in the session; alone: list
-                                    it
-      :disallow write PATH|net      take back what was allowed
+      :allow RIGHT                  allow write PATH, socket PATH or net;
+                                    alone: list
+      :disallow RIGHT               take back what was allowed
     ");
     let mut seat = Seat::new(40, 12);
     let write = vec![NamedRoot::Path("/srv/site/assets".into())];

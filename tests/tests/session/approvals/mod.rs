@@ -15,6 +15,7 @@ mod external;
 mod flow;
 mod grants;
 mod offers;
+mod sockets;
 
 use tests::again;
 
