@@ -38,6 +38,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) platform: Platform,
     /// True if the program has a `/tmp` of its own.
     own_tmp: bool,
+    /// Places in a `/tmp` of its own that show the host's files, and are not writable.
+    pub(super) read_only: Vec<PathBuf>,
     /// Files that the tier replaces, so that names of hosts are resolved.
     resolving: Vec<PathBuf>,
     /// Private directories that were found on the host; empty in the full tier, which makes its own.
@@ -86,6 +88,7 @@ impl<'a> Seen<'a> {
             tier,
             platform,
             own_tmp: false,
+            read_only: vec![],
             resolving: vec![],
             private: Private::find(confinement),
         }
@@ -99,7 +102,10 @@ impl<'a> Seen<'a> {
         let own_tmp = layout.tmp.is_some();
         let confinement = Cow::Owned(confinement);
         let resolving = layout.resolving.iter().map(|(path, _)| path.clone()).collect();
-        Self { confinement, tier: Tier::Full, platform, own_tmp, resolving, private: Private::default() }
+        let read_only = layout.roots.iter().filter(|root| own_tmp && !root.writable);
+        let read_only = read_only.map(|root| root.path.clone()).collect();
+        let private = Private::default();
+        Self { confinement, tier: Tier::Full, platform, own_tmp, read_only, resolving, private }
     }
 
     /// Returns the hidden paths below `/tmp` if the program has a `/tmp` of its own, otherwise none.
@@ -241,6 +247,7 @@ mod tests {
             tier,
             platform: Platform::probe(),
             own_tmp,
+            read_only: vec![],
             resolving: vec!["/etc/hosts".into()],
             private: Private::default(),
         };

@@ -105,7 +105,8 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
         net: rights.net.clone(),
         reach: rights.reach,
         writable: rights.write.iter().map(|root| root.clone().into()).chain(own).collect(),
-        hidden: hidden.map(|hidden| hidden.clone().into()).collect(),
+        // The private `/tmp` is writable, and what it shows of the host's need not be.
+        hidden: hidden.map(|hidden| hidden.clone().into()).chain(seen.read_only.iter().cloned()).collect(),
         reached: rights.sockets.iter().cloned().map(PathBuf::from).collect(),
         host_network,
         scoped: host_network && platform.abi >= SCOPES,

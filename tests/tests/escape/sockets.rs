@@ -7,6 +7,9 @@ use std::path::Path;
 use std::thread;
 
 use nix::libc::{EACCES, ENOENT};
+use serde_json::json;
+use tests::replies::model;
+use tests::world::tool_results;
 use tests::{Finished, World};
 
 use crate::everywhere;
@@ -68,6 +71,27 @@ fn with_a_grant_exactly_one_socket_is_reached_by_every_notation() {
         assert!(lines(&one)[3..].iter().all(|line| denied(line)), "{tier} {user:?}: {one:?}");
         let done = Finished::of(world.command("python3").args(["-c", CLIENT, "."]).args(&paths[3..4]));
         assert_eq!(lines(&done), ["beside"], "unconfined: {done:?}");
+    }
+}
+
+/// A project below the host's `/tmp` lies in the private one, which is writable.
+#[test]
+fn a_socket_of_a_project_that_may_not_be_written_is_out_of_reach() {
+    for (tier, user) in everywhere() {
+        for place in [None, Some("/tmp")] {
+            let world = place.map_or_else(|| World::new(user), |place| World::below(user, Path::new(place)));
+            serve(&world, &world.project().join("served"));
+            let command = format!("python3 -c '{CLIENT}' . served");
+            for (mode, reached) in [("deny", false), ("auto", true)] {
+                let server = model(&[("shell_exec", json!({"command": command}))]);
+                let mut exec = world.exec(&server, &["--mode", mode]);
+                let done = Finished::of(exec.args(tests::tier::flags(tier)));
+                assert_eq!(done.code, 0, "{tier} {user:?}: {}", done.stderr);
+                let said = tool_results(&server, 1)[0]["content"].as_str().unwrap().to_owned();
+                let line = if reached { "served".to_owned() } else { EACCES.to_string() };
+                assert!(said.lines().any(|said| said == line), "{tier} {user:?} {place:?} {mode}: {said}");
+            }
+        }
     }
 }
 
