@@ -144,7 +144,7 @@ impl Init<'_> {
             .map(|(listener, mediation)| Mediator::start(listener, mediation, refusals));
         let mediator = started.transpose().map_err(at(Stage::Broker))?;
         if let Some((hosts, (gateway, entrances))) = hosts.zip(way) {
-            hosts::start(entrances, hosts, gateway).map_err(at(Stage::Broker))?;
+            hosts::start(entrances, Arc::clone(&hosts), hosts, gateway).map_err(at(Stage::Broker))?;
         }
         Ok(mediator)
     }

@@ -24,7 +24,7 @@
 //! * `--hide PATH`: what stays unreadable inside a read root, whether it exists yet or not. What is made later beside it is
 //!   unreadable too. In the floor tier names can still be listed. Default: nothing.
 //! * `--net on`: TCP and UDP, not to this machine itself, private networks, or link-local addresses. Default: off.
-//! * `--net HOST,…`: these hosts by name, in the full tier alone. `HOST` is `NAME[:PORT]` or `*.NAME[:PORT]`, by default at port
+//! * `--net HOST,…`: these hosts by name. `HOST` is `NAME[:PORT]` or `*.NAME[:PORT]`, by default at port
 //!   443. Connections to them are passed on to the gateway.
 //! * `--socket PATH`: a unix socket of another program that may be reached too, by exactly this path. Default: none.
 //! * `--gateway-fd N`: the socket to the gateway (`SOCK_SEQPACKET`, unix(7)), which gets a message for each connection (`Arrival`).

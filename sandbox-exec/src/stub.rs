@@ -32,11 +32,17 @@ impl Stub {
     }
 
     /// Waits for the end of the program and its descendants; returns the exit status. Fails if it was not
-    /// started.
-    pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
+    /// started. Closes the socket to the gateway once the program has started: until then the floor tier may
+    /// need it.
+    pub(crate) fn watch(
+        mut self,
+        gateway: &mut Option<OwnedFd>,
+        reports: &mut Reports,
+    ) -> Result<u8, Failure> {
         // Privileges are dropped only now: if the namespaces were refused, this process may continue as the
         // broker of the floor tier.
         let started = self.progress.started()?;
+        drop(gateway.take());
         retire().map_err(broken)?;
         self.begin(started, reports)?;
         if let Some(group) = &self.group {

@@ -58,7 +58,7 @@ impl HostName {
     }
 
     /// True if this name has one or more labels before those of `parent`.
-    fn is_below(&self, parent: &Self) -> bool {
+    pub fn is_below(&self, parent: &Self) -> bool {
         self.0.strip_suffix(&parent.0).is_some_and(|rest| rest.ends_with('.'))
     }
 }

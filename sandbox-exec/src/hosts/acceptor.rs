@@ -18,9 +18,9 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg, setsockopt, sockopt};
 
-use super::Entrances;
 use super::names::NamedHosts;
 use super::resolver::Resolver;
+use super::{Arrivals, Entrances};
 use crate::privilege::clear_capabilities;
 
 /// Maximum number of connections to one port that are accepted at a time, before the others have their turn.
@@ -31,6 +31,7 @@ const REST: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct Acceptor {
     hosts: Arc<NamedHosts>,
+    arrivals: Arc<dyn Arrivals>,
     resolver: Resolver,
     ports: Vec<TcpListener>,
     /// Socket to the gateway, until that is gone.
@@ -41,11 +42,16 @@ struct Acceptor {
 }
 
 /// Starts the thread. Its signals are those of the calling thread, and it gives up every capability.
-pub(crate) fn start(entrances: Entrances, hosts: Arc<NamedHosts>, gateway: OwnedFd) -> io::Result<()> {
+pub(crate) fn start(
+    entrances: Entrances,
+    hosts: Arc<NamedHosts>,
+    arrivals: Arc<dyn Arrivals>,
+    gateway: OwnedFd,
+) -> io::Result<()> {
     let Entrances { datagrams, streams, ports } = entrances;
     let resolver = Resolver::new(datagrams, streams);
     let mut acceptor =
-        Acceptor { hosts, resolver, ports, gateway: Some(gateway), held: None, rests_until: None };
+        Acceptor { hosts, arrivals, resolver, ports, gateway: Some(gateway), held: None, rests_until: None };
     let work = move || {
         if clear_capabilities().is_ok() {
             let Err(_broken) = acceptor.work();
@@ -105,7 +111,7 @@ impl Acceptor {
             }
             let Some(listener) = self.ports.get(port) else { return Ok(()) };
             let Some((connection, _)) = accepted(listener.accept())? else { return Ok(()) };
-            let arrival = connection.local_addr().ok().and_then(|at| self.hosts.arrival(at));
+            let arrival = self.arrivals.arrival(&connection);
             match arrival.and_then(|arrival| codec::encode(&arrival).ok()) {
                 Some(arrival) => self.pass(connection, arrival),
                 None => reset(connection),

@@ -1,4 +1,5 @@
-//! Hosts that a program of the full tier may reach by name, although its network leads nowhere.
+//! Hosts that a program may reach by name, although its network leads nowhere. The picture is the full tier's; in
+//! the floor the sockets are on loopback ([`crate::mediate::Led`]).
 //!
 //! ```text
 //! program ── "a.example?" ──► resolver      198.19.0.1: an address that stands for the name in this sandbox
@@ -21,8 +22,10 @@ mod question;
 mod resolver;
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::fmt::Debug;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
+use ipc::gateway::Arrival;
 use ipc::rights::Hosts;
 
 pub(crate) use acceptor::start;
@@ -50,6 +53,18 @@ pub(crate) struct Entrances {
     pub(crate) streams: Vec<TcpListener>,
     /// Ports of the hosts.
     pub(crate) ports: Vec<TcpListener>,
+}
+
+/// Judge of accepted connections.
+pub(crate) trait Arrivals: Debug + Send + Sync {
+    /// Returns the host that a connection means, if it may be reached.
+    fn arrival(&self, connection: &TcpStream) -> Option<Arrival>;
+}
+
+impl Arrivals for NamedHosts {
+    fn arrival(&self, connection: &TcpStream) -> Option<Arrival> {
+        connection.local_addr().ok().and_then(|at| self.arrival(at))
+    }
 }
 
 /// Returns the ports of a list, and those at which hosts beyond it are asked about.

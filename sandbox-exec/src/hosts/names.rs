@@ -24,6 +24,8 @@ pub struct NamedHosts {
     asked: BTreeSet<u16>,
     /// Name of this machine, which stands for itself.
     own: Option<HostName>,
+    /// Domains that programs add to names.
+    search: Vec<HostName>,
     given: Mutex<GivenAddresses>,
 }
 
@@ -78,7 +80,7 @@ struct GivenAddress {
 impl NamedHosts {
     /// Returns these hosts without addresses. `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
-        Self { hosts, asked: BTreeSet::new(), own, given: Mutex::default() }
+        Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::default() }
     }
 
     /// Returns the same hosts, beyond which somebody may be asked.
@@ -86,6 +88,13 @@ impl NamedHosts {
     pub fn asking(self) -> Self {
         let asked = ports(&self.hosts, true);
         Self { asked, ..self }
+    }
+
+    /// Makes names below some domains exist only if the list has them, since programs try such a name before the one
+    /// that was meant (`search` of resolv.conf(5)).
+    #[must_use]
+    pub(crate) fn searched(self, search: Vec<HostName>) -> Self {
+        Self { search, ..self }
     }
 
     /// Returns the address that stands for a name. A name keeps its address while the address may have a
@@ -98,6 +107,7 @@ impl NamedHosts {
         // A name that is not on the list has an address too, at which each connection is denied: so the denial is told of the
         // process that connects, by name. A name without a dot is no name of the internet, and one of `arpa` is no host's.
         let is_no_host = name.as_str().rsplit_once('.').is_none_or(|(_, last)| last == "arpa");
+        let is_no_host = is_no_host || self.search.iter().any(|domain| name.is_below(domain));
         if is_no_host && !self.hosts.rules().iter().any(|rule| rule.names(name)) {
             return Resolved::Unlisted;
         }
@@ -142,7 +152,7 @@ impl NamedHosts {
 
     /// Returns the arrival of a connection at this address, if the address stands for a host that may be
     /// reached, or was asked about, at the port.
-    pub(super) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
+    pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
         let may_pass =
@@ -347,6 +357,18 @@ mod tests {
         }
         assert_eq!(resolved(&hosts, "x.a"), Resolved::Exhausted);
         assert_eq!(number(&hosts, "n1.a"), 1);
+    }
+
+    #[test]
+    fn names_below_a_searched_domain_exist_only_if_the_list_has_them() {
+        let hosts = hosts("a.example db.corp.example:1 *.x.corp.example");
+        let hosts = hosts.searched(vec!["corp.example".parse().unwrap(), "local".parse().unwrap()]);
+        for none in ["a.example.corp.example", "corp.corp.example", "a.example.local"] {
+            assert_eq!(resolved(&hosts, none), Resolved::Unlisted, "{none}");
+        }
+        for some in ["a.example", "db.corp.example", "y.x.corp.example", "corp.example", "b.example"] {
+            assert!(matches!(resolved(&hosts, some), Resolved::Address(_)), "{some}");
+        }
     }
 
     #[test]

@@ -8,12 +8,13 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use ipc::confinement::NoFullTier;
 use ipc::id::Generation;
 use ipc::pipe::{FrameReader, Outgoing};
+use ipc::rights::Hosts;
 use nix::fcntl::OFlag;
 use nix::unistd::{Pid, getpid, getppid, pipe2};
 
@@ -27,7 +28,8 @@ use crate::cgroup::Cgroup;
 use crate::descendants::Bound;
 use crate::domain::{Opened, open_path};
 use crate::handover::Handover;
-use crate::mediate::{Filter, Listeners, Mediation, Mediator};
+use crate::hosts;
+use crate::mediate::{Filter, Led, Listeners, Mediation, Mediator};
 use crate::platform::Platform;
 use crate::privilege;
 use crate::stage::{Failure, Stage};
@@ -40,15 +42,26 @@ pub(super) fn run(
     launch: &Launch,
     platform: Platform,
     instead: Option<NoFullTier>,
+    gateway: Option<OwnedFd>,
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
     let seen = Seen::floor(&launch.confinement, platform);
     let mut ruleset = Ruleset::new(&seen)?;
     ruleset.no_full_tier = instead;
-    start(launch, &seen, &ruleset, reports)?.watch(reports)
+    if gateway.is_some() && ruleset.mediation.is_none() {
+        let why = "without a listener of seccomp the floor tier cannot limit the network to some hosts";
+        return Err(Stage::Platform.failed(why));
+    }
+    start(launch, &seen, &ruleset, gateway, reports)?.watch(reports)
 }
 
-fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) -> Result<Broker, Failure> {
+fn start(
+    launch: &Launch,
+    seen: &Seen<'_>,
+    ruleset: &Ruleset,
+    gateway: Option<OwnedFd>,
+    status: &Reports,
+) -> Result<Broker, Failure> {
     let child = Child::fork(launch, ruleset)?;
     let Child { program, bound, rules, progress, calls, group } = child;
     let domain = rules.domain();
@@ -56,7 +69,10 @@ fn start(launch: &Launch, seen: &Seen<'_>, ruleset: &Ruleset, status: &Reports) 
     let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
     let attended = domain.and_then(|domain| {
         let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
-        attend(making, calls, program, mediation, status)
+        let asks = launch.confinement.asks_hosts;
+        let hosts = ruleset.net.hosts().cloned().zip(gateway);
+        let way = hosts.map(|(hosts, gateway)| Way { hosts, asks, gateway });
+        attend(making, calls, program, mediation.map(|mediation| (mediation, way)), status)
     });
     match attended {
         Ok((mediator, opened)) => Ok(Broker::new(program, bound, progress, mediator).with(opened, group)),
@@ -85,6 +101,15 @@ struct Calls {
     handover: Handover,
     /// Descriptors for the child, closed here once the child has its own table of descriptors.
     theirs: Theirs,
+}
+
+/// Way to hosts that the program reaches by name.
+#[derive(Debug)]
+struct Way {
+    hosts: Hosts,
+    /// True if somebody may be asked about others.
+    asks: bool,
+    gateway: OwnedFd,
 }
 
 /// Reports, rules, socket for the network attempt, and working directory of the child.
@@ -143,7 +168,7 @@ fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
     program: Pid,
-    mediation: Option<Mediation>,
+    mediation: Option<(Mediation, Option<Way>)>,
     status: &Reports,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let refusals = broker::refusals(program, status, Listeners::here)?;
@@ -156,7 +181,8 @@ fn attend(
         drop((took, theirs));
         cleared?;
         let both = mediation.zip(listener?);
-        let started = both.map(|(mediation, listener)| Mediator::start(listener, mediation, refusals));
+        let started = both
+            .map(|((mediation, way), listener)| Mediator::start(listener, lead(mediation, way)?, refusals));
         started.transpose().map_err(at(Stage::Broker))
     };
     // Started after the only fork, since a process with threads must not fork.
@@ -168,6 +194,15 @@ fn attend(
     let mediator = mediating.join().unwrap_or_else(|_| Err(Stage::Broker.failed("the mediator panicked")));
     privilege::drop_capabilities().map_err(at(Stage::Broker))?;
     Ok((mediator?, opened?))
+}
+
+/// Opens the way to the hosts that the program reaches by name, if there are any.
+fn lead(mediation: Mediation, way: Option<Way>) -> io::Result<Mediation> {
+    let Some(Way { hosts, asks, gateway }) = way else { return Ok(mediation) };
+    let (led, entrances) = Led::open(hosts, asks)?;
+    let led = Arc::new(led);
+    hosts::start(entrances, Arc::clone(led.hosts()), Arc::<Led>::clone(&led), gateway)?;
+    Ok(Mediation { led: Some(led), ..mediation })
 }
 
 /// Creates the socket with which the program tests that the network is denied. Returns none without

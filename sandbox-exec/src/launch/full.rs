@@ -41,7 +41,7 @@ const SEPARATE: libc::c_int =
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
-    gateway: Option<OwnedFd>,
+    gateway: &mut Option<OwnedFd>,
     reports: &mut Reports,
 ) -> Result<u8, Failure> {
     let layout = layout(&launch.confinement, &launch.command);
@@ -60,13 +60,13 @@ pub(super) fn run(
         Ok(None) => {
             drop((progress, map, met, making));
             let Launch { confinement, command, .. } = launch;
-            let group = group.as_ref();
+            let (group, gateway) = (group.as_ref(), gateway.take());
             let (ruleset, layout, status) = (&ruleset, &layout, reports);
             Init { confinement, command, ruleset, layout, stub, group, status, gateway }
                 .run(mapped, told, introduced, awaited)
         }
         Ok(Some(init)) => {
-            drop((mapped, told, introduced, awaited, gateway));
+            drop((mapped, told, introduced, awaited));
             let progress = Progress::new(FrameReader::new(File::from(progress), Generation(0)));
             let stub = Stub::new(init, progress, met, group);
             release(init, map)?;
@@ -74,7 +74,7 @@ pub(super) fn run(
             let opened = making.add(plan)?;
             making.tell()?;
             drop(opened);
-            stub.watch(reports)
+            stub.watch(gateway, reports)
         }
     }
 }

@@ -56,10 +56,10 @@ impl Launch {
     /// Confines and executes the program. Returns its exit status once it and its descendants are gone.
     ///
     /// The choice `Best` tries the full tier, and falls back to the floor tier only if the namespaces cannot
-    /// be made, and only if the program reaches no hosts by name. Any other failure is returned.
+    /// be made. Any other failure is returned.
     pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
-        let gateway = self.gateway()?;
+        let mut gateway = self.gateway()?;
         if let Some(identity) = self.confinement.identity {
             privilege::become_user(identity).map_err(at(Stage::Identity))?;
         }
@@ -72,14 +72,13 @@ impl Launch {
         self.arrange_death(parent)?;
         let platform = Platform { listener: mediate::has_listener(), ..Platform::probe() };
         if self.confinement.tier == TierChoice::Floor {
-            return floor::run(&self, platform, None, reports);
+            return floor::run(&self, platform, None, gateway, reports);
         }
-        let needs_full = gateway.is_some();
-        match full::run(&self, platform, gateway, reports) {
+        match full::run(&self, platform, &mut gateway, reports) {
             Err(Failure { stage: Stage::Namespaces, detail, refusal })
-                if self.confinement.tier == TierChoice::Best && !needs_full =>
+                if self.confinement.tier == TierChoice::Best =>
             {
-                floor::run(&self, platform, Some(NoFullTier { refusal, detail }), reports)
+                floor::run(&self, platform, Some(NoFullTier { refusal, detail }), gateway, reports)
             }
             outcome => outcome,
         }
@@ -90,9 +89,6 @@ impl Launch {
         let socket = self.gateway.take();
         if self.confinement.rights.net.hosts().is_none() {
             return Ok(None);
-        }
-        if self.confinement.tier == TierChoice::Floor {
-            return Err(Stage::Platform.failed("the floor tier cannot limit the network to some hosts"));
         }
         let socket = socket.filter(is_for_messages).ok_or_else(|| {
             Stage::Rights

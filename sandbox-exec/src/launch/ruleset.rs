@@ -116,5 +116,6 @@ fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
         sockets: Sockets::probe(),
         domain: None,
         hosts: None,
+        led: None,
     }
 }

@@ -1,5 +1,5 @@
-//! Connections within the sandbox that are not accepted yet. A client may end before; then the table of open
-//! sockets lacks it.
+//! Connections within the sandbox that are not accepted yet, each with a note. A client may end before; then the
+//! table of open sockets lacks it.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,25 +8,33 @@ use std::sync::{Mutex, PoisonError};
 /// ones, a client is not let in. Connections that a server closes unaccepted are never looked up.
 const MOST: usize = 4096;
 
-#[derive(Debug, Default)]
-pub(super) struct Connections(Mutex<VecDeque<u64>>);
+#[derive(Debug)]
+pub(super) struct Connections<T = ()>(Mutex<VecDeque<(u64, T)>>);
 
-impl Connections {
-    pub(super) fn begin(&self, client: u64) {
+impl<T> Default for Connections<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Connections<T> {
+    /// Notes a connection. A client has one at a time, so a new note takes the place of the old one.
+    pub(super) fn begin(&self, client: u64, note: T) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !begun.contains(&client) {
-            begun.push_back(client);
-            if begun.len() > MOST {
-                begun.pop_front();
-            }
+        match begun.iter_mut().find(|(cookie, _)| *cookie == client) {
+            Some((_, old)) => *old = note,
+            None => begun.push_back((client, note)),
+        }
+        if begun.len() > MOST {
+            begun.pop_front();
         }
     }
 
-    /// Removes a started connection, which is now accepted; returns false if there was none.
-    pub(super) fn accept(&self, client: u64) -> bool {
+    /// Removes a started connection, which is now accepted; returns its note, if there was one.
+    pub(super) fn accept(&self, client: u64) -> Option<T> {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = begun.iter().position(|&cookie| cookie == client);
-        found.is_some_and(|at| begun.remove(at).is_some())
+        let found = begun.iter().position(|(cookie, _)| *cookie == client);
+        found.and_then(|at| begun.remove(at)).map(|(_, note)| note)
     }
 }
 
@@ -37,16 +45,16 @@ mod tests {
     #[test]
     fn a_connection_is_accepted_once() {
         let connections = Connections::default();
-        connections.begin(1);
-        connections.begin(1);
-        assert!(!connections.accept(2));
-        assert!(connections.accept(1) && !connections.accept(1));
+        connections.begin(1, 'a');
+        connections.begin(1, 'b');
+        assert_eq!(connections.accept(2), None);
+        assert_eq!([connections.accept(1), connections.accept(1)], [Some('b'), None]);
     }
 
     #[test]
     fn the_oldest_are_forgotten() {
         let connections = Connections::default();
-        (0..=MOST as u64).for_each(|client| connections.begin(client));
-        assert!(!connections.accept(0) && connections.accept(1));
+        (0..=MOST as u64).for_each(|client| connections.begin(client, ()));
+        assert_eq!([connections.accept(0), connections.accept(1)], [None, Some(())]);
     }
 }

@@ -15,14 +15,17 @@ use nix::sys::socket::sockopt::PeerCredentials;
 use nix::unistd::getpid;
 
 use super::address::{Address, Meaning};
+use super::admitted;
 use super::caller::Caller;
 use super::connections::Connections;
 use super::holders::{self, Holder};
-use super::internet::{named, stays_here};
+use super::internet::{self, stays_here};
+use super::led::Led;
 use super::listeners;
 use super::own::Own;
 use super::refusals::Denied;
 use super::reservations::Reservations;
+use super::rules::Named;
 use super::socket::{self, SocketKind, port};
 
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct HostNetwork {
     pub(super) outside: Option<Outside>,
     /// True if the kernel denies this process abstract names that are not from inside.
     scoped: bool,
+    /// Addresses that stand for hosts, if some may be reached by name.
+    pub(super) led: Option<Arc<Led>>,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
@@ -44,6 +49,8 @@ pub(super) struct HostNetwork {
 pub(super) struct Inside {
     pub(super) at: SocketAddr,
     pub(super) receivers: Vec<Holder>,
+    /// Host in whose place the broker receives there, or the machine's resolver.
+    pub(super) named: Option<Named>,
 }
 
 #[derive(Debug)]
@@ -54,16 +61,24 @@ pub(super) struct Outside {
 
 impl HostNetwork {
     /// Returns the rules, with the resolvers that the machine has now.
-    pub(super) fn new(net: &Network, reach: Reach, scoped: bool) -> Result<Self, Errno> {
+    pub(super) fn new(
+        net: &Network,
+        reach: Reach,
+        scoped: bool,
+        led: Option<Arc<Led>>,
+    ) -> Result<Self, Errno> {
         let outside = net.is_the_machines().then(|| Outside {
             reach,
             resolvers: resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()),
         });
         let reservations = Arc::new(Reservations::new()?);
+        let own = Own::new()?;
+        led.iter().flat_map(|led| led.sockets()).try_for_each(|socket| own.remember(socket))?;
         Ok(Self {
             outside,
             scoped,
-            own: Own::new()?,
+            led,
+            own,
             begun: Connections::default(),
             reservations,
             introducing: Mutex::default(),
@@ -79,16 +94,22 @@ impl HostNetwork {
         kind: SocketKind,
         to: SocketAddr,
     ) -> Result<Option<Inside>, Denied> {
+        let led = self.led.as_ref().map(|led| led.lead(caller, socket, kind, to)).transpose()?.flatten();
+        let (to, named) = led.map_or((to, None), |way| (way.at, Some(way.named)));
+        let is_host = named.is_some();
         let place = Place::of(to);
         let own = if self.outside.as_ref().is_some_and(|outside| outside.has(place, to)) {
             None
         } else {
-            Some(self.admit_own(kind, place, named(to)).ok_or_else(|| self.refusal(kind, place, to))?)
+            let own = self
+                .admit_own(kind, place, internet::named(to))
+                .ok_or_else(|| self.refusal(kind, place, to))?;
+            Some(Inside { named, ..own })
         };
         if kind.style == libc::SOCK_DGRAM {
             self.name(caller, socket, kind)?;
-        } else if place == Place::Host && kind.is_stream() {
-            self.begun.begin(socket::cookie(socket)?);
+        } else if place == Place::Host && kind.is_stream() && !is_host {
+            self.begun.begin(socket::cookie(socket)?, ());
         }
         Ok(own)
     }
@@ -101,7 +122,7 @@ impl HostNetwork {
         let mut receivers = self.holders(kind, to.port()).ok()?;
         let received = receivers.iter().any(|holder| holder.receives(to.ip()));
         receivers.retain(|holder| holder.might_receive(to.ip()));
-        (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers })
+        (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers, named: None })
     }
 
     /// Returns the sockets that have a port, except our own reservations.
@@ -120,6 +141,9 @@ impl HostNetwork {
         caller: &Caller<'_>,
     ) -> Result<(), Errno> {
         let to = SocketAddr::new(plain(to.ip()), to.port());
+        if self.led.as_ref().is_some_and(|led| led.resolver() == to) {
+            return Ok(());
+        }
         let mut holders = self.holders(kind, to.port())?;
         holders.retain(|holder| holder.might_receive(to.ip()));
         let reserve = |holders: &dyn Fn() -> _| self.reservations.reserve(sender, to, holders);
@@ -143,7 +167,7 @@ impl HostNetwork {
             (None, Place::Host) => Errno::ECONNREFUSED,
             (None, _) => Errno::ENETUNREACH,
         };
-        if place == Place::Host && !self.is_anothers(kind, named(to)) {
+        if place == Place::Host && !self.is_anothers(kind, internet::named(to)) {
             return errno.into();
         }
         Denied::Rules { target: Target::Internet(to, place), errno }
@@ -161,6 +185,18 @@ impl HostNetwork {
             return Denied::Rules { target: Target::Internet(own, Place::Host), errno };
         }
         errno.into()
+    }
+
+    /// Restricts a datagram socket to senders with these ports, and to the resolver.
+    pub(super) fn hear_only(&self, socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
+        let resolver = self.led.iter().map(|led| led.resolver());
+        admitted::hear_only(socket, &senders.iter().copied().chain(resolver).collect::<Vec<_>>())
+    }
+
+    /// Finds a socket from inside, or the resolver's.
+    pub(super) fn find(&self, caller: &Caller<'_>, holder: u64, inode: u32) -> Option<OwnedFd> {
+        let ours = self.led.as_ref().and_then(|led| led.find(holder));
+        ours.or_else(|| caller.find(inode, holder))
     }
 
     pub(super) fn are_own(&self, holders: &[Holder]) -> bool {
@@ -287,7 +323,7 @@ impl HostNetwork {
             return false;
         };
         let client = holders::of_connection(peer, own);
-        client.is_some_and(|client| self.begun.accept(client) || self.own.made(client))
+        client.is_some_and(|client| self.begun.accept(client).is_some() || self.own.made(client))
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::PoisonError;
 use nix::errno::Errno;
 use nix::libc;
 
-use super::admitted::{self, MOST};
+use super::admitted::MOST;
 use super::caller::Caller;
 use super::holders::Holder;
 use super::host::{HostNetwork, Inside, duplicates};
@@ -39,7 +39,7 @@ impl HostNetwork {
             return Ok(());
         }
         socket::keep_on_loopback(socket)?;
-        if kind.is_stream() { Ok(()) } else { admitted::hear_only(socket, &[]) }
+        if kind.is_stream() { Ok(()) } else { self.hear_only(socket, &[]) }
     }
 
     /// Makes the receivers at an address hear a sender's port.
@@ -56,7 +56,7 @@ impl HostNetwork {
         let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
         for receiver in &inside.receivers {
             if !self.reservations.is_heard(receiver.cookie, from) {
-                let found = caller.find(receiver.inode, receiver.cookie).ok_or(Errno::EACCES)?;
+                let found = self.find(caller, receiver.cookie, receiver.inode).ok_or(Errno::EACCES)?;
                 self.let_hear(caller, &found, from)?;
             }
         }
@@ -73,20 +73,20 @@ impl HostNetwork {
         let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
         let found = self.reservations.hearers_of(port).into_iter().map(|hearer| {
             // A hearer that cannot be found would hear any later owner of the port.
-            Some((hearer, caller.find(hearer.inode, hearer.cookie)?))
+            Some((hearer, self.find(caller, hearer.cookie, hearer.inode)?))
         });
         let hearers = found.collect::<Option<Vec<_>>>().ok_or(Errno::EADDRINUSE)?;
         let deafen = |(hearer, receiver): &(Hearer, OwnedFd)| {
             let mut heard = self.reservations.heard_by(hearer.cookie);
             heard.retain(|from| from.port() != port);
-            admitted::hear_only(receiver, &heard)
+            self.hear_only(receiver, &heard)
         };
         let acted = hearers.iter().try_for_each(deafen).and_then(|()| act());
         for (hearer, receiver) in &hearers {
             if self.own_at(hearer.from).is_err() {
                 self.reservations.release(hearer.cookie, hearer.from);
             }
-            let _is_deaf_to_more = admitted::hear_only(receiver, &self.reservations.heard_by(hearer.cookie));
+            let _is_deaf_to_more = self.hear_only(receiver, &self.reservations.heard_by(hearer.cookie));
         }
         acted
     }
@@ -104,14 +104,15 @@ impl HostNetwork {
     fn let_hear(&self, caller: &Caller<'_>, receiver: &OwnedFd, from: SocketAddr) -> Result<(), Errno> {
         let cookie = socket::cookie(receiver)?;
         let (mut heard, closed) = self.heard_by(cookie);
-        if heard.len() >= MOST {
+        // The resolver has a port, too.
+        if heard.len() + usize::from(self.led.is_some()) >= MOST {
             return Err(Errno::ENOBUFS);
         }
         let holders = self.own_at(from)?;
         self.reservations.reserve(receiver, from, || duplicates(caller, &holders))?;
         heard.push(from);
         // A stranger may have had the port before, or have taken it while ports could be shared.
-        let heard = self.own_at(from).and_then(|_| admitted::hear_only(receiver, &heard));
+        let heard = self.own_at(from).and_then(|_| self.hear_only(receiver, &heard));
         let unheard = if heard.is_ok() { closed } else { vec![from] };
         for address in unheard {
             self.reservations.release(cookie, address);

@@ -10,8 +10,8 @@
 //!   threads. `waiting`: calls that wait, and the signals of their callers.
 //! * `caller`, `memory`, `status`, `text`: the caller. `address`, `message`, `control`: its arguments.
 //! * `rules`: the decisions. `tree`: decisions by path. `host`, `internet`, `own`, `alive`, `holders`,
-//!   `sock_diag`, `connections`, `reservations`, `introduce`, `admitted`, `taken`: decisions on the host's
-//!   network.
+//!   `sock_diag`, `connections`, `reservations`, `introduce`, `admitted`, `taken`, `led`: decisions on the
+//!   host's network.
 //! * `act`, `listen`, `socket`: the calls. `metadata`: calls on files. `socket_file`: a unix socket's file.
 //! * `refusals`: reports of denials. `listeners`: processes that answer at a unix socket. `stranger`: checks
 //!   if the kernel judges abstract names. `objects`: System V memory, semaphores and queues.
@@ -77,6 +77,7 @@ mod holding;
 mod host;
 mod internet;
 mod introduce;
+mod led;
 mod lineage;
 mod listen;
 mod listener;
@@ -127,6 +128,7 @@ use crew::{Turn, WorkerPool};
 pub use filter::Filter;
 use filter::FilteredCalls;
 use host::HostNetwork;
+pub(crate) use led::Led;
 use listener::{Listener, Notification, NotificationAnswer};
 pub(crate) use listeners::Listeners;
 use made::Made;
@@ -174,6 +176,8 @@ pub struct Mediation {
     pub domain: Option<Arc<Domain>>,
     /// Hosts that may be reached by name, if the programs' network is their own.
     pub hosts: Option<Arc<NamedHosts>>,
+    /// Hosts that may be reached by name on the host's network.
+    pub led: Option<Arc<Led>>,
 }
 
 impl Mediation {
@@ -235,7 +239,12 @@ impl Mediator {
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
-            Net::Host(Box::new(HostNetwork::new(&mediation.net, mediation.reach, mediation.scoped)?))
+            Net::Host(Box::new(HostNetwork::new(
+                &mediation.net,
+                mediation.reach,
+                mediation.scoped,
+                mediation.led,
+            )?))
         } else {
             Net::Private(mediation.hosts)
         };

@@ -65,6 +65,13 @@ pub(super) struct Target {
     _held: Option<OwnedFd>,
 }
 
+/// Host, or resolver, for which an address stands.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// Report about a host beyond the list, whose connection waits while somebody is asked.
+    pub(super) asked: Option<Denied>,
+}
+
 impl From<Address> for Target {
     fn from(address: Address) -> Self {
         Self { address, inside: None, named: None, is_host: false, asked: None, _held: None }
@@ -140,8 +147,9 @@ impl MediationRules {
             if kind.style == libc::SOCK_DGRAM {
                 host.introduce(caller, socket, &inside)?;
             }
-            let Inside { at, .. } = inside;
-            return Ok(Target { inside: Some(at), ..Address::of_internet(at).into() });
+            let Inside { at, named, .. } = inside;
+            let (is_host, asked) = (named.is_some(), named.and_then(|named| named.asked));
+            return Ok(Target { inside: Some(at), is_host, asked, ..Address::of_internet(at).into() });
         }
         match (self.network.hosts(), address.meaning()) {
             (Some(hosts), Meaning::Internet(to)) => named(hosts, caller, kind, address, to),
@@ -151,7 +159,7 @@ impl MediationRules {
 
     /// True if the target is on this machine, where only a full queue delays a connection.
     pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
-        !kind.is_internet() || target.inside.is_some() || self.network.host().is_none() && !target.is_host
+        !kind.is_internet() || !target.is_host && (target.inside.is_some() || self.network.host().is_none())
     }
 
     pub(super) fn prepare(
@@ -165,9 +173,9 @@ impl MediationRules {
             (Some(host), Some(inside)) if kind.style == libc::SOCK_DGRAM => {
                 host.reserve(socket, kind, inside, caller)
             }
-            // A listener whose queue is full answers later; by then it may be another.
-            (_, Some(_)) => socket::ask_once_more(socket),
-            (_, None) => Ok(()),
+            // A listener whose queue is full answers later; by then it may be another, except for ours.
+            (_, Some(_)) if !target.is_host => socket::ask_once_more(socket),
+            (_, _) => Ok(()),
         }
     }
 
@@ -236,14 +244,25 @@ fn named(
     address: Address,
     to: SocketAddr,
 ) -> Result<Target, Denied> {
+    let named = hosted(hosts, caller, kind, to)?;
+    let is_host = named.is_some();
+    Ok(Target { is_host, asked: named.and_then(|named| named.asked), ..address.into() })
+}
+
+/// Judges an address that may stand for a host; `None` if it stands for none.
+pub(super) fn hosted(
+    hosts: &NamedHosts,
+    caller: &Caller<'_>,
+    kind: SocketKind,
+    to: SocketAddr,
+) -> Result<Option<Named>, Denied> {
     let host = |name| Refused::Host { name, port: to.port() };
     match hosts.judge(to, kind.is_stream(), || caller.program()) {
-        Permission::Inside => Ok(address.into()),
-        Permission::Allowed => Ok(Target { is_host: true, ..address.into() }),
+        Permission::Inside => Ok(None),
+        Permission::Allowed => Ok(Some(Named::default())),
         Permission::Asked(name) => {
             // The caller sees its connection reset if the answer is no.
-            let asked = Denied::Rules { target: host(name), errno: Errno::ECONNRESET };
-            Ok(Target { is_host: true, asked: Some(asked), ..address.into() })
+            Ok(Some(Named { asked: Some(Denied::Rules { target: host(name), errno: Errno::ECONNRESET }) }))
         }
         Permission::Denied(name) => {
             let target = name.map_or_else(|| Refused::Internet(to, Place::Elsewhere), host);
@@ -262,7 +281,8 @@ mod tests {
     use crate::mediate::caller::tests::with_own_calls;
 
     fn rules() -> MediationRules {
-        let network = Net::Host(Box::new(HostNetwork::new(&Network::On, Reach::default(), false).unwrap()));
+        let network =
+            Net::Host(Box::new(HostNetwork::new(&Network::On, Reach::default(), false, None).unwrap()));
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 

@@ -2,12 +2,12 @@
 
 use nix::sys::resource::{Resource, setrlimit};
 
-use crate::gateway::{in_full, pair, receive, start, start_in};
+use crate::gateway::{in_both, in_full, pair, receive, start, start_in};
 
 /// Connections wait for a gateway that is busy, and init does not work meanwhile.
 #[test]
 fn connections_wait_until_the_gateway_takes_them() {
-    in_full(|place| {
+    in_both(|place| {
         let script = "import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))
 ip = s.gethostbyname('a.example')
@@ -63,7 +63,7 @@ print({os.wait()[1] for _ in range(20)})";
 /// that were passed on and not taken.
 #[test]
 fn without_a_gateway_connections_are_reset() {
-    in_full(|place| {
+    in_both(|place| {
         let script = "ip = s.gethostbyname('a.example')
 first = [open_to((ip, 443)) for _ in range(600)]
 print(flush=True)

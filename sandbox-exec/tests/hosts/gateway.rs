@@ -20,7 +20,7 @@ use nix::sys::socket::{
 use nix::unistd::pipe2;
 
 use crate::common::order::pass;
-use crate::common::place::{Place, in_tier_as_each_user};
+use crate::common::place::{Place, as_each_user, in_tier_as_each_user};
 
 /// Functions for the scripts: `say` prints a result or the name of an error, `talk` sends to a host until it
 /// has echoed everything, `ask` sends a message to a resolver, and `ticks` is the work of init so far.
@@ -42,7 +42,8 @@ def name(text):
     return b''.join(bytes([len(l)]) + l.encode() for l in text.split('.') if l) + b'\\0'
 def question(text, kind=1, flags=0x100):
     return struct.pack('>6H', 7, flags, 1, 0, 0, 0) + name(text) + struct.pack('>2H', kind, 1)
-def ask(message, to='198.18.0.2', wait=20):
+SERVER = next(l.split()[1] for l in open('/etc/resolv.conf') if l.startswith('nameserver'))
+def ask(message, to=SERVER, wait=20):
     c = s.socket(type=s.SOCK_DGRAM)
     c.settimeout(wait)
     c.connect((to, 53))
@@ -68,6 +69,14 @@ pub(crate) struct Running {
 
 pub(crate) fn in_full(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Full, test);
+}
+
+pub(crate) fn in_floor(test: impl Fn(&Place)) {
+    in_tier_as_each_user(Tier::Floor, test);
+}
+
+pub(crate) fn in_both(test: impl Fn(&Place)) {
+    as_each_user(test);
 }
 
 /// Returns the gateway's end of a socket, and the other.

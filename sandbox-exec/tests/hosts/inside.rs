@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::common::order::pass;
 use crate::common::place::{errors, text};
-use crate::gateway::{in_full, pair, run};
+use crate::gateway::{in_both, in_full, pair, run};
 
 #[test]
 fn a_server_inside_takes_no_port_of_a_host_and_is_not_reached_by_its_name() {
@@ -65,7 +65,7 @@ print(open('/etc/hosts').read().splitlines()[:2])";
 
 #[test]
 fn everything_that_the_network_off_denies_is_denied() {
-    in_full(|place| {
+    in_both(|place| {
         let name = format!("bw-hosts-{}-{:?}", std::process::id(), place.user());
         let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         let (_gateway, theirs) = pair();
@@ -86,7 +86,7 @@ fn everything_that_the_network_off_denies_is_denied() {
 
 #[test]
 fn unix_sockets_outside_stay_out_of_reach() {
-    in_full(|place| {
+    in_both(|place| {
         let path = place.path("home/socket");
         let _listener = UnixListener::bind(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();

@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod floods;
+mod floor;
 mod gateway;
 mod inside;
 mod reached;

@@ -4,12 +4,12 @@ use ipc::place::Place as Whose;
 use ipc::refusal::{Act, Target};
 use nix::libc;
 
-use crate::gateway::{in_full, run};
+use crate::gateway::{in_both, run};
 
 /// Checks that this expression fails so, that the denial is reported, and that nothing arrives.
 fn check(expression: &str, error: &str, expected: Option<(Act, Target, i32)>) {
     let expected: Vec<_> = expected.into_iter().collect();
-    in_full(|place| {
+    in_both(|place| {
         let script = format!(
             "ip = s.gethostbyname('a.example')\nudp = s.socket(type=s.SOCK_DGRAM)\nsay(lambda: {expression})"
         );

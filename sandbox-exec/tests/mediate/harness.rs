@@ -263,6 +263,7 @@ impl Place {
             sockets: Sockets::Duplicated,
             domain: Some(Arc::new(Domain::build(&plan, Platform::probe()).unwrap())),
             hosts: None,
+            led: None,
         }
     }
 

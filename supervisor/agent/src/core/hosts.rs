@@ -143,7 +143,8 @@ impl Agent {
             HostRuling::Once | HostRuling::Denied(None) => {}
             HostRuling::Session => self.held_hosts.allowed.push(held.host),
             HostRuling::Denied(Some(message)) => {
-                let text = format!("The user did not allow connections to {}. They say: {message}", held.host);
+                let text =
+                    format!("The user did not allow connections to {}. They say: {message}", held.host);
                 self.on_remark(held.call, text);
             }
             HostRuling::Aborted => {

@@ -57,8 +57,8 @@ pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use port::{
-    CallProgress, ContextItem, Effect, Estimate, HostAsked, HostQuestionId, Input, NewAgent, Purpose, ReadyWorker, RequestId,
-    ServedOutcome, TimerId,
+    CallProgress, ContextItem, Effect, Estimate, HostAsked, HostQuestionId, Input, NewAgent, Purpose,
+    ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
 pub use restore::{Counted, standing};
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};

@@ -230,7 +230,10 @@ impl LookSession {
                 WorkerEvent::Ended { reason, .. } => {
                     return Err(ObserverError::Failed(format!("the worker {reason}")));
                 }
-                WorkerEvent::Output { .. } | WorkerEvent::Refused(_) | WorkerEvent::HostsUsed(_) | WorkerEvent::HostAsked(_) => {}
+                WorkerEvent::Output { .. }
+                | WorkerEvent::Refused(_)
+                | WorkerEvent::HostsUsed(_)
+                | WorkerEvent::HostAsked(_) => {}
             }
         }
     }
@@ -261,7 +264,10 @@ impl LookSession {
                     return Err(ObserverError::Failed(format!("the worker {reason}")));
                 }
                 // It runs nothing but the supervisor's own calls: what it was refused is in their results.
-                WorkerEvent::Prepared { .. } | WorkerEvent::Refused(_) | WorkerEvent::HostsUsed(_) | WorkerEvent::HostAsked(_) => {}
+                WorkerEvent::Prepared { .. }
+                | WorkerEvent::Refused(_)
+                | WorkerEvent::HostsUsed(_)
+                | WorkerEvent::HostAsked(_) => {}
             }
         }
     }

@@ -46,7 +46,10 @@ pub async fn prepare(
             }
             WorkerEvent::Outcome { .. } => return Err(PrepareError::Missing),
             WorkerEvent::Ended { reason, .. } => return Err(PrepareError::Lost(reason)),
-            WorkerEvent::Output { .. } | WorkerEvent::Refused(_) | WorkerEvent::HostsUsed(_) | WorkerEvent::HostAsked(_) => {}
+            WorkerEvent::Output { .. }
+            | WorkerEvent::Refused(_)
+            | WorkerEvent::HostsUsed(_)
+            | WorkerEvent::HostAsked(_) => {}
         }
     }
     Err(PrepareError::Lost(WorkerEnd::ReaderGone))
