@@ -1,9 +1,7 @@
 //! Attacks on a list of hosts, judged by the packets that come outside and at the machine's own servers. The twin of each
 //! attack is the same act without confinement, which has to arrive.
 
-use std::fs;
-
-use crate::ground::{Ground, NAMES, Packet, on_a_machine};
+use crate::ground::{Ground, NAMES, Packet, in_full, on_a_machine};
 
 /// The hosts of the list. Nobody answers at the silent one.
 const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example,silent.example:7,\
@@ -233,15 +231,14 @@ fn the_address_that_is_judged_is_the_one_that_is_dialled() {
         assert_eq!(running.hear(), "b'x'");
         assert!(has(&ground.take(), "tcp 203.0.113.1:7"));
         for (address, victim) in [("127.0.0.1", "tcp 127.0.0.1:7"), ("10.7.7.7", "tcp 10.7.7.7:7")] {
-            fs::write("/etc/hosts", NAMES.replace("203.0.113.1 a.example", &format!("{address} a.example")))
-                .unwrap();
+            ground.name(&NAMES.replace("203.0.113.1 a.example", &format!("{address} a.example")));
             running.tell("");
             assert_eq!(running.hear(), "ECONNRESET");
             assert!(!has(&ground.take(), victim), "{victim}");
             ground.unconfined("tcp('a.example', 7, b'x')");
             assert!(has(&ground.take(), victim), "{victim}");
         }
-        fs::write("/etc/hosts", NAMES).unwrap();
+        ground.name(NAMES);
         running.tell("");
         let done = running.finish();
         assert!(done.code == 0 && done.stderr.contains("127.0.0.1:7 cannot be reached"), "{done:?}");
@@ -273,7 +270,7 @@ tcp(ip, 7, b'mine')";
 
 #[test]
 fn a_server_inside_takes_no_connection_of_a_name() {
-    on_a_machine("attacks::a_server_inside_takes_no_connection_of_a_name", |ground| {
+    in_full("attacks::a_server_inside_takes_no_connection_of_a_name", |ground| {
         let script = "server = s.create_server(('0.0.0.0', 8443))
 tcp('a.example', 8443, b'outside')
 server.settimeout(0)

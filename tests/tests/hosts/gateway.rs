@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use tests::world::KEY;
 use tests::{Finished, Programs, alive, wait_until};
 
-use crate::ground::{Ground, PRELUDE, PYTHON, on_a_machine};
+use crate::ground::{Ground, PRELUDE, PYTHON, in_full, on_a_machine};
 
 /// Returns the gateway below a process.
 fn gateway_below(ancestor: u32) -> u32 {
@@ -157,7 +157,7 @@ fn secrets(ground: &Ground) -> Vec<PathBuf> {
 
 #[test]
 fn a_gateway_that_was_taken_over_reaches_the_internet_and_nothing_else() {
-    on_a_machine("gateway::a_gateway_that_was_taken_over_reaches_the_internet_and_nothing_else", |ground| {
+    in_full("gateway::a_gateway_that_was_taken_over_reaches_the_internet_and_nothing_else", |ground| {
         let secrets = secrets(ground);
         for tier in [TierChoice::Full, TierChoice::Floor] {
             let hosts = ["127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1", "203.0.113.254"];
@@ -240,7 +240,7 @@ def seize(pid):
 #[test]
 #[ignore = "a measurement"]
 fn times_of_connections_and_of_64_mebibytes() {
-    on_a_machine("gateway::times_of_connections_and_of_64_mebibytes", |ground| {
+    in_full("gateway::times_of_connections_and_of_64_mebibytes", |ground| {
         let script = "times = []
 for _ in range(200):
     begun = time.monotonic()

@@ -25,6 +25,7 @@ touch /mnt/hosts
 echo 'nameserver 203.0.113.53' > /mnt/resolv.conf
 sed '/^hosts:/d' /etc/nsswitch.conf > /mnt/nsswitch.conf
 echo 'hosts: files dns' >> /mnt/nsswitch.conf
+touch /mnt/zone
 for name in hosts resolv.conf nsswitch.conf; do mount --bind "/mnt/$name" "/etc/$name"; done
 exec "$@"
 "#;
@@ -48,12 +49,23 @@ const ESTABLISHED: &str = "01";
 /// A line of the record: `tcp`, `udp` or `said`, then address and port, then the first bytes.
 pub(crate) type Packet = String;
 
-/// Runs this test on a machine of its own, as each user; `test` is its name. Says so if that is impossible.
+/// Runs this test on a machine of its own, in each tier as each user; `test` is its name. Says so if that is impossible.
 pub(crate) fn on_a_machine(test: &str, body: impl Fn(&mut Ground)) {
+    in_tiers(&[Tier::Full, Tier::Floor], test, body);
+}
+
+/// Runs this test in the full tier.
+pub(crate) fn in_full(test: &str, body: impl Fn(&mut Ground)) {
+    in_tiers(&[Tier::Full], test, body);
+}
+
+fn in_tiers(tiers: &[Tier], test: &str, body: impl Fn(&mut Ground)) {
     if let Some(users) = std::env::var_os(INSIDE) {
         let users = if users == "all" { User::all() } else { vec![User::Myself] };
         for user in users {
-            body(&mut Ground::new(user));
+            for tier in tiers {
+                body(&mut Ground::new(user, *tier));
+            }
         }
         return;
     }
@@ -157,9 +169,17 @@ impl Drop for Network {
 /// The machine with its networks, and the user whose agent acts there.
 pub(crate) struct Ground {
     pub(crate) world: World,
+    pub(crate) tier: Tier,
     pub(crate) outside: Network,
     /// The machine's own loopback network, with servers that nobody may reach.
     pub(crate) machine: Network,
+}
+
+/// Gives names their addresses: in the file of the machine, or, where programs see this file, by the resolver outside.
+fn name(tier: Tier, names: &str) {
+    let [hosts, zone] = if tier == Tier::Full { [names, ""] } else { ["127.0.0.1 localhost\n", names] };
+    fs::write("/etc/hosts", hosts).unwrap();
+    fs::write("/mnt/zone", zone).unwrap();
 }
 
 fn ip(words: &str) {
@@ -168,9 +188,9 @@ fn ip(words: &str) {
 }
 
 impl Ground {
-    fn new(user: User) -> Self {
-        let world = World::new(user);
-        fs::write("/etc/hosts", NAMES).unwrap();
+    fn new(user: User, tier: Tier) -> Self {
+        let world = World::new(user).in_tier(tier);
+        name(tier, NAMES);
         let certificate = certificate(world.root());
         let mut outside = Network::new(
             "there",
@@ -198,7 +218,7 @@ impl Ground {
         ip("addr replace 169.254.169.254/32 dev lo");
         let mut machine = Network::new("lo", world.root(), certificate.as_deref(), &[]);
         machine.open();
-        let mut ground = Self { world, outside, machine };
+        let mut ground = Self { world, tier, outside, machine };
         // The servers look their own names up.
         ground.take();
         ground
@@ -211,9 +231,14 @@ impl Ground {
         packets
     }
 
+    /// Gives names their addresses.
+    pub(crate) fn name(&self, names: &str) {
+        name(self.tier, names);
+    }
+
     /// Runs a command of the shell that may reach these hosts.
     pub(crate) fn run(&self, hosts: &str, command: &str) -> Finished {
-        Finished::of(self.world.sandbox(Tier::Full, &["--net", hosts], "bash").args(["-c", command]))
+        Finished::of(self.world.sandbox(self.tier, &["--net", hosts], "bash").args(["-c", command]))
     }
 
     /// Runs a script of Python that may reach these hosts.
@@ -222,7 +247,7 @@ impl Ground {
     }
 
     pub(crate) fn python_with(&self, flags: &[&str], script: &str) -> Finished {
-        let mut command = self.world.sandbox(Tier::Full, flags, PYTHON);
+        let mut command = self.world.sandbox(self.tier, flags, PYTHON);
         Finished::of(command.args(["-c", &format!("{PRELUDE}{script}")]))
     }
 
@@ -233,7 +258,7 @@ impl Ground {
 
     /// Starts a script of Python that may reach these hosts, and that the test talks with.
     pub(crate) fn start(&self, hosts: &str, script: &str) -> Conversation {
-        let mut command = self.world.sandbox(Tier::Full, &["--net", hosts], PYTHON);
+        let mut command = self.world.sandbox(self.tier, &["--net", hosts], PYTHON);
         command.args(["-c", &format!("{PRELUDE}{script}")]);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

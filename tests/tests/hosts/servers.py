@@ -9,7 +9,7 @@ import http.server, json, os, queue, socket, socketserver, ssl, struct, subproce
 device, directory, certificate, *setup = sys.argv[1:]
 packets, markers = [], queue.Queue()
 flows = {}
-NAMES = {b"dns.example": bytes([203, 0, 113, 8])}
+NAMES = "203.0.113.8 dns.example\n"
 
 
 def note(data):
@@ -113,10 +113,13 @@ def resolve(resolver):
         while question[at]:
             labels.append(question[at + 1:at + 1 + question[at]])
             at += 1 + question[at]
-        ip = NAMES.get(b".".join(labels).lower())
-        found = ip if question[at + 1:at + 3] == b"\0\1" else None
-        head = struct.pack(">5H", 0x8180 if ip else 0x8183, 1, 1 if found else 0, 0, 0)
-        answer = struct.pack(">HHHIH", 0xC00C, 1, 1, 0, 4) + found if found else b""
+        name, kind = b".".join(labels).lower().decode("latin-1"), struct.unpack(">H", question[at + 1:at + 3])[0]
+        with open("/mnt/zone") as zone:
+            ips = [line.split()[0] for line in (NAMES + zone.read()).splitlines() if line.split()[1:] == [name]]
+        found = [socket.inet_pton(socket.AF_INET6 if ":" in ip else socket.AF_INET, ip) for ip in ips]
+        found = [ip for ip in found if kind == {4: 1, 16: 28}[len(ip)]]
+        head = struct.pack(">5H", 0x8180 if ips else 0x8183, 1, len(found), 0, 0)
+        answer = b"".join(struct.pack(">HHHIH", 0xC00C, kind, 1, 0, len(ip)) + ip for ip in found)
         resolver.sendto(question[:2] + head + question[12:at + 5] + answer, by)
 
 

@@ -19,7 +19,7 @@ fn a_session_logs_the_hosts_that_its_commands_used() {
     on_a_machine("sessions::a_session_logs_the_hosts_that_its_commands_used", |ground| {
         let model = model_of([shell(FETCH), done()]);
         let world = &ground.world;
-        let ended = world.run(&model, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
+        let ended = world.run(&model, &["--mode", "auto", "--net", "a.example:80"]);
         assert_eq!(ended.code, 0, "{}\n{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.contains("GET answered by ::ffff:203.0.113.1"), "{}", ended.stdout);
         let uses = logged(ground, "hosts_used");
@@ -51,8 +51,7 @@ fn a_sub_agent_reaches_hosts_only_if_it_is_given_the_network() {
             let tasks = [("fetch".to_owned(), vec![shell(FETCH), done()])];
             let server = model_of_agents([calls(&[("spawn_agent", input)]), done()], tasks);
             ground.take();
-            let ended =
-                ground.world.run(&server, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
+            let ended = ground.world.run(&server, &["--mode", "auto", "--net", "a.example:80"]);
             let came = ground.outside.take();
             let reached = came.iter().any(|packet| packet.starts_with("tcp 203.0.113.1:80"));
             assert_eq!(reached, is_reached, "{came:?} {}\n{}", ended.stdout, ended.stderr);
@@ -69,7 +68,7 @@ fn before_the_answer_to_net_off_open_connections_have_ended() {
         let world = &ground.world;
         let mut served = Served::greeted(world);
         let net = json!({"hosts": ["a.example:7"]});
-        let options = json!({"cwd": world.project(), "base_url": model.base_url(), "mode": "auto", "tier": "full", "net": net});
+        let options = json!({"cwd": world.project(), "base_url": model.base_url(), "mode": "auto", "tier": ground.tier.to_string(), "net": net});
         let opened = served.call("newConversation", options);
         let id = opened["conversation_id"].clone();
         served.call("sendUserMessage", json!({"conversation_id": id, "text": "begin"}));

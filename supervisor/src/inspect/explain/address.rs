@@ -133,7 +133,7 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
 
 /// Returns the flags that would let a program reach a host: the host beside those of now, where this tier has lists of hosts.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
-    let has_lists = policy.standing.tier == Tier::Full;
+    let has_lists = policy.standing.tier != Tier::FloorUnmediated;
     let rules = rule
         .filter(|_| has_lists)
         .map(|rule| now.map(Hosts::rules).unwrap_or_default().iter().cloned().chain([rule]));
