@@ -1,13 +1,18 @@
 //! Starts with a list of hosts: refused where the list could not be kept.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 
 use ipc::rights::{Hosts, Network};
+use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 
 use crate::common::order::{encoded, order, ordered_with, pass};
 use crate::common::place::{Place, errors, text};
-use crate::gateway::{echo, in_both, in_full, pair};
+use crate::gateway::{echo, in_both, in_floor, in_full, pair};
 
 const CLIENT: &str = "import socket as s
 c = s.create_connection(('a.example', 443))
@@ -41,6 +46,31 @@ fn a_list_of_hosts_needs_a_gateway() {
                 assert_eq!(started(place, tier, &flags, Some(other)), (101, message.to_owned()));
             }
         }
+    });
+}
+
+/// Nobody would answer the connects of a program there.
+#[test]
+fn the_floor_without_a_listener_of_seccomp_has_no_list() {
+    let asked = u64::from(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32);
+    let has_flag = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(asked), asked);
+    let rule = SeccompRule::new(vec![has_flag.unwrap()]).unwrap();
+    let denied = SeccompAction::Errno(libc::EINVAL.cast_unsigned());
+    let architecture = std::env::consts::ARCH.try_into().unwrap();
+    let rules = [(libc::SYS_seccomp, vec![rule])].into();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture).unwrap();
+    let profile: BpfProgram = filter.try_into().unwrap();
+    in_floor(|place| {
+        let (_gateway, theirs) = pair();
+        let mut command = place.sandbox(&["--allow-degraded", "--net", "a.example", "--gateway-fd", "22"]);
+        pass(&mut command, theirs, 22);
+        let profile = profile.clone();
+        let deny = move || seccompiler::apply_filter(&profile).map_err(std::io::Error::other);
+        // SAFETY: attaches a filter that was made before.
+        unsafe { command.pre_exec(deny) };
+        let output = command.arg("true").output().unwrap();
+        let why = "sandbox-exec: platform: without a listener of seccomp the floor tier cannot limit the network to some hosts\n";
+        assert_eq!((output.status.code(), errors(&output).as_str()), (Some(105), why));
     });
 }
 

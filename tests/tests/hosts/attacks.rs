@@ -1,6 +1,8 @@
 //! Attacks on a list of hosts, judged by the packets that come outside and at the machine's own servers. The twin of each
 //! attack is the same act without confinement, which has to arrive.
 
+use ipc::confinement::Tier;
+
 use crate::ground::{Ground, NAMES, Packet, in_full, on_a_machine};
 
 /// The hosts of the list. Nobody answers at the silent one.
@@ -9,7 +11,7 @@ const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example,silent.exampl
     inside.example:7,mapped.example:7";
 
 /// An attack: an act of Python, the start of a packet that must not arrive anywhere, and a part of what the agent or the
-/// person is told.
+/// person is told: in each tier, or `in the full / in the floor`.
 struct Attack {
     act: &'static str,
     arrives: &'static str,
@@ -32,7 +34,7 @@ const LITERALS: &[Attack] = &[
     attack("tcp('8.8.8.8', 8443, b'x')", "tcp 8.8.8.8:8443", "ENETUNREACH"),
     attack("tcp('134744072', 80, http('/', 'x'))", "tcp 8.8.8.8:80", "ENETUNREACH"),
     attack("tcp('203.0.113.1', 7, b'x')", "tcp 203.0.113.1:7", "ENETUNREACH"),
-    attack("tcp('203.0.113.254', 7, b'x')", "tcp 203.0.113.254:7", "ENETUNREACH"),
+    attack("tcp('203.0.113.254', 7, b'x')", "tcp 203.0.113.254:7", "ENETUNREACH / ECONNREFUSED"),
     attack("tcp('169.254.169.254', 80, http('/', 'x'))", "tcp 169.254.169.254:80", "ENETUNREACH"),
     attack("tcp('10.7.7.7', 7, b'x')", "tcp 10.7.7.7:7", "ENETUNREACH"),
     attack("tcp('198.20.0.1', 7, b'x')", "tcp 198.20.0.1:7", "ENETUNREACH"),
@@ -126,7 +128,8 @@ const WAYS: &[Attack] = &[
     attack("udp('a.example', 443)", "udp 203.0.113.1:443", "ECONNREFUSED"),
     attack("udp('a.example', 53, question('secret.example'))", "udp 203.0.113.1:53", "ECONNREFUSED"),
     attack("udp('8.8.8.8', 53, question('secret.example'))", "udp 8.8.8.8:53", "ENETUNREACH"),
-    attack("udp('203.0.113.53', 53, question('secret.example'))", "udp 203.0.113.53:53", "ENETUNREACH"),
+    // In the floor the broker's own resolver gets it.
+    attack("udp('203.0.113.53', 53, question('secret.example'))", "udp 203.0.113.53:53", "ENETUNREACH / 32"),
     attack("tcp('8.8.8.8', 53, question('secret.example'))", "tcp 8.8.8.8:53", "ENETUNREACH"),
     attack(
         "MSG_FASTOPEN = 0x20000000
@@ -176,6 +179,8 @@ fn attacked(ground: &mut Ground, attacks: &[Attack]) {
         if !has(&came, arrives) {
             faults.push(format!("{act}: never arrives: {came:?} {freely:?}"));
         }
+        let (full, floor) = told.split_once(" / ").unwrap_or((told, told));
+        let told = if ground.tier == Tier::Full { full } else { floor };
         let done = ground.python(LIST, act);
         let came = ground.take();
         if has(&came, arrives) {

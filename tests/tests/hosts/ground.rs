@@ -175,6 +175,13 @@ pub(crate) struct Ground {
     pub(crate) machine: Network,
 }
 
+/// True of what goes between a program of the floor and its broker: it goes to a port of 127.0.0.1 that the kernel chose, and the
+/// machine's servers have smaller ones.
+fn is_between_ours(packet: &Packet) -> bool {
+    let to = packet.split(' ').nth(1).and_then(|to| to.strip_prefix("127.0.0.1:"));
+    to.and_then(|port| port.parse().ok()).is_some_and(|port: u16| port >= 10_000)
+}
+
 /// Gives names their addresses: in the file of the machine, or, where programs see this file, by the resolver outside.
 fn name(tier: Tier, names: &str) {
     let [hosts, zone] = if tier == Tier::Full { [names, ""] } else { ["127.0.0.1 localhost\n", names] };
@@ -227,7 +234,7 @@ impl Ground {
     /// Returns what came anywhere since the last time.
     pub(crate) fn take(&mut self) -> Vec<Packet> {
         let mut packets = self.outside.take();
-        packets.extend(self.machine.take());
+        packets.extend(self.machine.take().into_iter().filter(|packet| !is_between_ours(packet)));
         packets
     }
 

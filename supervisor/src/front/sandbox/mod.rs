@@ -47,7 +47,6 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
     let asked = StopAsked {
         program: args.command.first().cloned().unwrap_or_default(),
         project: args.directory.clone(),
-        has_hosts: args.confinement.net.as_ref().is_some_and(|net| net.hosts().is_some()),
     };
     let (setup, running) = match start(args).await {
         Ok(started) => started,

@@ -19,8 +19,6 @@ pub(super) struct Stopped {
 pub(super) struct StopAsked {
     pub(super) program: OsString,
     pub(super) project: PathBuf,
-    /// True if only some hosts may be reached.
-    pub(super) has_hosts: bool,
 }
 
 impl Stopped {
@@ -40,14 +38,10 @@ impl Stopped {
     }
 
     /// Returns advice. Most stages need something from the machine, some from the person.
-    pub(super) fn hint(&self, StopAsked { program, project, has_hosts }: &StopAsked) -> String {
+    pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
             "directory" => "choose a project with -C that you can enter".to_owned(),
-            "platform" if *has_hosts => {
-                "lists of hosts need the full tier (--tier full says why it is missing); or --net on"
-                    .to_owned()
-            }
             "rules" => format!("bailiwick explain{} . shows the access to the project", there(project)),
             _ => "bailiwick doctor shows the parts that this machine lacks".to_owned(),
         }
