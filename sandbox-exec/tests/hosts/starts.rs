@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 
+use ipc::confinement::BrokerReport;
+use ipc::refusal::Target;
 use ipc::rights::{Hosts, Network};
 use nix::libc;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
@@ -89,6 +91,36 @@ fn an_order_brings_the_list() {
             ordered_with(place, &rights, &flags, &program, |command| pass(command, theirs, 6));
         assert_eq!(text(&output), "b'hi'\n", "{}{reports:?}", errors(&output));
         assert_eq!(echo.join().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_connection_beyond_the_list_arrives_where_somebody_may_be_asked() {
+    in_both(|place| {
+        let hosts = Hosts::new(["b.example".parse().unwrap()]).unwrap();
+        let mut confinement = order(place);
+        confinement.rights.net = Network::Hosts(hosts);
+        for asks in [true, false] {
+            confinement.asks_hosts = asks;
+            let (gateway, theirs) = pair();
+            let echo = echo(gateway);
+            let (output, reports) = ordered_with(
+                place,
+                &encoded(&confinement),
+                &["--gateway-fd", "6"],
+                &["/usr/bin/python3", "-c", CLIENT],
+                |command| pass(command, theirs, 6),
+            );
+            assert_eq!(text(&output) == "b'hi'\n", asks, "{}", errors(&output));
+            assert_eq!(echo.join().unwrap().len(), usize::from(asks));
+            let refused = reports.into_iter().filter_map(|report| match report {
+                BrokerReport::Refused(refusal) => Some((refusal.object, refusal.errno)),
+                _ => None,
+            });
+            let host = Target::Host { name: "a.example".parse().unwrap(), port: 443 };
+            let errno = if asks { libc::ECONNRESET } else { libc::ECONNREFUSED };
+            assert_eq!(refused.collect::<Vec<_>>(), [(host, errno)]);
+        }
     });
 }
 
