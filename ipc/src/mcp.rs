@@ -20,6 +20,33 @@ pub const MAX_DEPTH: usize = 32;
 /// The most bytes of a line of a server, which is one message of MCP.
 pub const MAX_LINE: usize = 4 << 20;
 
+/// The most prompts of one server.
+pub const MAX_PROMPTS: usize = 256;
+
+/// The most bytes of a name: of a tool, a prompt, an argument, a program.
+pub const MAX_NAME: usize = 256;
+
+/// The most bytes of a description, of instructions and of a question.
+pub const MAX_TEXT: usize = 64 << 10;
+
+/// The most bytes of all tools and prompts of one server.
+pub const MAX_DEFINITIONS: usize = 4 << 20;
+
+/// The most bytes of one result, well below [`crate::frame::MAX_FRAME`].
+pub const MAX_RESULT: usize = 3 << 20;
+
+/// The most parts of one result.
+pub const MAX_PARTS: usize = 1024;
+
+/// The most bytes of words about progress, a failure or an end.
+pub const MAX_WORDS: usize = 4 << 10;
+
+/// The most questions that a server may ask during one request.
+pub const MAX_ROUNDS: u32 = 8;
+
+/// The most requests that are open at a time.
+pub const MAX_OPEN: usize = 64;
+
 /// A message to the guest of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpOrder {
@@ -151,6 +178,15 @@ pub struct McpTool {
     pub annotations: Option<String>,
 }
 
+impl McpTool {
+    /// Bytes of all texts.
+    pub fn size(&self) -> usize {
+        let optional = [&self.title, &self.output_schema, &self.annotations];
+        let optional: usize = optional.into_iter().flatten().map(String::len).sum();
+        self.name.len() + self.description.len() + self.input_schema.len() + optional
+    }
+}
+
 /// A prompt, as its server describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpPrompt {
@@ -160,6 +196,14 @@ pub struct McpPrompt {
     pub description: String,
     /// The names of its arguments, in their order.
     pub arguments: Vec<McpPromptArgument>,
+}
+
+impl McpPrompt {
+    /// Bytes of all texts.
+    pub fn size(&self) -> usize {
+        let arguments: usize = self.arguments.iter().map(|argument| argument.name.len()).sum();
+        self.name.len() + self.description.len() + arguments
+    }
 }
 
 /// An argument of a prompt.
@@ -225,6 +269,19 @@ pub enum McpContent {
         /// Its size in bytes.
         bytes: u64,
     },
+}
+
+impl McpContent {
+    /// Bytes of all texts and pictures.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Image(image) => image.bytes().len(),
+            Self::Resource { uri, text } => uri.len() + text.len(),
+            Self::Link { uri, name } => uri.len() + name.len(),
+            Self::Other { kind, .. } => kind.len(),
+        }
+    }
 }
 
 /// The reason why a request has no result, or a server is gone.

@@ -230,7 +230,13 @@ impl<K: GuestKind> Guest<K> {
 
     /// Ends the guest with all its descendants.
     pub async fn end(self) -> io::Result<WorkerEnd> {
-        Ok(self.broker.end().await?.into())
+        self.end_telling().await.0
+    }
+
+    /// Ends the guest with all its descendants, and returns the refusals that were not told before.
+    pub async fn end_telling(mut self) -> (io::Result<WorkerEnd>, Vec<Refusal>) {
+        let ended = self.broker.end().await.map(WorkerEnd::from);
+        (ended, self.refusals.take_rest())
     }
 }
 

@@ -1,12 +1,22 @@
 //! Counts of the connections that the gateway of one worker made or refused.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use ipc::gateway::{Arrival, GatewayFailure, GatewayReport};
 use protocol::event::HostUse;
+use tokio::time::timeout;
+
+use super::gateway::Gateway;
 
 /// Maximum number of different uses that are counted; later ones are not told.
 const MOST: usize = 1024;
+
+/// The longest silence of a gateway at the end of its program, after which it has nothing more to tell.
+const LAST_REPORTS: Duration = Duration::from_millis(20);
+
+/// The most reports that are read at the end: one or two for each connection that a gateway may have open.
+const MOST_LAST_REPORTS: usize = 2048;
 
 /// Maximum number of characters of a program's name.
 const LONGEST: usize = 64;
@@ -45,6 +55,17 @@ impl HostUses {
                 failed(found, &failure)
             }
         }
+    }
+
+    /// Counts the last reports of a gateway whose program has ended, and ends it with all its connections.
+    pub(super) async fn end_gateway(&mut self, mut gateway: Gateway) {
+        // The program's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
+        for _ in 0..MOST_LAST_REPORTS {
+            let Ok(Some(report)) = timeout(LAST_REPORTS, gateway.next()).await else { break };
+            self.count(report);
+        }
+        // An error means that the process has ended.
+        let _ = gateway.end().await;
     }
 
     /// Returns all uses, with their bytes so far.

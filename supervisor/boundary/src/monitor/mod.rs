@@ -11,6 +11,7 @@ mod gateway;
 mod guest;
 mod host_questions;
 mod host_uses;
+mod mcp;
 mod orphans;
 mod process;
 mod refusals;
@@ -28,6 +29,9 @@ pub use gateway::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
 pub use guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 pub use host_questions::{HostAnswers, HostQuestion, HostQuestions};
 pub use host_uses::HostUses;
+pub use mcp::{
+    McpEnd, McpEnded, McpEvent, McpKind, McpOrderError, McpServerProcess, McpServerSpec, McpViolation,
+};
 pub use orphans::{end_orphans, inherit_orphans};
 pub use process::{BrokerProcess, Ended};
 pub use spawn::{Launch, Launched, Origin, Programs, SpawnError, Spawner, Stdio};

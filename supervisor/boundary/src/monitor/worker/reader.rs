@@ -1,7 +1,6 @@
 //! Reads, checks and forwards the messages of a worker, until it ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ipc::frame::FrameError;
 use ipc::gateway::{GatewayOrder, GatewayReport};
@@ -15,7 +14,6 @@ use protocol::event::WorkerEnd;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
 
 use super::calls::Register;
 use super::{Incoming, WorkerEvent};
@@ -27,12 +25,6 @@ use crate::monitor::refusals::Refusals;
 
 /// The most bytes of one log line of a worker.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
-
-/// The longest silence of a gateway at the end of its agent, after which it has nothing more to tell.
-const LAST_REPORTS: Duration = Duration::from_millis(20);
-
-/// The most reports that are read at the end: one or two for each connection that a gateway may have open.
-const MOST_LAST_REPORTS: usize = 2048;
 
 /// The exit of a broker after [`BrokerProcess::end`].
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
@@ -174,14 +166,8 @@ impl WorkerReader {
 
     /// Ends the gateway with all its connections, and tells what was sent and received.
     async fn end_gateway(&mut self) {
-        let Some(mut gateway) = self.gateway.take() else { return };
-        // The agent's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
-        for _ in 0..MOST_LAST_REPORTS {
-            let Ok(Some(report)) = timeout(LAST_REPORTS, gateway.next()).await else { break };
-            self.uses.count(report);
-        }
-        // An error means that the process has ended.
-        let _ = gateway.end().await;
+        let Some(gateway) = self.gateway.take() else { return };
+        self.uses.end_gateway(gateway).await;
         let uses = std::mem::take(&mut self.uses).all();
         if !uses.is_empty() {
             let _ = self.events.send(WorkerEvent::HostsUsed(uses)).await;

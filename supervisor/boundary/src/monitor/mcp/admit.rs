@@ -1,0 +1,275 @@
+//! Messages that the guest of an MCP server may send, and when: one table, as for a worker. A violation ends the guest.
+//!
+//! | phase ╲ message | Ready | Tool, Prompt | Described | Progress | Done | Question | ToolsChanged | Gone |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | Describing | ✗ | bounded | → Serving | ✗ | ✗ | ✗ | ✗ | → Gone |
+//! | Serving | ✗ | ✗ | ✗ | of an open request | of an open request, once | of an open request, bounded | yes | → Gone |
+//! | Gone | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ |
+//!
+//! `Ready` is the greeting of every guest, which comes before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipc::mcp::{
+    MAX_DEFINITIONS, MAX_NAME, MAX_PARTS, MAX_PROMPTS, MAX_RESULT, MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT,
+    MAX_TOOLS, MAX_WORDS, McpContent, McpDescription, McpFailure, McpPrompt, McpReport, McpResult, McpTool,
+};
+
+/// A message that the guest may not send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum McpViolation {
+    /// The phase does not allow it.
+    #[error("a message out of order")]
+    Phase,
+    /// It names a request that is not open.
+    #[error("a message about a request that is not open")]
+    NoSuchRequest,
+    /// It is beyond a bound.
+    #[error("more than the bound of {0}")]
+    TooMuch(&'static str),
+    /// A number or name came twice.
+    #[error("{0} that came before")]
+    Twice(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Describing,
+    Serving,
+    Gone,
+}
+
+/// The phase of a guest, and its open requests.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    phase: Phase,
+    /// Questions so far of each open request.
+    open: BTreeMap<u64, u32>,
+    questions: BTreeSet<u64>,
+    names: BTreeSet<String>,
+    tools: usize,
+    prompts: usize,
+    definitions: usize,
+}
+
+impl Conversation {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Describing,
+            open: BTreeMap::new(),
+            questions: BTreeSet::new(),
+            names: BTreeSet::new(),
+            tools: 0,
+            prompts: 0,
+            definitions: 0,
+        }
+    }
+
+    /// Notes a request that is about to be sent.
+    pub(super) fn opened(&mut self, request: u64) {
+        self.open.insert(request, 0);
+    }
+
+    /// Numbers of the open requests.
+    pub(super) fn open(&self) -> Vec<u64> {
+        self.open.keys().copied().collect()
+    }
+
+    /// Admits a message, and notes its effect.
+    pub(super) fn admit(&mut self, report: &McpReport) -> Result<(), McpViolation> {
+        match (self.phase, report) {
+            (Phase::Describing, McpReport::Tool(tool)) => self.tool(tool),
+            (Phase::Describing, McpReport::Prompt(prompt)) => self.prompt(prompt),
+            (Phase::Describing, McpReport::Described(description)) => {
+                self.phase = Phase::Serving;
+                self.names.clear();
+                described(description)
+            }
+            (Phase::Serving, McpReport::Progress { request, words }) => {
+                self.is_open(*request)?;
+                within(words.len(), MAX_WORDS, "words")
+            }
+            (Phase::Serving, McpReport::Done { request, outcome }) => {
+                self.open.remove(request).ok_or(McpViolation::NoSuchRequest)?;
+                match outcome {
+                    Ok(result) => bounded_result(result),
+                    Err(failure) => bounded_failure(failure),
+                }
+            }
+            (Phase::Serving, McpReport::Question { question, request, message, form }) => {
+                self.question(*question, *request)?;
+                within(message.len(), MAX_TEXT, "a question")?;
+                within(form.len(), MAX_SCHEMA, "a form")
+            }
+            (Phase::Serving, McpReport::ToolsChanged) => Ok(()),
+            (Phase::Describing | Phase::Serving, McpReport::Gone(failure)) => {
+                self.phase = Phase::Gone;
+                bounded_failure(failure)
+            }
+            _ => Err(McpViolation::Phase),
+        }
+    }
+
+    fn is_open(&self, request: u64) -> Result<(), McpViolation> {
+        self.open.contains_key(&request).then_some(()).ok_or(McpViolation::NoSuchRequest)
+    }
+
+    fn question(&mut self, question: u64, request: u64) -> Result<(), McpViolation> {
+        let rounds = self.open.get_mut(&request).ok_or(McpViolation::NoSuchRequest)?;
+        *rounds += 1;
+        if *rounds > MAX_ROUNDS {
+            return Err(McpViolation::TooMuch("questions"));
+        }
+        self.questions.insert(question).then_some(()).ok_or(McpViolation::Twice("a question"))
+    }
+
+    fn tool(&mut self, tool: &McpTool) -> Result<(), McpViolation> {
+        self.tools += 1;
+        within(self.tools, MAX_TOOLS, "tools")?;
+        within(tool.input_schema.len(), MAX_SCHEMA, "a schema")?;
+        within(tool.output_schema.as_ref().map_or(0, String::len), MAX_SCHEMA, "a schema")?;
+        within(tool.annotations.as_ref().map_or(0, String::len), MAX_SCHEMA, "annotations")?;
+        within(tool.name.len(), MAX_NAME, "a name")?;
+        within(tool.title.as_ref().map_or(0, String::len), MAX_TEXT, "a title")?;
+        within(tool.description.len(), MAX_TEXT, "a description")?;
+        self.define(tool.size())?;
+        self.names.insert(format!("tool {}", tool.name)).then_some(()).ok_or(McpViolation::Twice("a tool"))
+    }
+
+    fn prompt(&mut self, prompt: &McpPrompt) -> Result<(), McpViolation> {
+        self.prompts += 1;
+        within(self.prompts, MAX_PROMPTS, "prompts")?;
+        within(prompt.name.len(), MAX_NAME, "a name")?;
+        within(prompt.description.len(), MAX_TEXT, "a description")?;
+        within(prompt.arguments.len(), MAX_PARTS, "arguments")?;
+        self.define(prompt.size())?;
+        self.names
+            .insert(format!("prompt {}", prompt.name))
+            .then_some(())
+            .ok_or(McpViolation::Twice("a prompt"))
+    }
+
+    fn define(&mut self, bytes: usize) -> Result<(), McpViolation> {
+        self.definitions = self.definitions.saturating_add(bytes);
+        within(self.definitions, MAX_DEFINITIONS, "definitions")
+    }
+}
+
+fn described(description: &McpDescription) -> Result<(), McpViolation> {
+    for name in [&description.name, &description.version, &description.protocol] {
+        within(name.len(), MAX_NAME, "a name")?;
+    }
+    within(description.instructions.len(), MAX_TEXT, "instructions")
+}
+
+fn bounded_result(result: &McpResult) -> Result<(), McpViolation> {
+    within(result.content.len(), MAX_PARTS, "parts")?;
+    let parts: usize = result.content.iter().map(McpContent::size).sum();
+    let structured = result.structured.as_ref().map_or(0, String::len);
+    within(parts.saturating_add(structured), MAX_RESULT, "a result")
+}
+
+fn bounded_failure(failure: &McpFailure) -> Result<(), McpViolation> {
+    match failure {
+        McpFailure::Ended { said: words, .. }
+        | McpFailure::Broken(words)
+        | McpFailure::Refused { message: words, .. } => within(words.len(), MAX_WORDS, "words"),
+        McpFailure::NotStarted { .. } | McpFailure::Silent { .. } | McpFailure::Cancelled => Ok(()),
+    }
+}
+
+fn within(size: usize, most: usize, of: &'static str) -> Result<(), McpViolation> {
+    if size <= most { Ok(()) } else { Err(McpViolation::TooMuch(of)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> McpReport {
+        McpReport::Tool(McpTool {
+            name: name.to_owned(),
+            title: None,
+            description: String::new(),
+            input_schema: "{}".to_owned(),
+            output_schema: None,
+            annotations: None,
+        })
+    }
+
+    fn described() -> McpReport {
+        McpReport::Described(McpDescription {
+            name: "s".to_owned(),
+            version: "1".to_owned(),
+            protocol: "2025-11-25".to_owned(),
+            instructions: String::new(),
+            resources: false,
+        })
+    }
+
+    fn done(request: u64) -> McpReport {
+        McpReport::Done { request, outcome: Err(McpFailure::Cancelled) }
+    }
+
+    fn question(question: u64, request: u64) -> McpReport {
+        McpReport::Question { question, request, message: String::new(), form: "{}".to_owned() }
+    }
+
+    fn serving() -> Conversation {
+        let mut conversation = Conversation::new();
+        conversation.admit(&described()).unwrap();
+        conversation
+    }
+
+    #[test]
+    fn definitions_come_before_and_requests_after_the_description() {
+        let mut conversation = Conversation::new();
+        assert_eq!(conversation.admit(&McpReport::ToolsChanged), Err(McpViolation::Phase));
+        conversation.admit(&tool("a")).unwrap();
+        assert_eq!(conversation.admit(&tool("a")), Err(McpViolation::Twice("a tool")));
+        conversation.admit(&described()).unwrap();
+        assert_eq!(conversation.admit(&tool("b")), Err(McpViolation::Phase));
+        assert_eq!(conversation.admit(&described()), Err(McpViolation::Phase));
+        assert_eq!(conversation.admit(&McpReport::Ready), Err(McpViolation::Phase));
+        conversation.admit(&McpReport::ToolsChanged).unwrap();
+        conversation.admit(&McpReport::Gone(McpFailure::Cancelled)).unwrap();
+        assert_eq!(conversation.admit(&McpReport::ToolsChanged), Err(McpViolation::Phase));
+    }
+
+    #[test]
+    fn a_request_ends_once() {
+        let mut conversation = serving();
+        assert_eq!(conversation.admit(&done(1)), Err(McpViolation::NoSuchRequest));
+        conversation.opened(1);
+        conversation.admit(&done(1)).unwrap();
+        assert_eq!(conversation.admit(&done(1)), Err(McpViolation::NoSuchRequest));
+        assert_eq!(conversation.admit(&question(1, 1)), Err(McpViolation::NoSuchRequest));
+    }
+
+    #[test]
+    fn questions_of_a_request_are_bounded_and_differ() {
+        let mut conversation = serving();
+        conversation.opened(1);
+        conversation.admit(&question(1, 1)).unwrap();
+        assert_eq!(conversation.admit(&question(1, 1)), Err(McpViolation::Twice("a question")));
+        for number in 2..u64::from(MAX_ROUNDS) {
+            conversation.admit(&question(number, 1)).unwrap();
+        }
+        assert_eq!(conversation.admit(&question(100, 1)), Err(McpViolation::TooMuch("questions")));
+    }
+
+    #[test]
+    fn definitions_and_results_are_bounded() {
+        let mut conversation = Conversation::new();
+        for number in 0..MAX_TOOLS {
+            conversation.admit(&tool(&number.to_string())).unwrap();
+        }
+        assert_eq!(conversation.admit(&tool("x")), Err(McpViolation::TooMuch("tools")));
+        let mut conversation = serving();
+        conversation.opened(1);
+        let content = vec![McpContent::Text("x".repeat(MAX_RESULT)), McpContent::Text("x".to_owned())];
+        let outcome = Ok(McpResult { failed: false, content, structured: None });
+        let report = McpReport::Done { request: 1, outcome };
+        assert_eq!(conversation.admit(&report), Err(McpViolation::TooMuch("a result")));
+    }
+}

@@ -1,0 +1,196 @@
+//! The guest around one MCP server, which starts the server and speaks MCP with it.
+//!
+//! The server has the guest's rights, which come from its settings and from no agent. With a list of hosts it has a gateway, like an
+//! agent's worker.
+
+mod admit;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipc::confinement::Confinement;
+use ipc::frame::FrameError;
+use ipc::gateway::GatewayReport;
+use ipc::mcp::{MAX_OPEN, McpAnswer, McpCommand, McpOrder, McpReport, McpRequest};
+use ipc::refusal::Refusal;
+use protocol::event::{HostUse, WorkerEnd};
+use tokio::time::timeout;
+
+pub use admit::McpViolation;
+
+use self::admit::Conversation;
+use super::gateway::Gateway;
+use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
+use super::host_uses::HostUses;
+use super::spawn::Spawner;
+
+/// The longest time that an order waits for the guest. One that works always reads.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Messages and flag of the guest around an MCP server.
+#[derive(Debug)]
+pub struct McpKind;
+
+impl GuestKind for McpKind {
+    type Order = McpOrder;
+    type Report = McpReport;
+
+    const FLAG: &'static str = "--mcp";
+
+    fn is_ready(report: &McpReport) -> bool {
+        matches!(report, McpReport::Ready)
+    }
+}
+
+/// An MCP server to start.
+#[derive(Debug)]
+pub struct McpServerSpec {
+    /// The worker's program, which has to be readable and executable under the confinement.
+    pub program: PathBuf,
+    /// The rights, environment and working directory of the server.
+    pub confinement: Confinement,
+    /// The server's own program.
+    pub command: McpCommand,
+}
+
+/// News of an MCP server.
+#[derive(Debug)]
+pub enum McpEvent {
+    /// Its guest said something that it may say now. Texts in it are the server's.
+    Report(McpReport),
+    /// System calls that were denied to the server and its descendants.
+    Refused(Vec<Refusal>),
+    /// A connection, the first one of its host, port and program, or the first failure of such.
+    HostUsed(HostUse),
+    /// The guest said something that it may not say, or ended. Nothing follows, and [`McpServerProcess::end`] is due.
+    Ended(McpEnd),
+}
+
+/// The reason why the events of an MCP server end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum McpEnd {
+    /// The guest closed its socket. A `Gone` says why, if the guest could.
+    Closed,
+    /// The guest broke the protocol.
+    Violation(McpViolation),
+    /// The gateway to the server's hosts ended.
+    GatewayGone,
+}
+
+/// The reason why an order was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum McpOrderError {
+    /// So many requests are open already.
+    #[error("{MAX_OPEN} requests are open already")]
+    TooMany,
+    /// The guest does not read.
+    #[error("the guest took no order within {} s", SEND_TIMEOUT.as_secs())]
+    Stuck,
+    /// The guest is gone, or the order does not fit into a frame.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Facts about an MCP server that has ended.
+#[derive(Debug)]
+pub struct McpEnded {
+    /// The end of the guest's process.
+    pub end: io::Result<WorkerEnd>,
+    /// Denials that were not told before.
+    pub refused: Vec<Refusal>,
+    /// All connections, with their bytes.
+    pub hosts: Vec<HostUse>,
+    /// Requests that have no result.
+    pub open: Vec<u64>,
+}
+
+/// A running guest around an MCP server.
+#[derive(Debug)]
+pub struct McpServerProcess {
+    guest: Guest<McpKind>,
+    gateway: Option<Gateway>,
+    uses: HostUses,
+    conversation: Conversation,
+    /// Number of the last request.
+    last: u64,
+}
+
+impl McpServerProcess {
+    /// Starts a guest and orders it to start the server. After an error no process of it is left.
+    pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
+        let McpServerSpec { program, confinement, command } = spec;
+        let order = McpOrder::Start(command);
+        let (guest, gateway) = Guest::start(spawner, GuestSpec { program, confinement, order }).await?;
+        Ok(Self { guest, gateway, uses: HostUses::default(), conversation: Conversation::new(), last: 0 })
+    }
+
+    /// Makes a request, and returns its number. Before `Described` the guest keeps it until the server is initialised.
+    pub async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
+        if self.conversation.open().len() >= MAX_OPEN {
+            return Err(McpOrderError::TooMany);
+        }
+        let request = self.last + 1;
+        self.send(McpOrder::Request { request, what }).await?;
+        self.last = request;
+        self.conversation.opened(request);
+        Ok(request)
+    }
+
+    /// Takes a request back. It still ends with one `Done`.
+    pub async fn cancel(&mut self, request: u64) -> Result<(), McpOrderError> {
+        self.send(McpOrder::Cancel { request }).await
+    }
+
+    /// Answers a question of the server.
+    pub async fn answer(&mut self, question: u64, answer: McpAnswer) -> Result<(), McpOrderError> {
+        self.send(McpOrder::Answer { question, answer }).await
+    }
+
+    /// Returns the next event. Cancel safe.
+    pub async fn next(&mut self) -> McpEvent {
+        loop {
+            let event = tokio::select! {
+                event = self.guest.next() => event,
+                report = next_report(self.gateway.as_mut()) => {
+                    let Some(report) = report else { return McpEvent::Ended(McpEnd::GatewayGone) };
+                    match self.uses.count(report) {
+                        Some(first) => return McpEvent::HostUsed(first),
+                        None => continue,
+                    }
+                }
+            };
+            return match event {
+                GuestEvent::Report(report) => match self.conversation.admit(&report) {
+                    Ok(()) => McpEvent::Report(report),
+                    Err(violation) => McpEvent::Ended(McpEnd::Violation(violation)),
+                },
+                GuestEvent::Refused(refused) if refused.is_empty() => continue,
+                GuestEvent::Refused(refused) => McpEvent::Refused(refused),
+                GuestEvent::Ended => McpEvent::Ended(McpEnd::Closed),
+            };
+        }
+    }
+
+    /// Ends the server with all its descendants and connections.
+    pub async fn end(self) -> McpEnded {
+        let Self { guest, gateway, mut uses, conversation, .. } = self;
+        let (end, refused) = guest.end_telling().await;
+        if let Some(gateway) = gateway {
+            uses.end_gateway(gateway).await;
+        }
+        McpEnded { end, refused, hosts: uses.all(), open: conversation.open() }
+    }
+
+    async fn send(&mut self, order: McpOrder) -> Result<(), McpOrderError> {
+        Ok(timeout(SEND_TIMEOUT, self.guest.send(order)).await.map_err(|_| McpOrderError::Stuck)??)
+    }
+}
+
+/// Waits for the next report of a gateway; for ever if there is none.
+async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
+    match gateway {
+        Some(gateway) => gateway.next().await,
+        None => std::future::pending().await,
+    }
+}
