@@ -12,6 +12,7 @@ mod kinds;
 mod plan;
 mod request;
 mod scope;
+mod server;
 
 pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
@@ -32,6 +33,7 @@ pub use kinds::{
 pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
+pub use server::ServerAccess;
 
 #[cfg(test)]
 mod tests;

@@ -57,7 +57,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::HostApproval(params) => until_the_end(params),
-        ServerRequest::ExternalToolApproval(_) => outside(),
+        ServerRequest::ExternalToolApproval(params) => server(params),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
         ServerRequest::PlanApproval(params) => plan::facts(params, project),
     }
@@ -120,8 +120,17 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
     ]
 }
 
-fn outside() -> Vec<Part> {
-    vec![fact("allows", "this call, this once; its server is not held by the sandbox")]
+/// Returns the rights of the server that is called: it has them whatever the agent may do.
+fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
+    match &params.access {
+        Some(access) => {
+            let lines = access.to_string();
+            let names = std::iter::once("its access").chain(std::iter::repeat(""));
+            let access = names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line));
+            access.chain([fact("allows", "this call, this once; the arguments go to that server")]).collect()
+        }
+        None => vec![fact("allows", "this call, this once; its server is not held by the sandbox")],
+    }
 }
 
 pub(crate) fn fact(name: &str, value: &str) -> Part {

@@ -43,6 +43,11 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
         }
         ServerRequest::DeniedCommandApproval(params) => denied(&params.denial, rules),
         ServerRequest::HostApproval(_) => of_hosts(rules),
+        ServerRequest::ExternalToolApproval(params) if params.access.is_some() => (
+            "a call of a server with more access than the agent, or with a variable, is asked for".to_owned(),
+            "built in".to_owned(),
+            "no setting; s allows this tool for the session",
+        ),
         ServerRequest::ExternalToolApproval(_) => (
             "each call of a tool outside the sandbox is asked for".to_owned(),
             "built in".to_owned(),

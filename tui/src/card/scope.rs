@@ -27,6 +27,8 @@ enum Choice {
     ExactCommand,
     ExactFiles,
     ExactCall,
+    /// Calls of one tool of a confined server.
+    Tool,
     Prefix {
         words: Vec<String>,
         count: usize,
@@ -82,6 +84,7 @@ impl Menu {
             Choice::Pattern(pattern) => SessionScope::PathPattern(pattern.clone()),
             Choice::Project | Choice::GrantRoot(_) => SessionScope::GrantRoot,
             Choice::Network => SessionScope::Network,
+            Choice::Tool => SessionScope::Tool,
         })
     }
 
@@ -143,6 +146,7 @@ impl Choice {
             Self::ExactCommand => "exactly this command",
             Self::ExactFiles => "any change to exactly these files",
             Self::ExactCall => "this tool with exactly these arguments",
+            Self::Tool => "this tool with any arguments",
             Self::Prefix { .. } => "commands that begin with: ",
             Self::Parts(parts) if parts.len() > 1 => "commands that begin with any of: ",
             Self::Parts(_) => "this command once, and those that begin with: ",
@@ -162,9 +166,12 @@ impl Choice {
             }
             Self::Pattern(pattern) => pattern.clone().into_bytes(),
             Self::GrantRoot(path) => path.as_bytes().to_vec(),
-            Self::ExactCommand | Self::ExactFiles | Self::ExactCall | Self::Project | Self::Network => {
-                Vec::new()
-            }
+            Self::ExactCommand
+            | Self::ExactFiles
+            | Self::ExactCall
+            | Self::Tool
+            | Self::Project
+            | Self::Network => Vec::new(),
         }
     }
 
@@ -174,6 +181,9 @@ impl Choice {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
             Self::ExactFiles => "these files change without asking; nothing else is allowed",
             Self::ExactCall => "this call is made without asking; nothing else is allowed",
+            Self::Tool => {
+                "calls of this tool are made without asking, with the server's rights; no other tool"
+            }
             Self::Prefix { .. } | Self::Parts(_) => {
                 "matching commands run without asking; nothing else is allowed"
             }
@@ -247,7 +257,10 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             let more = more.chain([Choice::Network]);
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
-        ServerRequest::ExternalToolApproval(_) => vec![Choice::ExactCall],
+        ServerRequest::ExternalToolApproval(params) => {
+            let tool = params.access.is_some().then_some(Choice::Tool);
+            [Choice::ExactCall].into_iter().chain(tool).collect()
+        }
         // A sub-agent and a plan are approved once; a denial and a host offer a single scope.
         ServerRequest::DeniedCommandApproval(_)
         | ServerRequest::HostApproval(_)

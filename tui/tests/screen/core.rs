@@ -99,6 +99,8 @@ pub(crate) fn external(json: &str) -> ExternalToolApprovalParams {
         server: "docs".to_owned(),
         tool: "search".to_owned(),
         json: json.to_owned(),
+        access: None,
+        definition: None,
         digest: "d4".to_owned(),
         timeout_ms: 300_000,
         reason: Some("the manual has to be read".to_owned()),

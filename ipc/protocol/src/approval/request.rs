@@ -18,7 +18,7 @@ use super::{
     AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FileChanges, HostApprovalParams,
     HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse, PlanApprovalParams,
-    PlanApprovalResponse, ReviewDecision,
+    PlanApprovalResponse, ReviewDecision, ServerAccess,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -63,7 +63,7 @@ const fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Asks for exactly this call of a tool that a server outside the sandbox serves: the agent's rights do not bind it.
+/// Asks for exactly this call of a tool of a server: the agent's rights do not bind it, and those of its own bind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -80,7 +80,13 @@ pub struct ExternalToolApprovalParams {
     pub tool: String,
     /// The arguments exactly as they are sent: the text of a JSON object.
     pub json: String,
-    /// SHA-256 of server, tool and arguments, in hexadecimal.
+    /// The rights of the server; absent where nothing confines it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<ServerAccess>,
+    /// SHA-256 of the tool's definition as a person approved it, in hexadecimal; absent where nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
+    /// SHA-256 of server, tool, arguments, definition and rights, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

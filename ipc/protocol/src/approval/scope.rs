@@ -69,6 +69,8 @@ pub enum SessionScope {
     Network,
     /// The unix socket that the request offers, as a standing right.
     Socket,
+    /// Any call of this tool of a confined server, as long as its definition and the server's rights stay as they are.
+    Tool,
 }
 
 /// A scope that was approved for the session, as it is listed.

@@ -115,6 +115,8 @@ fn external() -> ExternalToolApprovalParams {
         server: "docs".to_owned(),
         tool: "search".to_owned(),
         json: r#"{"q": "é"}"#.to_owned(),
+        access: Some(ServerAccess { variables: vec!["TOKEN".to_owned()], ..ServerAccess::default() }),
+        definition: Some("cd".to_owned()),
         digest: "ab".to_owned(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),

@@ -108,6 +108,9 @@ impl Agent {
             Begin::Judged(Invocation::Supervisor(own), Verdict::Run) => {
                 self.serve(call, ServedCall::Supervisor(own));
             }
+            Begin::Judged(Invocation::External(external), Verdict::Run) => {
+                self.serve(call, ServedCall::External(external));
+            }
             Begin::Judged(Invocation::External(external), Verdict::Ask(ask)) => {
                 self.ask(Case { call, ask, subject: Subject::External(external) });
             }

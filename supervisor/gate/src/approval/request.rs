@@ -139,6 +139,8 @@ impl Question<'_> {
             server: call.server.clone(),
             tool: call.tool.clone(),
             json: call.json.clone(),
+            access: call.guest.as_ref().map(|guest| guest.access.clone()),
+            definition: call.guest.as_ref().map(|guest| guest.definition.clone()),
             digest,
             timeout_ms: self.timeout_ms(),
             reason: self.reason,

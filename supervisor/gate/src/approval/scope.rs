@@ -43,6 +43,8 @@ pub enum Covered {
     Pattern { text: String, pattern: PathPattern, project: WirePath },
     /// Exactly this call of an external tool.
     External(ExternalCall),
+    /// Calls of this tool of a confined server, with any arguments.
+    Tool(ExternalCall),
 }
 
 impl Scope {
@@ -60,6 +62,9 @@ impl Scope {
             (_, Subject::Effect { proposal, .. }) => &*proposal.effect,
             (SessionScope::Exact, Subject::External(call)) => {
                 return Ok(Self::Remembered(vec![Covered::External(call.clone())]));
+            }
+            (SessionScope::Tool, Subject::External(call)) if call.guest.is_some() => {
+                return Ok(Self::Remembered(vec![Covered::Tool(call.clone())]));
             }
             (_, Subject::External(_) | Subject::Changes(_)) => return Err(MISFIT.to_owned()),
             (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
@@ -169,6 +174,9 @@ impl Covered {
     pub fn covers(&self, subject: &Subject) -> bool {
         match (self, subject) {
             (Self::External(approved), Subject::External(call)) => approved == call,
+            (Self::Tool(approved), Subject::External(call)) => {
+                ExternalCall { json: approved.json.clone(), ..call.clone() } == *approved
+            }
             (_, subject) => subject.effect().is_some_and(|effect| self.matches(effect)),
         }
     }
@@ -250,9 +258,10 @@ impl fmt::Display for Covered {
                 write!(f, "commands that begin with: {}, in {}", words.join(" "), like.cwd)
             }
             Self::Pattern { text, .. } => write!(f, "changes of files that match: {text}"),
-            Self::External(ExternalCall { server, tool, json }) => {
+            Self::External(ExternalCall { server, tool, json, .. }) => {
                 write!(f, "exactly this call of {tool} of {server}: {json}")
             }
+            Self::Tool(ExternalCall { server, tool, .. }) => write!(f, "calls of {tool} of {server}"),
         }
     }
 }

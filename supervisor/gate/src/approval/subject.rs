@@ -83,9 +83,10 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
 /// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have different
 /// bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
-    let ExternalCall { server, tool, json } = call;
+    let ExternalCall { server, tool, json, guest } = call;
+    let guest = guest.as_ref().map(|guest| [guest.definition.clone(), guest.access.to_string()]);
     let mut hash = Sha256::new();
-    for part in [server, tool, json] {
+    for part in [server, tool, json].into_iter().chain(guest.iter().flatten()) {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(part);
     }
@@ -98,7 +99,7 @@ mod tests {
 
     fn digest(server: &str, tool: &str, json: &str) -> String {
         let [server, tool, json] = [server, tool, json].map(str::to_owned);
-        digest_of_call(&ExternalCall { server, tool, json })
+        digest_of_call(&ExternalCall { server, tool, json, guest: None })
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::StandingRights;
 use super::standing::is_kernel_tree;
 use crate::modes::{Position, permits};
 use crate::protected::is_acted_on;
-use crate::tools::{ExternalCall, Invocation};
+use crate::tools::Invocation;
 
 /// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,12 @@ impl StandingRights {
             Invocation::Worker(call) => self.judge_worker(call, asks),
             // For the rights of a sub-agent, see [`StandingRights::judge_spawn`].
             Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) => Verdict::Run,
-            // No right of an agent covers the actions of an external server.
+            Invocation::External(call)
+                if call.guest.as_ref().is_some_and(|guest| self.covers_guest(guest)) =>
+            {
+                Verdict::Run
+            }
+            // No right of an agent covers the actions of another server.
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
             }
@@ -151,13 +156,6 @@ impl StandingRights {
             return Grant::default();
         }
         Grant { net: Network::On, reach: self.reach, ..Grant::default() }
-    }
-
-    fn no_external(&self, call: &ExternalCall) -> Denial {
-        let object = Object::Tool(format!("{} of {}", call.tool, call.server));
-        let grant =
-            if permits(Position::FIRST, self.mode).asks() { None } else { self.offered("--mode ask") };
-        refused(Operation::Call, object, MissingRight::Approval, grant)
     }
 
     fn judge_command(&self, call: &ShellExec) -> Option<Denial> {

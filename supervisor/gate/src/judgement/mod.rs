@@ -9,6 +9,7 @@ mod change;
 pub mod command_line;
 mod explain;
 mod flags;
+mod guest;
 mod judge;
 mod likely;
 mod machine;

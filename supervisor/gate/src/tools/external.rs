@@ -1,4 +1,9 @@
-//! A tool of a server outside of the sandbox, whose name and schema are known only when the session begins.
+//! A tool of a server outside of the agent's sandbox, whose name and schema are known only when the session begins.
+
+use std::sync::Arc;
+
+use ipc::rights::Rights;
+use protocol::approval::ServerAccess;
 
 use super::typed::{object, signature};
 use super::{ExternalCall, Invocation, Tool, ToolDefinition, ToolUseError};
@@ -8,12 +13,30 @@ pub struct ExternalTool {
     server: String,
     tool: String,
     definition: ToolDefinition,
+    guest: Option<Arc<GuestTool>>,
+}
+
+/// A tool of a server that the kernel confines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestTool {
+    /// The rights of the server, without the directories that it alone has.
+    pub rights: Rights,
+    /// The rights as a person reads them.
+    pub access: ServerAccess,
+    /// Digest of the tool's definition as a person approved it.
+    pub definition: String,
 }
 
 impl ExternalTool {
     /// Wraps the tool that `server` calls `tool`, with its definition for the model.
     pub const fn new(server: String, tool: String, definition: ToolDefinition) -> Self {
-        Self { server, tool, definition }
+        Self { server, tool, definition, guest: None }
+    }
+
+    /// Adds the confinement of the server.
+    #[must_use]
+    pub fn confined(self, guest: GuestTool) -> Self {
+        Self { guest: Some(Arc::new(guest)), ..self }
     }
 }
 
@@ -33,6 +56,7 @@ impl Tool for ExternalTool {
             server: self.server.clone(),
             tool: self.tool.clone(),
             json: input.to_owned(),
+            guest: self.guest.clone(),
         }))
     }
 }

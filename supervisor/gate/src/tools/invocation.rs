@@ -1,9 +1,11 @@
 //! A call with valid arguments, by the component that carries it out.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ipc::tool::ToolCall;
 
+use super::external::GuestTool;
 use super::{PlanCall, SpawnAgent};
 
 /// A call with valid arguments.
@@ -42,8 +44,8 @@ pub struct SupervisorCall {
     pub json: String,
 }
 
-/// A call of a tool of an external server. The agent's rights do not bind that server, so each call needs an approval
-/// of exactly these bytes.
+/// A call of a tool of an external server. The agent's rights do not bind that server. So each call needs an approval of exactly
+/// these bytes, unless the server is confined and its rights are within those of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalCall {
     /// The name of the server in the configuration.
@@ -52,4 +54,6 @@ pub struct ExternalCall {
     pub tool: String,
     /// The arguments in the model's own text, a JSON object.
     pub json: String,
+    /// The confinement of the server; nothing if it has none.
+    pub guest: Option<Arc<GuestTool>>,
 }

@@ -23,7 +23,7 @@ pub use arguments::{READ_FILE, SHELL_EXEC};
 pub use definition::ToolDefinition;
 pub use described::{LeftOut, diffs_of, diffs_told, how_to_get_less};
 pub use error::ToolUseError;
-pub use external::ExternalTool;
+pub use external::{ExternalTool, GuestTool};
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
 pub use plan::{PlanCall, StepUpdate, WRITE_PLAN};
 pub use registry::{Kit, PlanTool, Registry, UnfitTool};

@@ -169,7 +169,7 @@ mod tests {
 
     fn external() -> ServedCall {
         let [server, tool, json] = ["docs", "search", "{}"].map(str::to_owned);
-        ServedCall::External(gate::tools::ExternalCall { server, tool, json })
+        ServedCall::External(gate::tools::ExternalCall { server, tool, json, guest: None })
     }
 
     async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {

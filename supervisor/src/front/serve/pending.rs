@@ -111,6 +111,8 @@ mod tests {
             server: "s".to_owned(),
             tool: "t".to_owned(),
             json: "{}".to_owned(),
+            access: None,
+            definition: None,
             digest: "d".to_owned(),
             timeout_ms: 1,
             reason: None,

@@ -19,6 +19,7 @@ use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
+use super::mcp::McpServer;
 use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
@@ -34,6 +35,8 @@ pub struct Effective {
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents: first the person's, then the trusted ones of the project.
     pub roles: Vec<RoleEntry>,
+    /// The person's servers of MCP.
+    pub mcp: Vec<McpServer>,
     /// The person's own instructions for every project.
     pub instructions: Option<String>,
 }

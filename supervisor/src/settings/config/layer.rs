@@ -8,6 +8,7 @@ use model::provider::catalogue::{Entry, Pattern};
 use tui::keymap::Rebinding;
 
 use super::keys::Key;
+use super::mcp::McpServer;
 use super::origin::ConfigOrigin;
 use super::value::{Element, Value};
 
@@ -26,6 +27,8 @@ pub struct Layer {
     pub models: Vec<ModelEntry>,
     /// The described roles of sub-agents.
     pub roles: Vec<RoleEntry>,
+    /// The servers of MCP; in a project's file they are proposals.
+    pub mcp: Vec<McpServer>,
     /// The ignored lines of a project's file, which could only add rights.
     pub void: Vec<Void>,
 }
@@ -84,8 +87,8 @@ impl Layer {
     }
 
     pub fn is_empty(&self) -> bool {
-        let Self { settings, bindings, models, roles, void: _ } = self;
-        settings.is_empty() && bindings.is_empty() && models.is_empty() && roles.is_empty()
+        let Self { settings, bindings, models, roles, mcp, void: _ } = self;
+        settings.is_empty() && bindings.is_empty() && models.is_empty() && roles.is_empty() && mcp.is_empty()
     }
 
     pub fn set(&mut self, key: &Key, value: Value, origin: ConfigOrigin) {

@@ -21,8 +21,8 @@ pub struct Layers<'a> {
 pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
-    let Layer { bindings, models, roles, .. } = layers.user.clone();
-    Effective { settled, ignored, bindings, models, roles, instructions: None }
+    let Layer { bindings, models, roles, mcp, .. } = layers.user.clone();
+    Effective { settled, ignored, bindings, models, roles, mcp, instructions: None }
 }
 
 impl<'a> Layers<'a> {

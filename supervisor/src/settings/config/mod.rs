@@ -9,6 +9,7 @@ mod effective;
 mod error;
 mod keys;
 mod layer;
+mod mcp;
 mod merge;
 mod origin;
 mod parse;
@@ -25,6 +26,9 @@ pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
+pub use mcp::{
+    FOREIGN_SERVERS, McpProposal, McpServer, is_server_name, is_variable, network as network_of_hosts,
+};
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;

@@ -12,6 +12,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use super::error::SettingsError;
 use super::layer::Layer;
+use super::mcp::{FOREIGN_SERVERS, McpProposal, proposals_of_json};
 use super::parse::{FileOwner, parse, text};
 use super::trust::FileDigest;
 
@@ -32,6 +33,8 @@ pub struct ProjectFile {
     pub digest: Option<FileDigest>,
     /// True if another agent's settings file exists beside it.
     pub has_foreign: bool,
+    /// The servers of MCP that the project proposes, or the reason why a list of them cannot be read.
+    pub servers: Vec<Result<McpProposal, String>>,
 }
 
 impl ProjectFile {
@@ -44,15 +47,35 @@ impl ProjectFile {
             source: error.into(),
         })?;
         let has_foreign = beneath::stat(&root, OsStr::new(FOREIGN_NAME)).is_ok();
-        let bytes = read(&root)?;
+        let bytes = read(&root, PROJECT_NAME)?;
         let digest = bytes.as_deref().map(FileDigest::of);
         let name = Path::new(PROJECT_NAME);
         let layer = match bytes {
             Some(bytes) => said(bytes, name)?,
             None => Layer::default(),
         };
-        Ok(Self { project: project.to_owned(), layer, digest, has_foreign })
+        let servers = proposals(&layer, read(&root, FOREIGN_SERVERS));
+        Ok(Self { project: project.to_owned(), layer, digest, has_foreign, servers })
     }
+}
+
+/// Returns the servers that the project's own file and that of other programs propose. Nothing depends on the latter, so that a
+/// mistake in it is only told.
+fn proposals(
+    layer: &Layer,
+    foreign: Result<Option<Vec<u8>>, SettingsError>,
+) -> Vec<Result<McpProposal, String>> {
+    let own = layer.mcp.iter().map(|server| Ok(McpProposal { server: server.clone(), left_out: Vec::new() }));
+    let foreign = foreign.map_err(|error| error.to_string()).and_then(|bytes| {
+        let Some(bytes) = bytes else { return Ok(Vec::new()) };
+        let text = text(bytes, Path::new(FOREIGN_SERVERS), MOST).map_err(|error| error.to_string())?;
+        proposals_of_json(&text).map_err(|why| format!("{FOREIGN_SERVERS}: {why}"))
+    });
+    let foreign = match foreign {
+        Ok(servers) => servers.into_iter().map(Ok).collect(),
+        Err(why) => vec![Err(why)],
+    };
+    own.chain(foreign).collect()
 }
 
 fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
@@ -63,8 +86,10 @@ fn said(bytes: Vec<u8>, name: &Path) -> Result<Layer, SettingsError> {
     })
 }
 
-fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
-    let name = OsStr::new(PROJECT_NAME);
+fn read(root: impl AsFd, name: &'static str) -> Result<Option<Vec<u8>>, SettingsError> {
+    let unreadable = |error: Errno| SettingsError::Unreadable { file: name.into(), source: error.into() };
+    let check = |kind| check(name, kind);
+    let name = OsStr::new(name);
     match beneath::stat(&root, name) {
         Err(Errno::ENOENT) => return Ok(None),
         found => check(beneath::kind(&found.map_err(unreadable)?))?,
@@ -74,11 +99,11 @@ fn read(root: impl AsFd) -> Result<Option<Vec<u8>>, SettingsError> {
     check(beneath::kind(&fstat(&file).map_err(unreadable)?))?;
     let mut content = Vec::new();
     let read = File::from(file).take(MOST as u64 + 1).read_to_end(&mut content);
-    read.map_err(|source| SettingsError::Unreadable { file: PROJECT_NAME.into(), source })?;
+    read.map_err(|source| SettingsError::Unreadable { file: name.into(), source })?;
     Ok(Some(content))
 }
 
-fn check(kind: SFlag) -> Result<(), SettingsError> {
+fn check(name: &str, kind: SFlag) -> Result<(), SettingsError> {
     let what = match kind {
         SFlag::S_IFREG => return Ok(()),
         SFlag::S_IFLNK => "a link",
@@ -86,11 +111,7 @@ fn check(kind: SFlag) -> Result<(), SettingsError> {
         SFlag::S_IFIFO => "a fifo",
         _ => "a socket or a device",
     };
-    Err(SettingsError::NotAFile { file: PROJECT_NAME.into(), what })
-}
-
-fn unreadable(error: Errno) -> SettingsError {
-    SettingsError::Unreadable { file: PROJECT_NAME.into(), source: error.into() }
+    Err(SettingsError::NotAFile { file: name.into(), what })
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use protocol::shell_word::shell_word;
 use super::origin::SettingPlace;
 use super::project_roles::{self, RoleFile};
 use super::{
-    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, PROJECT_NAME, ProjectFile, Resolution, RoleEntry,
-    SettingsError, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
+    ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, McpProposal, PROJECT_NAME, ProjectFile, Resolution,
+    RoleEntry, SettingsError, Trust, TrustError, TrustQuestion, UserFile, Value, merge,
 };
 use crate::process::directories::Directories;
 
@@ -160,6 +160,7 @@ impl Sources {
         notices.extend(self.void());
         notices.extend(self.ignored(effective));
         notices.extend(self.of_roles(effective));
+        notices.extend(self.of_servers());
         let overruled = |settled: &&Resolution| {
             matches!(settled.origin, ConfigOrigin::Project(_))
                 && flags.get(settled.key).is_some()
@@ -195,6 +196,33 @@ impl Sources {
             why(role).map(|why| format!("{}: ignored: {why}", path.escape_debug()))
         };
         self.roles.iter().filter_map(told).collect()
+    }
+
+    /// Returns the servers of MCP that the project proposes and the person has not accepted.
+    pub(crate) fn proposals(&self) -> impl Iterator<Item = &Result<McpProposal, String>> {
+        let has_it = |name: &str| self.user.layer.mcp.iter().any(|server| server.name == name);
+        let is_new = move |proposal: &&Result<McpProposal, String>| {
+            proposal.as_ref().map_or(true, |proposal| !has_it(&proposal.server.name))
+        };
+        self.project.iter().flat_map(|file| &file.servers).filter(is_new)
+    }
+
+    fn of_servers(&self) -> Vec<String> {
+        let (mut names, mut notices) = (Vec::new(), Vec::new());
+        for proposal in self.proposals() {
+            match proposal {
+                Ok(proposal) => names.push(proposal.server.name.as_str()),
+                Err(why) => notices.push(format!("proposed servers of MCP are ignored: {why}")),
+            }
+        }
+        if let (Some(first), Some(project)) = (names.first(), self.project()) {
+            notices.push(format!(
+                "the project proposes servers of MCP, and none is started: {}\n  hint: bailiwick mcp add --from-project {first} -C {}",
+                names.join(", "),
+                shell_word(project)
+            ));
+        }
+        notices
     }
 
     fn ignored(&self, effective: &Effective) -> Option<String> {

@@ -154,7 +154,12 @@ fn a_denied_writing_command_is_still_offered_the_project() {
 
 #[test]
 fn a_call_of_an_external_tool_is_asked_for_or_denied() {
-    let call = ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: "{}".to_owned() };
+    let call = ExternalCall {
+        server: "docs".to_owned(),
+        tool: "search".to_owned(),
+        json: "{}".to_owned(),
+        guest: None,
+    };
     let call = Invocation::External(call);
     let said = |standing: &StandingRights, agent| match standing.judge(&call, agent) {
         Verdict::Ask(ask) => format!("asked as {:?}, for {:?}", ask.kind, ask.grant.is_empty()),

@@ -179,8 +179,12 @@ fn registry() -> Registry {
 #[test]
 fn a_call_of_an_external_tool_keeps_its_arguments_byte_for_byte() {
     let json = "{\n \"q\" : 1.0e2, \"unknown\":[null ] }";
-    let external =
-        ExternalCall { server: "docs".to_owned(), tool: "search".to_owned(), json: json.to_owned() };
+    let external = ExternalCall {
+        server: "docs".to_owned(),
+        tool: "search".to_owned(),
+        json: json.to_owned(),
+        guest: None,
+    };
     assert_eq!(registry().parse("docs__search", json), Ok(Invocation::External(external)));
 }
 

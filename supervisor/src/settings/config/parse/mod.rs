@@ -1,6 +1,7 @@
 //! The parser for settings files. Each error has a position.
 
 mod kinds;
+mod mcp;
 mod suggest;
 mod tables;
 
@@ -94,6 +95,7 @@ impl SettingsReader<'_> {
             match Key::named(&full) {
                 Some(key) => self.setting(key, at, item),
                 None if full == PROJECT => self.projects(at, item),
+                None if full == mcp::NAME => self.servers(at, item),
                 None if tables::NAMES.contains(&full.as_str()) => self.own_table(&full, at, item),
                 None if is_table(&full) => self.enter(&full, at, item),
                 None if prefix == "agents." && item.is_table_like() => self.role(name, at, item),
@@ -190,7 +192,7 @@ fn only_the_users(name: &str) -> String {
 /// Describes an unknown name in a table for a single project.
 fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
-    if full == PROJECT || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
+    if full == PROJECT || full == mcp::NAME || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
         let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();
         return format!("`{shown}` holds in every project: it cannot stand in [project.…]");
     }

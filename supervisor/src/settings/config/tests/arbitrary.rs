@@ -98,7 +98,7 @@ proptest! {
     fn what_trust_enables_was_listed(of_user in file(FileOwner::Users), text in file(FileOwner::Projects)) {
         let (of_user, layer) = (user(&of_user), project(&text));
         let digest = Some(crate::settings::config::FileDigest::of(text.as_bytes()));
-        let read = ProjectFile { project: "/p".into(), layer: layer.clone(), digest, has_foreign: false };
+        let read = ProjectFile { project: "/p".into(), layer: layer.clone(), digest, has_foreign: false, servers: Vec::new() };
         let none = Layer::default();
         let with = merged(&none, &of_user, &layer, true);
         let without = merged(&none, &of_user, &layer, false);

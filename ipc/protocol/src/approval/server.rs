@@ -1,0 +1,43 @@
+//! The rights of a confined server of tools, as a person reads them.
+
+use std::fmt;
+
+use ipc::path::WirePath;
+use ipc::rights::Network;
+use serde::{Deserialize, Serialize};
+
+/// The rights of a confined server, as its own table states them. They are nobody else's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ServerAccess {
+    /// Trees that it may read beside the system's programs.
+    pub read: Vec<WirePath>,
+    /// Trees that it may change beside its own private ones.
+    pub write: Vec<WirePath>,
+    /// The network.
+    pub net: Network,
+    /// Names of the variables that it is given. They may hold secrets.
+    pub variables: Vec<String>,
+}
+
+/// Displays `reads /p · writes only its own files · network off · no variable`.
+impl fmt::Display for ServerAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { read, write, net, variables } = self;
+        let paths = |paths: &[WirePath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match read.as_slice() {
+            [] => f.write_str("reads no project")?,
+            read => write!(f, "reads {}", paths(read))?,
+        }
+        match write.as_slice() {
+            [] => f.write_str(" · writes only its own files")?,
+            write => write!(f, " · writes {}", paths(write))?,
+        }
+        write!(f, " · network {net}")?;
+        match variables.as_slice() {
+            [] => f.write_str(" · no variable"),
+            variables => write!(f, " · given {}", variables.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Tables `[mcp.NAME]`: servers of MCP. Those of the person may be started; those of a project are proposals.
+
+use std::path::Path;
+
+use ipc::rights::Network;
+use protocol::network_words;
+use serde_json::Value as Json;
+use toml_edit::Item;
+
+use super::origin::{ConfigOrigin, SettingPlace};
+
+/// The most servers of one file.
+pub(super) const MOST_SERVERS: usize = 64;
+
+/// The most bytes of a server's name.
+const LONGEST_NAME: usize = 32;
+
+/// The most elements of a list, and bytes of one of them.
+const MOST: usize = 200;
+const LONGEST: usize = 4096;
+
+/// A server of MCP and its rights, as a table states them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpServer {
+    pub name: String,
+    /// The program: a path, or a name that is looked up in `PATH`.
+    pub command: String,
+    pub args: Vec<String>,
+    /// Names of the variables that it is given.
+    pub env: Vec<String>,
+    /// Paths that it may read beside the system's, as they were written.
+    pub read: Vec<String>,
+    /// Paths that it may write beside its own, as they were written.
+    pub write: Vec<String>,
+    /// The hosts that it may reach.
+    pub net: Network,
+    /// The tools that agents are offered; all if absent.
+    pub offer: Option<Vec<String>>,
+    pub enabled: bool,
+    /// The position of the table.
+    pub origin: ConfigOrigin,
+}
+
+/// True if a server may have this name: its tools are called `NAME__TOOL`.
+pub fn is_server_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.contains("__")
+}
+
+impl McpServer {
+    /// Returns a server with the rights of every server: no project, no network, no variable.
+    pub fn new(name: &str, origin: ConfigOrigin) -> Self {
+        Self {
+            name: name.to_owned(),
+            command: String::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            read: Vec::new(),
+            write: Vec::new(),
+            net: Network::Off,
+            offer: None,
+            enabled: true,
+            origin,
+        }
+    }
+
+    /// Sets a field of the table. The error says what was expected.
+    pub(super) fn set(&mut self, field: &str, item: &Item) -> Result<(), String> {
+        match field {
+            "command" => {
+                let text = item.as_str().filter(|text| is_word(text));
+                text.ok_or("expected a program, as in \"mcp-server-git\"")?.clone_into(&mut self.command);
+            }
+            "args" => self.args = words(item, |_| true).ok_or("expected a list of words")?,
+            "env" => {
+                self.env = words(item, is_variable)
+                    .ok_or("expected a list of names of variables, as in [\"TOKEN\"]")?;
+            }
+            "read" => {
+                self.read =
+                    words(item, is_path).ok_or("expected a list of paths, as in [\".\", \"~/notes\"]")?
+            }
+            "write" => {
+                self.write = words(item, is_path).ok_or("expected a list of paths, as in [\"~/notes\"]")?
+            }
+            "hosts" => {
+                let hosts =
+                    words(item, |_| true).ok_or("expected a list of hosts, as in [\"api.example\"]")?;
+                self.net = network(&hosts)?;
+            }
+            "offer" => {
+                self.offer = Some(words(item, |_| true).ok_or("expected a list of names of tools")?);
+            }
+            "enabled" => self.enabled = item.as_bool().ok_or("expected true or false")?,
+            _ => {
+                return Err(
+                    "unknown key: expected one of command, args, env, read, write, hosts, offer, enabled"
+                        .to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the command in words, to be shown.
+    pub fn command_line(&self) -> Vec<&str> {
+        std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect()
+    }
+}
+
+/// Reads a list of hosts. An empty one is no network.
+pub fn network(hosts: &[String]) -> Result<Network, String> {
+    if hosts.is_empty() {
+        return Ok(Network::Off);
+    }
+    let hosts = network_words::hosts(hosts.iter().map(String::as_str));
+    hosts.map(Network::Hosts).map_err(|error| error.to_string())
+}
+
+fn words(item: &Item, fits: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let array = item.as_array().filter(|array| array.len() <= MOST)?;
+    let word = |value: &toml_edit::Value| {
+        value
+            .as_str()
+            .filter(|word| word.len() <= LONGEST && !word.contains('\0') && fits(word))
+            .map(str::to_owned)
+    };
+    array.iter().map(word).collect()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.len() <= LONGEST && !text.contains('\0')
+}
+
+/// True for the name of a variable.
+pub fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars().all(is_part) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+fn is_path(path: &str) -> bool {
+    !path.is_empty()
+}
+
+/// Name of the file of a project in which other programs keep their servers.
+pub const FOREIGN_SERVERS: &str = ".mcp.json";
+
+/// A server that a project proposes. Nothing of it is started before a person has accepted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpProposal {
+    pub server: McpServer,
+    /// Parts of the proposal that are left out, in words.
+    pub left_out: Vec<String>,
+}
+
+/// Reads the proposals of a `.mcp.json`. Fails with the reason why nothing in it can be read.
+pub(super) fn proposals_of_json(text: &str) -> Result<Vec<McpProposal>, String> {
+    let file: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let servers = file.get("mcpServers").and_then(Json::as_object).ok_or("it has no object `mcpServers`")?;
+    let place = SettingPlace { file: Path::new(FOREIGN_SERVERS).into(), line: 1, column: 1 };
+    let read = |(name, server): (&String, &Json)| of_json(name, server, ConfigOrigin::Project(place.clone()));
+    Ok(servers.iter().take(MOST_SERVERS).filter_map(read).collect())
+}
+
+fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<McpProposal> {
+    if !is_server_name(name) {
+        return None;
+    }
+    let command = json.get("command")?.as_str().filter(|text| is_word(text))?;
+    let mut server = McpServer { command: command.to_owned(), ..McpServer::new(name, origin) };
+    let mut left_out = Vec::new();
+    for argument in json.get("args").and_then(Json::as_array).into_iter().flatten().take(MOST) {
+        server
+            .args
+            .push(argument.as_str().filter(|text| text.len() <= LONGEST && !text.contains('\0'))?.to_owned());
+    }
+    for (variable, value) in json.get("env").and_then(Json::as_object).into_iter().flatten().take(MOST) {
+        let own = [format!("${{{variable}}}"), format!("${variable}")];
+        if !is_variable(variable) {
+            left_out.push(format!("the variable {variable:?}"));
+        } else if value.as_str().is_some_and(|value| own.iter().any(|own| own == value) || value.is_empty()) {
+            server.env.push(variable.clone());
+        } else {
+            left_out.push(format!(
+                "the value of the variable {variable}: a server has variables of yours, by name"
+            ));
+            server.env.push(variable.clone());
+        }
+    }
+    Some(McpProposal { server, left_out })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::config::parse::{FileOwner, parse};
+
+    fn user(text: &str) -> Result<Vec<McpServer>, String> {
+        let layer = parse(text, Path::new("/c/config.toml"), FileOwner::Users);
+        layer.map(|layer| layer.mcp).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_table_states_a_server_and_its_rights() {
+        let servers = user(
+            "[mcp.git]\ncommand = \"mcp-server-git\"\nargs = [\"--repository\", \".\"]\nread = [\".\"]\nwrite = [\"~/notes\"]\n\
+             env = [\"TOKEN\"]\nhosts = [\"api.example\"]\noffer = [\"git_log\"]\nenabled = false\n[mcp.bare]\ncommand = \"x\"\n",
+        )
+        .unwrap();
+        let [git, bare] = servers.as_slice() else { panic!("{servers:?}") };
+        assert_eq!(git.command_line(), ["mcp-server-git", "--repository", "."]);
+        assert_eq!(
+            (git.read.as_slice(), git.write.as_slice()),
+            (&[".".to_owned()][..], &["~/notes".to_owned()][..])
+        );
+        assert_eq!(
+            (git.env.as_slice(), git.net.to_string()),
+            (&["TOKEN".to_owned()][..], "on for api.example".to_owned())
+        );
+        assert_eq!((git.offer.as_deref(), git.enabled), (Some(&["git_log".to_owned()][..]), false));
+        assert_eq!(
+            *bare,
+            McpServer { command: "x".to_owned(), ..McpServer::new("bare", bare.origin.clone()) }
+        );
+        assert!(bare.net.is_off() && bare.read.is_empty() && bare.env.is_empty() && bare.enabled);
+    }
+
+    #[test]
+    fn a_mistake_in_a_table_of_the_persons_is_an_error_with_its_place() {
+        let wrong = |text: &str| user(text).unwrap_err();
+        insta::assert_snapshot!(wrong(
+            "[mcp.a__b]\ncommand = \"x\"\n[mcp.none]\nread = []\n[mcp.x]\ncommand = \"x\"\nhosts = [\"*.com\"]\n[mcp.y]\ncommand = \"y\"\n\
+             url = \"https://x\"\n[mcp.z]\ncommand = \"z\"\nenv = [\"A=1\"]\n[mcp]\nq = 1\n"
+        ), @r#"
+        /c/config.toml:1:6: `mcp.a__b`: a server's name has at most 32 letters, digits, `-` and `_`, and no `__`
+        /c/config.toml:3:6: `mcp.none`: expected `command`, the program of the server
+        /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would be for every name that anybody registers below it; name the hosts
+        /c/config.toml:10:1: `mcp.y.url`: unknown key: expected one of command, args, env, read, write, hosts, offer, enabled
+        /c/config.toml:13:1: `mcp.z.env`: expected a list of names of variables, as in ["TOKEN"]
+        /c/config.toml:15:1: `mcp.q` is a table: expected [mcp.q]
+        "#);
+    }
+
+    #[test]
+    fn a_project_only_proposes_and_a_mistake_of_its_own_is_no_error() {
+        let text = "[mcp.good]\ncommand = \"x\"\n[mcp.bad]\ncommand = 1\n";
+        let layer = parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap();
+        assert_eq!(layer.mcp.iter().map(|server| &*server.name).collect::<Vec<_>>(), ["good"]);
+        assert_eq!(layer.void.len(), 1);
+    }
+
+    #[test]
+    fn servers_of_other_programs_are_proposals_without_values_of_variables() {
+        let text = r#"{"mcpServers": {
+            "git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"A": "${A}", "TOKEN": "secret", "x y": "1"}},
+            "remote": {"type": "http", "url": "https://example.com"},
+            "bad name": {"command": "x"}}}"#;
+        let proposals = proposals_of_json(text).unwrap();
+        let [git] = proposals.as_slice() else { panic!("{proposals:?}") };
+        assert_eq!(git.server.command_line(), ["uvx", "mcp-server-git"]);
+        assert_eq!(git.server.env, ["A", "TOKEN"]);
+        assert_eq!(git.left_out.len(), 2);
+        assert!(!format!("{git:?}").contains("secret"));
+        assert!(git.server.net.is_off() && git.server.read.is_empty() && git.server.write.is_empty());
+        for broken in ["", "[]", "{\"mcpServers\": 3}"] {
+            assert!(proposals_of_json(broken).is_err(), "{broken}");
+        }
+    }
+}
