@@ -3,5 +3,6 @@
 pub mod driver;
 pub(crate) mod inside;
 pub(crate) mod live;
+pub(crate) mod mcp;
 pub mod opening;
 pub mod place;

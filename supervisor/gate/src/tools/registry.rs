@@ -122,6 +122,19 @@ impl Registry {
         Ok(self.defined())
     }
 
+    /// Returns the same tools and more, without those that have an invalid or existing name.
+    #[must_use]
+    pub fn extended(&self, more: Vec<Box<dyn Tool>>) -> Self {
+        let mut extended = Self { tools: self.tools.clone(), definitions: self.definitions.clone() };
+        for tool in more {
+            let name = &tool.definition().name;
+            if is_name(name) && extended.find(name).is_none() {
+                extended.tools.push(tool.into());
+            }
+        }
+        extended.defined()
+    }
+
     /// Returns the definitions for the model, the same at every call.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         Arc::clone(&self.definitions)

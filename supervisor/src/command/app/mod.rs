@@ -5,6 +5,7 @@ mod debug;
 mod delete;
 mod ended;
 mod generated;
+mod mcp;
 mod plan;
 mod prune;
 mod relay;
@@ -105,6 +106,7 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
         Command::Plan(command) => plan::run(command, keys, runtime),
+        Command::Mcp(command) => mcp::run(command, runtime),
         Command::Relay(args) => relay::run(args, &keys, runtime),
         Command::Sandbox(args) => runtime.block_on(sandbox::run(args)),
         Command::Doctor(args) => runtime.block_on(until_ended(doctor(&args, &keys))),

@@ -19,6 +19,11 @@ pub trait ToolServer: Send + Sync {
     /// Carries a call out. The text is for the model, whether it is an answer or says what failed. A future that is dropped ends
     /// the call: nobody waits for it any more.
     fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>>;
+
+    /// Ends everything that was started for calls, when the agent ends.
+    fn close(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The calls that are served outside the workers.
@@ -108,6 +113,9 @@ impl ServedCalls {
         self.unwritten.clear();
         self.running.clear();
         self.tasks.shutdown().await;
+        if let Some(server) = &self.server {
+            server.close().await;
+        }
     }
 }
 

@@ -39,6 +39,7 @@ use crate::engine::driver::{
     SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::engine::live::LiveSocket;
+use crate::engine::mcp::{McpHost, Offered, offer};
 use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
@@ -95,6 +96,7 @@ pub(crate) fn open(
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
+    let servers = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
@@ -129,7 +131,7 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
-    let run = equipped(run, &options, plan_files);
+    let run = equipped(run, &options, plan_files, servers);
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let rewinder = rewinder(&options, &setup, &sub_agents.observer, &conversation);
@@ -258,12 +260,36 @@ fn goes_on(plan: Option<CutOffPlan>, actions: &mpsc::Sender<UserAction>, convers
 }
 
 /// A run with what serves it beside its worker.
-fn equipped(run: AgentRun, options: &SessionOptions, plan_files: Arc<dyn ToolServer>) -> AgentRun {
-    let run = if options.activity == Activity::Plan { run.served_by(plan_files) } else { run };
+fn equipped(
+    run: AgentRun,
+    options: &SessionOptions,
+    plan_files: Arc<dyn ToolServer>,
+    servers: Option<Arc<McpHost>>,
+) -> AgentRun {
+    let run = match (options.activity, servers) {
+        (Activity::Plan, _) => run.served_by(plan_files),
+        (Activity::Execute, Some(servers)) => run.served_by(servers),
+        (Activity::Execute, None) => run,
+    };
     match options.models.clone() {
         Some(models) => run.choosing_from(models),
         None => run,
     }
+}
+
+/// Adds the tools of the servers of MCP for an agent that executes. Sub-agents and planners have none.
+fn with_servers(
+    config: &mut AgentConfig,
+    options: &mut SessionOptions,
+    setup: &ProjectSandbox,
+) -> Option<Arc<McpHost>> {
+    if options.activity != Activity::Execute || options.profile != Profile::Full {
+        return None;
+    }
+    let Offered { tools, host, notices } = offer(setup, &options.mcp)?;
+    options.notices.extend(notices);
+    config.tools = Arc::new(config.tools.extended(tools));
+    Some(host)
 }
 
 fn new_conversation() -> ConversationId {

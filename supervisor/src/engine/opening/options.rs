@@ -20,7 +20,7 @@ use super::record::Record;
 use crate::engine::driver::Turns;
 use crate::engine::place::ConfinementOptions;
 use crate::journal::sessions::Keep;
-use crate::settings::config::{Effective, Layer, Sources};
+use crate::settings::config::{Effective, Layer, McpServer, Sources};
 
 /// What a session is opened with.
 #[derive(Clone, Debug)]
@@ -80,6 +80,8 @@ pub(crate) struct SessionOptions {
     pub instructions: Option<String>,
     /// The earlier sessions that are kept.
     pub keep: Keep,
+    /// The servers of MCP whose tools its first agent is offered.
+    pub mcp: Vec<McpServer>,
     /// True if the session waits while the disk of its log is full, instead of ending.
     pub pauses: bool,
 }
@@ -131,6 +133,7 @@ impl SessionOptions {
                 days: effective.number("sessions.keep_days"),
                 mib: effective.number("sessions.keep_mib"),
             },
+            mcp: effective.mcp.iter().filter(|server| server.enabled).cloned().collect(),
             pauses: false,
         }
     }

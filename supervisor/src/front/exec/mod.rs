@@ -31,7 +31,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, tell};
 use crate::process::signals::{UserSignals, end_with};
 use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
-use crate::settings::config::Sources;
+use crate::settings::config::{McpServer, Sources};
 
 /// Runs the task and returns the exit status.
 pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
@@ -125,6 +125,7 @@ fn prepare(
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let (mut options, limits) = options(args, sources, &beginning);
+    options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let beginning = match beginning {
@@ -154,6 +155,17 @@ fn prepare(
     let format = Format { output: args.output, deltas: args.deltas, executes_plan, limits, log };
     let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
     Ok(PreparedRun { session, handle, printer, beginning, relay })
+}
+
+/// Returns the servers of MCP that the flags name. Headless, an agent has no others.
+fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServer>, String> {
+    let find = |name: &String| {
+        let found = servers.iter().find(|server| server.name == *name).cloned();
+        found.ok_or_else(|| {
+            format!("--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list")
+        })
+    };
+    names.iter().map(find).collect()
 }
 
 /// Returns the session to continue, if there is one. Its earlier messages are not printed again.

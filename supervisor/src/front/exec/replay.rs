@@ -145,6 +145,7 @@ impl Player {
                 base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
             },
             image: Vec::new(),
+            mcp: Vec::new(),
             max_steps: run.max_steps,
             max_tokens: run.max_tokens,
             max_usd: run.max_usd,

@@ -3,6 +3,7 @@
 mod batch;
 mod before;
 mod flags;
+mod mcp;
 mod parse;
 mod plan;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub(crate) use self::batch::{
     BATCH_STATUS, BatchArgs, BatchCommand, BatchMergeArgs, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
 };
 pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_task, of_tui};
+pub(crate) use self::mcp::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
@@ -93,6 +95,9 @@ pub(crate) enum Command {
     /// Lists, shows, edits, approves and executes the plans that planners made
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Lists, adds, tests and removes MCP servers, each in a sandbox of its own
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Runs a command under exactly the rights that an agent's command would have
     Sandbox(SandboxArgs),
     /// Serves the model API to places without key and network, strictly and within budgets

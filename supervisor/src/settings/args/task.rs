@@ -121,6 +121,9 @@ pub(crate) struct ExecArgs {
     /// Shows the model this picture with the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
+    /// Offers the agent the tools of this MCP server of yours
+    #[arg(long, value_name = "NAME")]
+    pub mcp: Vec<String>,
     /// Ends the run after this many replies to all its agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,

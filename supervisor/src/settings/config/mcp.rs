@@ -109,7 +109,7 @@ impl McpServer {
 }
 
 /// Reads a list of hosts. An empty one is no network.
-pub fn network(hosts: &[String]) -> Result<Network, String> {
+fn network(hosts: &[String]) -> Result<Network, String> {
     if hosts.is_empty() {
         return Ok(Network::Off);
     }
@@ -143,7 +143,7 @@ fn is_path(path: &str) -> bool {
 }
 
 /// Name of the file of a project in which other programs keep their servers.
-pub const FOREIGN_SERVERS: &str = ".mcp.json";
+pub(super) const FOREIGN_SERVERS: &str = ".mcp.json";
 
 /// A server that a project proposes. Nothing of it is started before a person has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]

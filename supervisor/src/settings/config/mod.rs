@@ -19,6 +19,7 @@ mod settled;
 mod sources;
 mod trust;
 mod user_file;
+mod user_tables;
 mod value;
 
 pub(crate) use ask::{ask_for_trust, asked, can_ask, yes};
@@ -26,9 +27,7 @@ pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
-pub use mcp::{
-    FOREIGN_SERVERS, McpProposal, McpServer, is_server_name, is_variable, network as network_of_hosts,
-};
+pub use mcp::{McpProposal, McpServer, is_server_name, is_variable};
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
@@ -37,6 +36,7 @@ pub use settled::{Ignored, Resolution};
 pub(crate) use sources::Sources;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
+pub use user_tables::{TableError, remove_server, write_server};
 pub use value::{Element, Value, time_of};
 
 #[cfg(test)]

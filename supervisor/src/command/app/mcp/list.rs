@@ -1,0 +1,66 @@
+//! `bailiwick mcp list`.
+
+use std::io::{self, Write};
+
+use super::shown::{access, command};
+use super::{McpRefusal, servers, sources};
+use crate::engine::mcp::Pins;
+use crate::process::directories::Directories;
+use crate::process::exit::{Exit, printed};
+use crate::process::messages::{one_line, say};
+use crate::settings::args::McpListArgs;
+use crate::settings::config::McpServer;
+
+pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit, McpRefusal> {
+    let sources = sources(directories, &args.directory)?;
+    let (servers, pins) = (servers(&sources), Pins::new(directories));
+    let mut text = String::new();
+    for server in &servers {
+        text.push_str(&entry(server, &state(server, &pins)));
+    }
+    for proposal in sources.proposals() {
+        match proposal {
+            Ok(proposal) => {
+                let server = &proposal.server;
+                let accept = format!(
+                    "proposed by the project; bailiwick mcp add --from-project {} shows it and asks",
+                    server.name
+                );
+                text.push_str(&entry(server, &accept));
+            }
+            Err(why) => say(&format!("note: {}", one_line(why))),
+        }
+    }
+    if text.is_empty() {
+        text.push_str("no MCP server yet: bailiwick mcp add NAME -- COMMAND ARGS shows one and asks\n");
+    }
+    Ok(printed(write!(io::stdout(), "{text}"), Exit::Done))
+}
+
+fn entry(server: &McpServer, state: &str) -> String {
+    format!("{}  {state}\n  command  {}\n  access   {}\n", server.name, command(server), access(server))
+}
+
+fn state(server: &McpServer, pins: &Pins) -> String {
+    let again = format!("bailiwick mcp add {}", server.name);
+    match pins.read(&server.name) {
+        _ if !server.enabled => "off (enabled = false)".to_owned(),
+        Err(error) => error.to_string(),
+        Ok(None) => format!("not approved: {again} shows it and asks"),
+        Ok(Some(pin)) if !pin.is_of(server) => {
+            format!("changed since you approved it: {again} shows it and asks")
+        }
+        Ok(Some(pin)) => {
+            let is_offered = |name: &String| server.offer.as_ref().is_none_or(|offer| offer.contains(name));
+            let names: Vec<_> = pin
+                .tools
+                .iter()
+                .map(|tool| &tool.name)
+                .filter(|name| is_offered(name))
+                .map(|name| one_line(name))
+                .collect();
+            let unit = if names.len() == 1 { "tool" } else { "tools" };
+            format!("ready, {} {unit}: {}", names.len(), names.join(", "))
+        }
+    }
+}

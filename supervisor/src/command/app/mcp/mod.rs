@@ -1,0 +1,147 @@
+//! `bailiwick mcp`: servers of MCP, listed, added, tested and removed.
+
+mod add;
+mod list;
+mod shown;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use gate::modes::ApprovalMode;
+use gate::shell_word::shell_word;
+use tokio::runtime::Runtime;
+
+use self::shown::{denied, tools};
+use super::ended::until_ended;
+use crate::engine::mcp::{InspectError, Pins, inspect, stores};
+use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox};
+use crate::process::directories::Directories;
+use crate::process::exit::{Exit, printed};
+use crate::process::messages::{complain, harmless};
+use crate::settings::args::{McpCommand, McpRemoveArgs, McpTestArgs, TierArg};
+use crate::settings::config::{Layer, McpServer, Sources, USER_NAME, remove_server};
+
+/// An error in words, and the status that it means.
+struct McpRefusal(Exit, String);
+
+impl McpRefusal {
+    fn usage(why: impl ToString) -> Self {
+        Self(Exit::Usage, why.to_string())
+    }
+}
+
+pub(super) fn run(command: McpCommand, runtime: &Runtime) -> Exit {
+    let done = Directories::of_process().map_err(McpRefusal::usage).and_then(|directories| match command {
+        McpCommand::List(args) => list::run(&args, &directories),
+        McpCommand::Add(args) => add::run(&args, directories, runtime),
+        McpCommand::Test(args) => test(&args, directories, runtime),
+        McpCommand::Remove(args) => remove(&args, &directories),
+    });
+    done.unwrap_or_else(|McpRefusal(exit, why)| {
+        complain(&why);
+        exit
+    })
+}
+
+fn sources(directories: &Directories, project: &Path) -> Result<Sources, McpRefusal> {
+    Sources::read(directories, project).map_err(McpRefusal::usage)
+}
+
+/// Returns the person's servers.
+fn servers(sources: &Sources) -> Vec<McpServer> {
+    sources.effective(&Layer::default()).mcp
+}
+
+fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
+    let all = servers(sources);
+    let known: Vec<_> = all.iter().map(|server| server.name.clone()).collect();
+    all.into_iter().find(|server| server.name == name).ok_or_else(|| {
+        let known = if known.is_empty() {
+            "there is none yet".to_owned()
+        } else {
+            format!("there are {}", known.join(", "))
+        };
+        McpRefusal::usage(format!(
+            "no MCP server {name:?} in your settings: {known}\n  hint: bailiwick mcp list"
+        ))
+    })
+}
+
+/// Makes the place in which a server is started for a look: that of a session that changes nothing.
+fn place(
+    directories: Directories,
+    sources: &Sources,
+    project: &Path,
+    tier: TierArg,
+) -> Result<ProjectSandbox, McpRefusal> {
+    let effective = sources.effective(&Layer::default());
+    let wanted = ConfinementOptions::of(&effective, tier.into(), false);
+    ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)
+        .map_err(|error| McpRefusal(error.exit(), error.to_string()))
+}
+
+/// Returns the words for a server that did not describe itself.
+fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
+    let InspectError { why, refused } = error;
+    let denied: String = denied(refused).into_iter().map(|line| format!("\n  {line}")).collect();
+    let reads = "the server reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
+    McpRefusal(
+        Exit::NoSandbox,
+        format!("cannot start the MCP server {}: {}{denied}\n  hint: {reads}", server.name, harmless(why)),
+    )
+}
+
+fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Result<Exit, McpRefusal> {
+    let sources = sources(&directories, &args.directory)?;
+    let server = named(&sources, &args.name)?;
+    let pins = Pins::new(&directories);
+    let mut failed = None;
+    let exit = runtime.block_on(until_ended(async {
+        let looked = async {
+            let setup = place(directories, &sources, &args.directory, args.tier)?;
+            inspect(&setup, &server).await.map_err(|error| not_started(&server, &error))
+        };
+        match looked.await {
+            Ok(inspected) => {
+                let pin = pins.read(&server.name).ok().flatten().filter(|pin| pin.is_of(&server));
+                let text = tools(&inspected, pin.as_ref());
+                let remedy = match &pin {
+                    Some(pin) if pin.changes(&inspected.pin).is_empty() => String::new(),
+                    Some(_) => {
+                        format!("\nits tools have changed: bailiwick mcp add {} asks about them", server.name)
+                    }
+                    None => format!("\nyou have not approved it: bailiwick mcp add {}", server.name),
+                };
+                printed(writeln!(io::stdout(), "{}{remedy}", text.trim_end()), Exit::Done)
+            }
+            Err(refusal) => {
+                failed = Some(refusal);
+                Exit::Internal
+            }
+        }
+    }));
+    failed.map_or(Ok(exit), Err)
+}
+
+fn remove(args: &McpRemoveArgs, directories: &Directories) -> Result<Exit, McpRefusal> {
+    let sources = sources(directories, &args.directory)?;
+    let server = named(&sources, &args.name)?;
+    let file = directories.config.join(USER_NAME);
+    remove_server(&file, &server.name).map_err(McpRefusal::usage)?;
+    Pins::new(directories)
+        .remove(&server.name)
+        .map_err(|error| McpRefusal(Exit::Internal, error.to_string()))?;
+    let store = stores(directories).join(&server.name);
+    match fs::remove_dir_all(&store) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let why =
+                format!("cannot remove {}: {error}\n  hint: rm -r {}", store.display(), shell_word(&store));
+            return Err(McpRefusal(Exit::Internal, why));
+        }
+        _ => {}
+    }
+    let done =
+        writeln!(io::stdout(), "removed the MCP server {}, with its approval and its own files", server.name);
+    Ok(printed(done, Exit::Done))
+}

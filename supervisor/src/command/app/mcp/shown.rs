@@ -1,0 +1,124 @@
+//! A server in a person's words: what it is, what it may do, and its tools.
+
+use std::fmt::Write;
+
+use gate::shell_word::shell_word;
+use ipc::refusal::Refusal;
+
+use crate::engine::mcp::{Inspected, Pin, PinnedTool};
+use crate::process::messages::{harmless, one_line};
+use crate::settings::config::McpServer;
+
+/// The most denials that are listed.
+const DENIALS: usize = 5;
+
+/// The most characters of a description in a list.
+const LINE: usize = 100;
+
+/// Returns the command, quoted as for a shell.
+pub(super) fn command(server: &McpServer) -> String {
+    let words: Vec<_> = server.command_line().into_iter().map(shell_word).collect();
+    one_line(&words.join(" "))
+}
+
+/// Returns the access of a server as its table says it.
+pub(super) fn access(server: &McpServer) -> String {
+    let McpServer { read, write, net, env, .. } = server;
+    let list = |words: &[String], none: &str, some: &str| {
+        if words.is_empty() { none.to_owned() } else { format!("{some} {}", words.join(", ")) }
+    };
+    one_line(&format!(
+        "{} · {} · network {net} · {}",
+        list(read, "reads no project", "reads"),
+        list(write, "writes only its own files", "writes"),
+        list(env, "no variable", "given"),
+    ))
+}
+
+/// Returns the denials while a server started.
+pub(super) fn denied(refused: &[Refusal]) -> Vec<String> {
+    let line = |refusal: &Refusal| {
+        one_line(&format!("denied to {}: {:?} {:?}", refusal.program, refusal.act, refusal.object))
+    };
+    refused.iter().take(DENIALS).map(line).collect()
+}
+
+/// Returns what a started server says of itself, with marks where its tools differ from those that the person approved.
+pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
+    let Inspected { pin, instructions, confined, took, refused } = inspected;
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<9} {}", one_line(value));
+    };
+    line(
+        "server",
+        &format!(
+            "{} {} (MCP {}), started in {:.1} s",
+            pin.name,
+            pin.release,
+            pin.protocol,
+            took.as_secs_f64()
+        ),
+    );
+    line("access", &confined.access.to_string());
+    if !instructions.is_empty() {
+        line("says", &cut(instructions));
+    }
+    for denial in denied(refused) {
+        line("", &denial);
+    }
+    line("tools", &pin.tools.len().to_string());
+    for tool in &pin.tools {
+        let before = approved.map(|approved| approved.tools.iter().find(|before| before.name == tool.name));
+        let mark = match before {
+            None => "",
+            Some(None) => "new: ",
+            Some(Some(before)) if differs(before, tool) => "changed: ",
+            Some(Some(_)) => "",
+        };
+        let _ = writeln!(text, "  {mark}{}  {}", one_line(&tool.name), one_line(&cut(&tool.description)));
+        if let Some(Some(before)) = before {
+            differences(&mut text, before, tool);
+        }
+    }
+    let gone = approved.into_iter().flat_map(|approved| &approved.tools);
+    for before in gone.filter(|before| !pin.tools.iter().any(|tool| tool.name == before.name)) {
+        let _ = writeln!(text, "  gone: {}", one_line(&before.name));
+    }
+    text
+}
+
+fn differs(before: &PinnedTool, now: &PinnedTool) -> bool {
+    PinnedTool { digest: String::new(), ..before.clone() }
+        != PinnedTool { digest: String::new(), ..now.clone() }
+}
+
+/// Adds the parts of a definition that differ, whole.
+fn differences(text: &mut String, before: &PinnedTool, now: &PinnedTool) {
+    let parts = |tool: &PinnedTool| {
+        [
+            ("title", tool.title.clone().unwrap_or_default()),
+            ("description", tool.description.clone()),
+            ("arguments", tool.input_schema.clone()),
+            ("result", tool.output_schema.clone().unwrap_or_default()),
+            ("annotations", tool.annotations.clone().unwrap_or_default()),
+        ]
+    };
+    for ((name, before), (_, now)) in parts(before).into_iter().zip(parts(now)) {
+        if before != now {
+            for (sign, part) in [('-', before), ('+', now)] {
+                for line in harmless(&part).lines() {
+                    let _ = writeln!(text, "    {sign} {name}: {line}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the beginning of a text, for one line.
+fn cut(text: &str) -> String {
+    let first = text.trim().lines().next().unwrap_or_default();
+    let short: String = first.chars().take(LINE).collect();
+    if short.len() < text.trim().len() { format!("{short}…") } else { short }
+}

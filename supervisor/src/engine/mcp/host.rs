@@ -1,0 +1,128 @@
+//! The servers of one session, behind the calls of its agents.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use boundary::monitor::McpServerProcess;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use gate::tools::{ExternalCall, ServedCall};
+use ipc::id::AgentId;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::find::{Catalogue, FIND};
+use super::server::{ServerOrder, ServerSpec, ToolCall, attend};
+use crate::engine::driver::ToolServer;
+
+/// The longest wait for the end of a server.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// Serves the calls of the tools of servers. A server is started by its first call.
+pub(crate) struct McpHost {
+    servers: Mutex<BTreeMap<String, HostedServer>>,
+    catalogue: Arc<Catalogue>,
+    last: AtomicU64,
+}
+
+/// A server of the session.
+enum HostedServer {
+    Idle(Box<ServerSpec>),
+    Running { orders: UnboundedSender<ServerOrder>, task: JoinHandle<()> },
+}
+
+impl McpHost {
+    pub(super) fn new(servers: Vec<ServerSpec>, catalogue: Arc<Catalogue>) -> Self {
+        let idle = |spec: ServerSpec| (spec.server.name.clone(), HostedServer::Idle(Box::new(spec)));
+        Self {
+            servers: Mutex::new(servers.into_iter().map(idle).collect()),
+            catalogue,
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the orders of a server, whose task begins if it has none.
+    fn orders(&self, name: &str) -> Option<UnboundedSender<ServerOrder>> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = servers.get_mut(name)?;
+        if let HostedServer::Idle(spec) = server {
+            let (orders, inbox) = unbounded_channel();
+            let task = tokio::spawn(attend::<McpServerProcess>((**spec).clone(), inbox));
+            *server = HostedServer::Running { orders, task };
+        }
+        match server {
+            HostedServer::Running { orders, .. } => Some(orders.clone()),
+            HostedServer::Idle(_) => None,
+        }
+    }
+
+    fn call(&self, call: ExternalCall) -> BoxFuture<'static, Result<String, String>> {
+        let ExternalCall { server, tool, json, guest } = call;
+        let (Some(orders), Some(guest)) = (self.orders(&server), guest) else {
+            return ready(Err(format!("there is no server `{server}` in this session"))).boxed();
+        };
+        let id = self.last.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        let call = ToolCall { id, tool, json, definition: guest.definition.clone(), answer };
+        let mut waiting = WaitingCall { id, orders: Some(orders) };
+        if let Some(orders) = &waiting.orders {
+            // An error means that the session ends; then there is no answer either.
+            let _ = orders.send(ServerOrder::Call(call));
+        }
+        async move {
+            let outcome = answered.await;
+            waiting.is_over();
+            outcome.unwrap_or_else(|_| Err(format!("the server `{server}` has ended with the session")))
+        }
+        .boxed()
+    }
+}
+
+/// A call that somebody waits for. Dropping it takes the call back.
+struct WaitingCall {
+    id: u64,
+    orders: Option<UnboundedSender<ServerOrder>>,
+}
+
+impl WaitingCall {
+    fn is_over(&mut self) {
+        self.orders = None;
+    }
+}
+
+impl Drop for WaitingCall {
+    fn drop(&mut self) {
+        if let Some(orders) = &self.orders {
+            // An error means that the server has ended.
+            let _ = orders.send(ServerOrder::Cancel(self.id));
+        }
+    }
+}
+
+impl ToolServer for McpHost {
+    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+        match call {
+            ServedCall::External(call) => self.call(call),
+            ServedCall::Supervisor(call) if call.tool == FIND => {
+                ready(Ok(self.catalogue.find(&call.json))).boxed()
+            }
+            ServedCall::Supervisor(_) => ready(Err("nothing serves this tool here".to_owned())).boxed(),
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = std::mem::take(&mut *servers).into_values().filter_map(|server| match server {
+            HostedServer::Running { task, .. } => Some(task),
+            HostedServer::Idle(_) => None,
+        });
+        // An orders' end lets its task end the server.
+        let ends: Vec<_> = running.map(|task| timeout(LEAVING, task)).collect();
+        join_all(ends).map(drop).boxed()
+    }
+}

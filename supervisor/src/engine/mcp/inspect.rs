@@ -1,0 +1,82 @@
+//! A start of a server for a person who adds or tests it: it describes itself and ends.
+
+use std::time::{Duration, Instant};
+
+use boundary::monitor::{McpEvent, McpServerProcess};
+use ipc::mcp::McpReport;
+use ipc::refusal::Refusal;
+use tokio::time::timeout;
+
+use super::confine::{Confined, confine};
+use super::pin::Pin;
+use super::result::words;
+use super::server::{ServerSpec, words_of_end};
+use crate::engine::place::ProjectSandbox;
+use crate::settings::config::McpServer;
+
+/// The longest time from the start to the whole description.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A server that was started and has described itself.
+pub(crate) struct Inspected {
+    pub(crate) pin: Pin,
+    pub(crate) instructions: String,
+    pub(crate) confined: Confined,
+    /// The time from the start to the whole description.
+    pub(crate) took: Duration,
+    /// Calls that the sandbox denied.
+    pub(crate) refused: Vec<Refusal>,
+}
+
+/// The reason why a server did not describe itself, and what the sandbox denied until then.
+pub(crate) struct InspectError {
+    pub(crate) why: String,
+    pub(crate) refused: Vec<Refusal>,
+}
+
+/// Starts a server in its sandbox, reads its description and ends it.
+pub(crate) async fn inspect(setup: &ProjectSandbox, server: &McpServer) -> Result<Inspected, InspectError> {
+    let failed = |why: String| InspectError { why, refused: Vec::new() };
+    let confined = confine(setup, server).map_err(|error| failed(error.to_string()))?;
+    let spec = ServerSpec {
+        server: server.clone(),
+        spawner: setup.spawner.clone(),
+        program: setup.programs.worker.clone(),
+        confinement: confined.confinement.clone(),
+        most: 0,
+    };
+    let began = Instant::now();
+    let mut process = McpServerProcess::start(&spec.spawner, spec.process())
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    let mut refused = Vec::new();
+    let described = timeout(PATIENCE, description(&mut process, server, &mut refused)).await;
+    let took = began.elapsed();
+    refused.extend(process.end().await.refused);
+    match described
+        .unwrap_or_else(|_| Err(format!("it did not describe itself within {} s", PATIENCE.as_secs())))
+    {
+        Ok((pin, instructions)) => Ok(Inspected { pin, instructions, confined, took, refused }),
+        Err(why) => Err(InspectError { why, refused }),
+    }
+}
+
+async fn description(
+    process: &mut McpServerProcess,
+    server: &McpServer,
+    refused: &mut Vec<Refusal>,
+) -> Result<(Pin, String), String> {
+    let mut tools = Vec::new();
+    loop {
+        match process.next().await {
+            McpEvent::Report(McpReport::Tool(tool)) => tools.push(tool),
+            McpEvent::Report(McpReport::Described(description)) => {
+                return Ok((Pin::new(server, &description, tools), description.instructions));
+            }
+            McpEvent::Report(McpReport::Gone(failure)) => return Err(words(&failure)),
+            McpEvent::Ended(end) => return Err(words_of_end(&end)),
+            McpEvent::Refused(more) => refused.extend(more),
+            McpEvent::Report(_) | McpEvent::HostUsed(_) => {}
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Servers of MCP: each a guest with rights of its own, which its table in the person's settings states.
+//!
+//! The definitions of a server's tools come from its pin, which a person approved. So nothing is started for a session before the
+//! first call, and a definition that has changed since is withheld.
+
+mod confine;
+mod find;
+mod host;
+mod inspect;
+mod names;
+mod offer;
+mod pin;
+mod result;
+mod server;
+
+pub(crate) use confine::stores;
+pub(crate) use host::McpHost;
+pub(crate) use inspect::{InspectError, Inspected, inspect};
+pub(crate) use offer::{Offered, offer};
+pub(crate) use pin::{Pin, PinnedTool, Pins};

@@ -1,0 +1,294 @@
+//! One server of a session while agents may call it: started by its first call, started once more after an end, ended with the
+//! session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use boundary::monitor::{McpEnd, McpEvent, McpOrderError, McpServerProcess, McpServerSpec, Spawner};
+use ipc::confinement::Confinement;
+use ipc::mcp::{McpAnswer, McpCommand, McpDescription, McpReport, McpRequest, McpTool};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+
+use super::pin::Pin;
+use super::result::{text, words};
+use crate::settings::config::McpServer;
+
+/// The most starts of a server in one session.
+const STARTS: u32 = 2;
+
+/// Everything that starts one server and judges what it says.
+#[derive(Clone, Debug)]
+pub(super) struct ServerSpec {
+    pub(super) server: McpServer,
+    pub(super) spawner: Spawner,
+    /// The worker's program, which is the guest around the server.
+    pub(super) program: PathBuf,
+    pub(super) confinement: Confinement,
+    /// The most bytes of a result.
+    pub(super) most: usize,
+}
+
+impl ServerSpec {
+    pub(super) fn process(&self) -> McpServerSpec {
+        let McpServer { command, args, .. } = &self.server;
+        McpServerSpec {
+            program: self.program.clone(),
+            confinement: self.confinement.clone(),
+            command: McpCommand { program: command.clone(), arguments: args.clone() },
+        }
+    }
+}
+
+/// A call of a tool of the server.
+pub(super) struct ToolCall {
+    /// Number of the call, never used again.
+    pub(super) id: u64,
+    pub(super) tool: String,
+    pub(super) json: String,
+    /// Digest of the definition that the model was given and a person approved.
+    pub(super) definition: String,
+    pub(super) answer: oneshot::Sender<Result<String, String>>,
+}
+
+impl ToolCall {
+    fn fail(self, why: String) {
+        // An error means that nobody waits any more.
+        let _ = self.answer.send(Err(why));
+    }
+}
+
+/// An order to the task of a server.
+pub(super) enum ServerOrder {
+    Call(ToolCall),
+    /// Nobody waits for this call any more.
+    Cancel(u64),
+}
+
+/// The process of a server.
+pub(super) trait ServerLink: Sized + Send {
+    fn start(spec: &ServerSpec) -> impl Future<Output = Result<Self, String>> + Send;
+    fn request(&mut self, what: McpRequest) -> impl Future<Output = Result<u64, McpOrderError>> + Send;
+    fn cancel(&mut self, request: u64) -> impl Future<Output = Result<(), McpOrderError>> + Send;
+    fn answer(
+        &mut self,
+        question: u64,
+        answer: McpAnswer,
+    ) -> impl Future<Output = Result<(), McpOrderError>> + Send;
+    /// Returns the next event. Cancel safe.
+    fn next(&mut self) -> impl Future<Output = McpEvent> + Send;
+    fn end(self) -> impl Future<Output = ()> + Send;
+}
+
+impl ServerLink for McpServerProcess {
+    async fn start(spec: &ServerSpec) -> Result<Self, String> {
+        Self::start(&spec.spawner, spec.process()).await.map_err(|error| error.to_string())
+    }
+
+    async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
+        self.request(what).await
+    }
+
+    async fn cancel(&mut self, request: u64) -> Result<(), McpOrderError> {
+        self.cancel(request).await
+    }
+
+    async fn answer(&mut self, question: u64, answer: McpAnswer) -> Result<(), McpOrderError> {
+        self.answer(question, answer).await
+    }
+
+    async fn next(&mut self) -> McpEvent {
+        self.next().await
+    }
+
+    async fn end(self) {
+        let ended = self.end().await;
+        tracing::info!(?ended, "a server of MCP ended");
+    }
+}
+
+/// Serves a server's calls until the orders end.
+pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: UnboundedReceiver<ServerOrder>) {
+    let name = &spec.server.name;
+    let (mut starts, mut last) = (0, String::new());
+    while let Some(order) = orders.recv().await {
+        let ServerOrder::Call(call) = order else { continue };
+        if starts == STARTS {
+            call.fail(format!(
+                "the server `{name}` ended {STARTS} times in this session and is not started again: {last}"
+            ));
+            continue;
+        }
+        starts += 1;
+        let ended = match L::start(&spec).await {
+            Ok(link) => Attended::new(link, &spec).serve(call, &mut orders).await,
+            Err(why) => {
+                call.fail(format!("the server `{name}` could not be started: {why}"));
+                Some(why)
+            }
+        };
+        match ended {
+            Some(why) => last = why,
+            None => return,
+        }
+    }
+}
+
+/// A running server.
+struct Attended<'a, L> {
+    link: L,
+    spec: &'a ServerSpec,
+    tools: Vec<McpTool>,
+    /// Digests of its tools, by their names, once it has described all.
+    live: Option<BTreeMap<String, String>>,
+    /// Calls that wait for that.
+    waiting: Vec<ToolCall>,
+    /// Open calls, by the numbers of their requests.
+    open: HashMap<u64, ToolCall>,
+}
+
+impl<'a, L: ServerLink> Attended<'a, L> {
+    fn new(link: L, spec: &'a ServerSpec) -> Self {
+        Self { link, spec, tools: Vec::new(), live: None, waiting: Vec::new(), open: HashMap::new() }
+    }
+
+    /// Serves calls until the server ends, and returns the reason; nothing if the session ends.
+    async fn serve(mut self, first: ToolCall, orders: &mut UnboundedReceiver<ServerOrder>) -> Option<String> {
+        self.waiting.push(first);
+        loop {
+            let fault = tokio::select! {
+                event = self.link.next() => self.on_event(event).await,
+                order = orders.recv() => match order {
+                    Some(order) => self.on_order(order).await,
+                    None => {
+                        self.link.end().await;
+                        return None;
+                    }
+                },
+            };
+            if let Err(why) = fault {
+                return Some(self.fail(why).await);
+            }
+        }
+    }
+
+    /// Fails all calls, and ends the server.
+    async fn fail(self, why: String) -> String {
+        let name = &self.spec.server.name;
+        for call in self.waiting.into_iter().chain(self.open.into_values()) {
+            call.fail(format!("the server `{name}` has ended: {why}"));
+        }
+        self.link.end().await;
+        why
+    }
+
+    async fn on_order(&mut self, order: ServerOrder) -> Result<(), String> {
+        match order {
+            ServerOrder::Call(call) => self.take(call).await,
+            ServerOrder::Cancel(id) => {
+                self.waiting.retain(|call| call.id != id);
+                let request =
+                    self.open.iter().find_map(|(request, call)| (call.id == id).then_some(*request));
+                match request {
+                    Some(request) => self.link.cancel(request).await.map_err(|error| error.to_string()),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Sends a call to the server, if its tool is the one that a person approved.
+    async fn take(&mut self, call: ToolCall) -> Result<(), String> {
+        let Some(live) = &self.live else {
+            self.waiting.push(call);
+            return Ok(());
+        };
+        if live.get(&call.tool) != Some(&call.definition) {
+            let name = &self.spec.server.name;
+            let how = if live.contains_key(&call.tool) { "has changed" } else { "is gone" };
+            let why = format!(
+                "the call was not made: the definition of `{}` {how} since the user approved the server `{name}`; `bailiwick mcp add \
+                 {name}` shows the difference and asks the user",
+                call.tool
+            );
+            call.fail(why);
+            return Ok(());
+        }
+        let what = McpRequest::CallTool { tool: call.tool.clone(), arguments: call.json.clone() };
+        match self.link.request(what).await {
+            Ok(request) => drop(self.open.insert(request, call)),
+            Err(error @ McpOrderError::TooMany) => call.fail(error.to_string()),
+            Err(error) => {
+                self.waiting.push(call);
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_event(&mut self, event: McpEvent) -> Result<(), String> {
+        match event {
+            McpEvent::Report(report) => self.on_report(report).await,
+            McpEvent::Refused(refused) => {
+                tracing::info!(server = self.spec.server.name, ?refused, "denied to a server of MCP");
+                Ok(())
+            }
+            McpEvent::HostUsed(used) => {
+                tracing::info!(server = self.spec.server.name, ?used, "a server of MCP connected");
+                Ok(())
+            }
+            McpEvent::Ended(end) => Err(words_of_end(&end)),
+        }
+    }
+
+    async fn on_report(&mut self, report: McpReport) -> Result<(), String> {
+        match report {
+            McpReport::Tool(tool) => self.tools.push(tool),
+            McpReport::Described(description) => return self.described(&description).await,
+            McpReport::Done { request, outcome } => {
+                if let Some(call) = self.open.remove(&request) {
+                    let outcome = match outcome {
+                        Ok(result) => text(result, self.spec.most),
+                        Err(failure) => Err(words(&failure)),
+                    };
+                    // An error means that nobody waits any more.
+                    let _ = call.answer.send(outcome);
+                }
+            }
+            // Nobody can be asked yet.
+            McpReport::Question { question, .. } => {
+                let answered = self.link.answer(question, McpAnswer::Cancelled).await;
+                return answered.map_err(|error| error.to_string());
+            }
+            McpReport::Gone(failure) => return Err(words(&failure)),
+            // Definitions in a prompt do not move: the next start compares them.
+            McpReport::Ready
+            | McpReport::Prompt(_)
+            | McpReport::Progress { .. }
+            | McpReport::ToolsChanged => {}
+        }
+        Ok(())
+    }
+
+    async fn described(&mut self, description: &McpDescription) -> Result<(), String> {
+        let pin = Pin::new(&self.spec.server, description, std::mem::take(&mut self.tools));
+        self.live = Some(pin.tools.into_iter().map(|tool| (tool.name, tool.digest)).collect());
+        let mut waiting = std::mem::take(&mut self.waiting).into_iter();
+        while let Some(call) = waiting.next() {
+            if let Err(why) = self.take(call).await {
+                self.waiting.extend(waiting);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the reason why a server's events ended.
+pub(super) fn words_of_end(end: &McpEnd) -> String {
+    match end {
+        McpEnd::Closed => "its process ended".to_owned(),
+        McpEnd::Violation(violation) => format!("it broke the protocol: {violation:?}"),
+        McpEnd::GatewayGone => "the gateway to its hosts ended".to_owned(),
+    }
+}
