@@ -13,6 +13,7 @@
 pub mod assignment;
 pub mod fault;
 pub mod gateway;
+pub mod mcp;
 pub mod open_call;
 pub mod schedule;
 pub mod serve;

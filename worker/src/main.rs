@@ -4,6 +4,7 @@
 //! SYNOPSIS
 //!     bailiwick-worker --generation N
 //!     bailiwick-worker --gateway
+//!     bailiwick-worker --mcp
 //!     bailiwick-worker --reap
 //!
 //! DESCRIPTION
@@ -12,12 +13,14 @@
 //!     With --gateway it is the gateway of one agent instead, and connects to the hosts that the agent may reach by name: standard
 //!     input is a `SOCK_SEQPACKET` socket of arrivals, each with the accepted connection; standard output is a stream socket to the
 //!     supervisor, which sends one order and reads reports. It opens no file and starts no program.
+//!     With --mcp it is the guest around one MCP server: standard output is a stream socket to the supervisor, whose first order names
+//!     the server's program. It starts that as its child, speaks MCP with it, and tells the supervisor the results.
 //!     With --reap it is what a worker executes for one command of its own: it starts the command, and ends when nothing of that lives.
 //!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default
 //!     warn).
 //!
 //! EXIT STATUS
-//!     0   it was told to drain, and said goodbye; as a gateway: the supervisor closed its end
+//!     0   it was told to drain, and said goodbye; as a gateway or around an MCP server: the supervisor closed its end
 //!     1   the pipe ended, or something came that is no message; one line on standard error says what
 //!     2   the command line is wrong
 //!
@@ -43,8 +46,8 @@ use sandbox_exec::command::{REAP, reap};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
-use worker::gateway;
 use worker::serve::serve;
+use worker::{gateway, mcp};
 
 /// Allocator for musl, whose own one requests and returns memory page by page.
 #[cfg(target_env = "musl")]
@@ -58,12 +61,13 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Maximum number of names that a gateway looks up at a time, each in a thread.
 const LOOKUPS: usize = 16;
 
-const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway";
+const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp";
 
 /// Role of this process.
 enum Role {
     Worker(Generation),
     Gateway,
+    Mcp,
 }
 
 fn main() -> ExitCode {
@@ -94,6 +98,7 @@ fn role(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Role> {
             Ok(Role::Worker(Generation(number)))
         }
         (Some("--gateway"), None, None) => Ok(Role::Gateway),
+        (Some("--mcp"), None, None) => Ok(Role::Mcp),
         _ => bail!(USAGE),
     }
 }
@@ -103,6 +108,7 @@ fn run(role: Role) -> anyhow::Result<()> {
     let threads = match role {
         Role::Worker(_) => THREADS,
         Role::Gateway => LOOKUPS,
+        Role::Mcp => 1,
     };
     let runtime = runtime(threads).context("cannot start the runtime")?;
     let served = runtime.block_on(async {
@@ -117,17 +123,25 @@ fn run(role: Role) -> anyhow::Result<()> {
             Role::Gateway => {
                 // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
                 set_dumpable(true).context("cannot become dumpable")?;
-                let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
-                let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
-                let reader = reader.context("standard output is no socket")?;
-                let writer = writer.context("standard output is no socket")?;
+                let (reader, writer) = channel()?;
                 anyhow::Ok(gateway::serve(stream(io::stdin())?, reader, writer).await?)
+            }
+            Role::Mcp => {
+                let (reader, writer) = channel()?;
+                anyhow::Ok(mcp::serve(reader, writer, mcp::Patience::default()).await?)
             }
         }
     });
     // A thread that blocks on a disk or a resolver must not keep a process alive whose supervisor is gone.
     runtime.shutdown_background();
     served
+}
+
+/// Both directions of the socket to the supervisor of a guest.
+fn channel() -> anyhow::Result<(Receiver, Sender)> {
+    let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
+    let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
+    Ok((reader.context("standard output is no socket")?, writer.context("standard output is no socket")?))
 }
 
 fn runtime(threads: usize) -> io::Result<Runtime> {

@@ -2,7 +2,7 @@
 //!
 //! | phase ╲ message | Ready | Tool, Prompt | Described | Progress | Done | Question | ToolsChanged | Gone |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | Describing | ✗ | bounded | → Serving | ✗ | ✗ | ✗ | ✗ | → Gone |
+//! | Describing | ✗ | bounded | → Serving | ✗ | of an open request, once | ✗ | ✗ | → Gone |
 //! | Serving | ✗ | ✗ | ✗ | of an open request | of an open request, once | of an open request, bounded | yes | → Gone |
 //! | Gone | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ |
 //!
@@ -89,7 +89,7 @@ impl Conversation {
                 self.is_open(*request)?;
                 within(words.len(), MAX_WORDS, "words")
             }
-            (Phase::Serving, McpReport::Done { request, outcome }) => {
+            (Phase::Describing | Phase::Serving, McpReport::Done { request, outcome }) => {
                 self.open.remove(request).ok_or(McpViolation::NoSuchRequest)?;
                 match outcome {
                     Ok(result) => bounded_result(result),

@@ -1,0 +1,8 @@
+//! MCP servers behind their guest: the protocol, hostile servers, confinement.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(unreachable_pub, reason = "modules of one test")]
+
+mod harness;
+mod hostile;
+mod serving;

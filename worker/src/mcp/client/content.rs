@@ -1,0 +1,82 @@
+//! Results of a server, within their bounds.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ipc::mcp::{MAX_PARTS, MAX_RESULT, McpContent, McpFailure, McpResult};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, Resource, ResourceContents};
+
+/// Translates the result of a tool.
+pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
+    bounded(McpResult {
+        failed: result.is_error.unwrap_or_default(),
+        content: result.content.into_iter().map(of_block).collect(),
+        structured: result.structured_content.map(|value| value.to_string()),
+    })
+}
+
+/// Translates the messages of a prompt.
+pub(super) fn of_prompt(result: GetPromptResult) -> Result<McpResult, McpFailure> {
+    succeeded(result.messages.into_iter().map(|message| of_block(message.content)).collect())
+}
+
+/// Translates the parts of a resource.
+pub(super) fn of_resource(result: ReadResourceResult) -> Result<McpResult, McpFailure> {
+    succeeded(result.contents.into_iter().map(of_contents).collect())
+}
+
+/// Translates a list of resources.
+pub(super) fn of_resources(resources: Vec<Resource>) -> Result<McpResult, McpFailure> {
+    succeeded(resources.into_iter().map(of_link).collect())
+}
+
+fn succeeded(content: Vec<McpContent>) -> Result<McpResult, McpFailure> {
+    bounded(McpResult { failed: false, content, structured: None })
+}
+
+fn bounded(result: McpResult) -> Result<McpResult, McpFailure> {
+    if result.content.len() > MAX_PARTS {
+        return Err(McpFailure::Broken(format!("a result of more than {MAX_PARTS} parts")));
+    }
+    let parts: usize = result.content.iter().map(McpContent::size).sum();
+    if parts + result.structured.as_ref().map_or(0, String::len) > MAX_RESULT {
+        return Err(McpFailure::Broken(format!("a result of more than {MAX_RESULT} bytes")));
+    }
+    Ok(result)
+}
+
+fn of_block(block: ContentBlock) -> McpContent {
+    match block {
+        ContentBlock::Text(text) => McpContent::Text(text.text),
+        ContentBlock::Image(image) => of_bytes("image", &image.data),
+        ContentBlock::Audio(audio) => other("audio", audio.data.len()),
+        ContentBlock::Resource(embedded) => of_contents(embedded.resource),
+        ContentBlock::ResourceLink(link) => of_link(link),
+        _ => other("unknown", 0),
+    }
+}
+
+fn of_link(link: Resource) -> McpContent {
+    McpContent::Link { uri: link.uri, name: link.name }
+}
+
+fn of_contents(contents: ResourceContents) -> McpContent {
+    match contents {
+        ResourceContents::TextResourceContents { uri, text, .. } => McpContent::Resource { uri, text },
+        ResourceContents::BlobResourceContents { blob, .. } => of_bytes("blob", &blob),
+        _ => other("unknown", 0),
+    }
+}
+
+/// Reads a picture. Bytes that are none are not passed on.
+fn of_bytes(kind: &str, base64: &str) -> McpContent {
+    let bytes = BASE64_STANDARD.decode(base64.as_bytes()).ok();
+    match bytes.and_then(|bytes| picture::read(bytes).ok()) {
+        Some(picture) => McpContent::Image(picture),
+        None => other(kind, base64.len()),
+    }
+}
+
+/// Names what is not shown. Four characters of base64 are three bytes.
+fn other(kind: &str, base64: usize) -> McpContent {
+    McpContent::Other { kind: kind.to_owned(), bytes: (base64 / 4 * 3) as u64 }
+}

@@ -1,0 +1,103 @@
+//! Requests and notifications of a server.
+
+#![expect(deprecated, reason = "roots are deprecated, and a server that asks for them is still told that there are none")]
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use ipc::mcp::McpAnswer;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation,
+    ListRootsResult, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+
+use crate::mcp::state::State;
+
+/// The most characters of words about progress.
+const MOST_WORDS: usize = 200;
+
+/// The client, as the server sees it.
+#[derive(Debug)]
+pub(super) struct Handler {
+    state: Arc<State>,
+}
+
+impl Handler {
+    pub(super) fn new(state: Arc<State>) -> Self {
+        Self { state }
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::default());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        let client = Implementation::new("bailiwick", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        tokio::select! {
+            answered = elicit(&self.state, None, request) => answered,
+            () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        }
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "roots were not announced", None))
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.state.progress(&progress.progress_token.0.to_string(), progress_words(&progress));
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.state.tools_changed().await;
+    }
+}
+
+/// Puts a question of the server to the person.
+pub(super) async fn elicit(
+    state: &State,
+    request: Option<u64>,
+    question: ElicitRequestParams,
+) -> Result<ElicitResult, ErrorData> {
+    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = question else {
+        return Err(ErrorData::invalid_params("only forms were announced", None));
+    };
+    let form = serde_json::to_string(&requested_schema)
+        .map_err(|_| ErrorData::invalid_params("the form is no JSON schema", None))?;
+    let answer = state
+        .ask(request, message, form)
+        .await
+        .map_err(|reason| ErrorData::invalid_params(reason.to_string(), None))?;
+    Ok(match answer {
+        McpAnswer::Accepted(form) => match serde_json::from_str(&form) {
+            Ok(form) => ElicitResult::new(ElicitationAction::Accept).with_content(form),
+            Err(_) => ElicitResult::new(ElicitationAction::Cancel),
+        },
+        McpAnswer::Declined => ElicitResult::new(ElicitationAction::Decline),
+        McpAnswer::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+    })
+}
+
+/// Describes progress in one line.
+fn progress_words(progress: &ProgressNotificationParam) -> String {
+    let mut words = format!("{}", progress.progress);
+    if let Some(total) = progress.total {
+        let _ = write!(words, " of {total}");
+    }
+    if let Some(message) = &progress.message {
+        let line = message.lines().next().unwrap_or_default();
+        let _ = write!(words, ": {line}");
+    }
+    words.chars().take(MOST_WORDS).collect()
+}

@@ -1,0 +1,261 @@
+//! One request to a server, from the supervisor's order to its outcome.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::mcp::{MAX_PARTS, MAX_ROUNDS, McpFailure, McpRequest, McpResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    InputRequest, InputRequiredResult, InputResponses, JsonObject, ListResourcesRequest,
+    ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::handler::elicit;
+use super::listing::Cursors;
+use super::{McpPeer, Ready, content, request_failed};
+use crate::mcp::Patience;
+use crate::mcp::state::{Opened, State};
+
+/// The shortest time between two reports of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// The time to tell a server that its answer is not awaited any more.
+const TELL: Duration = Duration::from_secs(1);
+
+/// Answers that a server was given, and its own word for the state of the request (2026-07-28).
+#[derive(Debug, Default)]
+struct Round {
+    answers: Option<InputResponses>,
+    state: Option<String>,
+}
+
+/// A request that the supervisor made.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) number: u64,
+    pub(crate) opened: Opened,
+    pub(crate) state: Arc<State>,
+    pub(crate) ready: watch::Receiver<Option<Ready>>,
+    pub(crate) patience: Patience,
+}
+
+/// The time that is left for an answer.
+#[derive(Debug)]
+struct Clock {
+    idle: Instant,
+    total: Instant,
+    told: Option<Instant>,
+}
+
+impl Request {
+    /// Makes the request as soon as the server takes it, and reports the outcome.
+    pub(crate) async fn carry_out(mut self, what: McpRequest) {
+        let outcome = match self.peer().await {
+            Ok(peer) => self.ask(&peer, &what).await,
+            Err(failure) => Err(failure),
+        };
+        self.state.finish(self.number, outcome).await;
+    }
+
+    async fn peer(&mut self) -> Result<McpPeer, McpFailure> {
+        tokio::select! {
+            failure = self.state.gone() => Err(failure),
+            () = self.opened.cancelled.notified() => Err(McpFailure::Cancelled),
+            ready = self.ready.wait_for(Option::is_some) => match ready.as_deref() {
+                Ok(Some(Ready(peer))) => Ok(peer.clone()),
+                _ => Err(McpFailure::Cancelled),
+            },
+        }
+    }
+
+    async fn ask(&mut self, peer: &McpPeer, what: &McpRequest) -> Result<McpResult, McpFailure> {
+        let now = Instant::now();
+        let mut clock =
+            Clock { idle: now + self.patience.request, total: now + self.patience.total, told: None };
+        if matches!(what, McpRequest::ListResources) {
+            return self.list_resources(peer, &mut clock).await;
+        }
+        let mut round = Round::default();
+        for _ in 0..=MAX_ROUNDS {
+            let request = message(what, round)?;
+            match self.exchange(peer, request, &mut clock).await? {
+                ServerResult::InputRequiredResult(required) => {
+                    round = self.fulfil(required, &mut clock).await?;
+                }
+                answer => return result(what, answer),
+            }
+        }
+        Err(McpFailure::Broken(format!("more than {MAX_ROUNDS} rounds of questions")))
+    }
+
+    async fn list_resources(&mut self, peer: &McpPeer, clock: &mut Clock) -> Result<McpResult, McpFailure> {
+        let mut cursors = Cursors::default();
+        let mut resources = Vec::new();
+        loop {
+            let mut request = ListResourcesRequest::default();
+            request.params = cursors.params();
+            match self.exchange(peer, ClientRequest::ListResourcesRequest(request), clock).await? {
+                ServerResult::ListResourcesResult(page) => {
+                    resources.extend(page.resources);
+                    let more = cursors.follow(page.next_cursor).map_err(|failure| {
+                        failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))
+                    })?;
+                    if !more || resources.len() > MAX_PARTS {
+                        resources.truncate(MAX_PARTS);
+                        return content::of_resources(resources);
+                    }
+                }
+                _ => return Err(of_another_kind()),
+            }
+        }
+    }
+
+    /// Sends one message, and waits for its answer.
+    async fn exchange(
+        &mut self,
+        peer: &McpPeer,
+        request: ClientRequest,
+        clock: &mut Clock,
+    ) -> Result<ServerResult, McpFailure> {
+        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let mut handle = match sent {
+            Ok(handle) => handle,
+            Err(_) => return Err(self.state.gone().await),
+        };
+        self.state.known_as(self.number, handle.progress_token.0.to_string());
+        let ended = loop {
+            tokio::select! {
+                answer = &mut handle.rx => {
+                    return match answer {
+                        Ok(Ok(answer)) => Ok(answer),
+                        Ok(Err(error)) => match request_failed(error) {
+                            Some(failure) => Err(failure),
+                            None => Err(self.state.gone().await),
+                        },
+                        Err(_) => Err(self.state.gone().await),
+                    };
+                }
+                failure = self.state.gone() => return Err(failure),
+                () = self.opened.cancelled.notified() => break McpFailure::Cancelled,
+                Some(words) = self.opened.progress.recv() => self.progressed(words, clock),
+                () = sleep_until(clock.idle.min(clock.total)) => {
+                    if !self.state.is_asking(self.number) {
+                        break self.silent(clock);
+                    }
+                    // The person's time is not the server's.
+                    clock.give(self.patience.request);
+                }
+            }
+        };
+        take_back(handle, &ended).await;
+        Err(ended)
+    }
+
+    fn progressed(&self, words: String, clock: &mut Clock) {
+        let now = Instant::now();
+        clock.idle = now + self.patience.request;
+        if clock.told.is_none_or(|told| now >= told + PROGRESS) {
+            clock.told = Some(now);
+            self.state.report_progress(self.number, words);
+        }
+    }
+
+    fn silent(&self, clock: &Clock) -> McpFailure {
+        let time = if clock.total <= clock.idle { self.patience.total } else { self.patience.request };
+        McpFailure::Silent { seconds: time.as_secs() }
+    }
+
+    /// Has the person answer the questions of a result (2026-07-28).
+    async fn fulfil(&mut self, required: InputRequiredResult, clock: &mut Clock) -> Result<Round, McpFailure> {
+        let mut answers = InputResponses::new();
+        for (name, question) in required.input_requests.unwrap_or_default() {
+            let InputRequest::Elicitation(question) = question else {
+                return Err(McpFailure::Broken("it asks for something that was not announced".to_owned()));
+            };
+            let answered = tokio::select! {
+                answered = elicit(&self.state, Some(self.number), question.params) => answered,
+                failure = self.state.gone() => return Err(failure),
+                () = self.opened.cancelled.notified() => return Err(McpFailure::Cancelled),
+            };
+            let answer = answered.map_err(|error| McpFailure::Broken(super::words(&error.message)))?;
+            let answer = serde_json::to_value(answer).map_err(|_| of_another_kind())?;
+            answers.insert(name, answer);
+            clock.give(self.patience.request);
+        }
+        let answers = (!answers.is_empty()).then_some(answers);
+        Ok(Round { answers, state: required.request_state })
+    }
+}
+
+impl Clock {
+    /// Gives at least this time.
+    fn give(&mut self, time: Duration) {
+        self.idle = Instant::now() + time;
+        self.total = self.total.max(self.idle);
+    }
+}
+
+/// Tells the server that the answer is not awaited any more.
+async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
+    let reason = match reason {
+        McpFailure::Cancelled => "cancelled",
+        _ => "no answer in time",
+    };
+    // A server that does not read is told nothing.
+    let _ = timeout(TELL, handle.cancel(Some(reason.to_owned()))).await;
+}
+
+/// Makes the message of a request.
+fn message(what: &McpRequest, round: Round) -> Result<ClientRequest, McpFailure> {
+    Ok(match what {
+        McpRequest::CallTool { tool, arguments } => {
+            let mut params =
+                CallToolRequestParams::new(Cow::Owned(tool.clone())).with_arguments(object(arguments)?);
+            params.input_responses = round.answers;
+            params.request_state = round.state;
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        }
+        McpRequest::ReadResource { uri } => {
+            let mut params = ReadResourceRequestParams::new(uri.clone());
+            params.input_responses = round.answers;
+            params.request_state = round.state;
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        }
+        McpRequest::GetPrompt { name, arguments } => {
+            let mut params = GetPromptRequestParams::new(name.clone()).with_arguments(object(arguments)?);
+            params.input_responses = round.answers;
+            params.request_state = round.state;
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        }
+        McpRequest::ListResources => {
+            ClientRequest::ListResourcesRequest(ListResourcesRequest::default())
+        }
+    })
+}
+
+fn object(arguments: &str) -> Result<JsonObject, McpFailure> {
+    serde_json::from_str(arguments)
+        .map_err(|_| McpFailure::Broken("the arguments are no JSON object".to_owned()))
+}
+
+fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailure> {
+    match (what, answer) {
+        (McpRequest::CallTool { .. }, ServerResult::CallToolResult(result)) => content::of_tool(result),
+        (McpRequest::CallTool { .. }, ServerResult::EmptyResult(_)) => {
+            Ok(McpResult { failed: false, content: Vec::new(), structured: None })
+        }
+        (McpRequest::ReadResource { .. }, ServerResult::ReadResourceResult(result)) => {
+            content::of_resource(result)
+        }
+        (McpRequest::GetPrompt { .. }, ServerResult::GetPromptResult(result)) => content::of_prompt(result),
+        _ => Err(of_another_kind()),
+    }
+}
+
+fn of_another_kind() -> McpFailure {
+    McpFailure::Broken("an answer of another kind".to_owned())
+}

@@ -1,0 +1,235 @@
+//! Lines of a server as messages, and messages as lines.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{ClientNotification, ClientRequest, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdout;
+use tokio::sync::Notify;
+
+use crate::mcp::lines::Lines;
+use crate::mcp::server::{Input, Streams};
+use crate::mcp::state::State;
+
+type FromServer = RxJsonRpcMessage<RoleClient>;
+type ToServer = TxJsonRpcMessage<RoleClient>;
+
+/// Lines of text that may come before the first message: the greeting of a program that did not expect a machine.
+const MAX_GREETING: u32 = 8;
+
+/// The broken line that ends a server.
+const MAX_BROKEN: u32 = 2;
+
+/// Answers that belong to no open request before they end a server. Answers to requests that were taken back are some.
+const MAX_STRAYS: u32 = 256;
+
+/// Requests of a server that may wait for an answer.
+const MAX_REQUESTS: usize = 32;
+
+/// The connection with a server.
+#[derive(Debug)]
+pub(super) struct LineTransport {
+    lines: Lines<ChildStdout>,
+    input: Input,
+    state: Arc<State>,
+    book: Arc<Mutex<Book>>,
+    /// Notified once nothing more is received.
+    closed: Arc<Notify>,
+}
+
+/// Counts of a connection.
+#[derive(Debug, Default)]
+struct Book {
+    /// Requests to the server that have no answer.
+    open: Vec<RequestId>,
+    /// Requests of the server that have no answer.
+    requests: usize,
+    strays: u32,
+    greeting: u32,
+    broken: u32,
+    has_spoken: bool,
+}
+
+impl LineTransport {
+    pub(super) fn new(streams: Streams, state: Arc<State>, closed: Arc<Notify>) -> Self {
+        let Streams { input, output } = streams;
+        Self { lines: Lines::new(output), input, state, book: Arc::default(), closed }
+    }
+
+    async fn next(&mut self) -> Option<FromServer> {
+        loop {
+            let line = match self.lines.next().await {
+                Ok(line) => line?,
+                Err(error) => {
+                    self.state.broke(&error.to_string());
+                    return None;
+                }
+            };
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match self.book().receive(&line) {
+                Ok(None) => {}
+                Ok(message) => return message,
+                Err(fault) => {
+                    self.state.broke(fault);
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport<RoleClient> for LineTransport {
+    type Error = io::Error;
+
+    fn send(&mut self, message: ToServer) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.book().sent(&message);
+        let input = Arc::clone(&self.input);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut input = input.lock().await;
+            let input = input.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            input.write_all(&line).await?;
+            input.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<FromServer> {
+        let message = self.next().await;
+        if message.is_none() {
+            self.closed.notify_one();
+        }
+        message
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        // The owner of the process closes its input.
+        Ok(())
+    }
+}
+
+impl Book {
+    fn sent(&mut self, message: &ToServer) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                if matches!(request.request, ClientRequest::InitializeRequest(_)) {
+                    // The answer to an earlier `server/discover` would be taken for that to this one.
+                    self.open.clear();
+                }
+                self.open.push(request.id.clone());
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
+                self.requests = self.requests.saturating_sub(1);
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification {
+                    self.open.retain(|id| Some(id) != cancelled.params.request_id.as_ref());
+                }
+            }
+        }
+    }
+
+    /// Reads a line; `None` if it is to be ignored.
+    fn receive(&mut self, line: &[u8]) -> Result<Option<FromServer>, &'static str> {
+        let text = std::str::from_utf8(line).ok();
+        let parsed = text.and_then(|text| serde_json::from_str(text).ok());
+        let Some(message) = parsed else { return self.broken(line).map(|()| None) };
+        self.has_spoken = true;
+        match &message {
+            JsonRpcMessage::Response(response) => Ok(self.answers(&response.id)?.then_some(message)),
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => Ok(self.answers(id)?.then_some(message)),
+                // Before the first answer it may be the answer: an old server that could not read the request.
+                None => Ok((self.open.len() == 1).then_some(message)),
+            },
+            JsonRpcMessage::Request(_) => {
+                self.requests += 1;
+                if self.requests > MAX_REQUESTS {
+                    return Err("too many requests of its own at a time");
+                }
+                Ok(Some(message))
+            }
+            JsonRpcMessage::Notification(_) => Ok(Some(message)),
+        }
+    }
+
+    /// Closes the request with this id; false if none is open.
+    fn answers(&mut self, id: &RequestId) -> Result<bool, &'static str> {
+        // Some servers make a string of a number.
+        let found = self.open.iter().position(|open| open == id || open.to_string() == id.to_string());
+        if let Some(found) = found {
+            self.open.swap_remove(found);
+            return Ok(true);
+        }
+        self.strays += 1;
+        if self.strays > MAX_STRAYS { Err("too many answers that nobody asked for") } else { Ok(false) }
+    }
+
+    fn broken(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        if !self.has_spoken && line.first() != Some(&b'{') && self.greeting < MAX_GREETING {
+            self.greeting += 1;
+            return Ok(());
+        }
+        self.broken += 1;
+        if self.broken < MAX_BROKEN { Ok(()) } else { Err("lines that are no messages of MCP") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(book: &mut Book, id: i64) {
+        let request = ClientRequest::PingRequest(rmcp::model::PingRequest {
+            method: rmcp::model::PingRequestMethod,
+            extensions: rmcp::model::Extensions::default(),
+        });
+        book.sent(&ToServer::request(request, RequestId::Number(id)));
+    }
+
+    fn answer(id: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+    }
+
+    #[test]
+    fn an_answer_counts_once_and_only_if_somebody_asked() {
+        let mut book = Book::default();
+        asked(&mut book, 1);
+        assert!(book.receive(answer("2").as_bytes()).unwrap().is_none());
+        assert!(book.receive(answer("\"1\"").as_bytes()).unwrap().is_some());
+        assert!(book.receive(answer("1").as_bytes()).unwrap().is_none());
+        let more = (0..MAX_STRAYS).map(|_| book.receive(answer("1").as_bytes()));
+        assert!(more.last().unwrap().is_err());
+    }
+
+    #[test]
+    fn text_may_come_before_the_first_message_and_one_broken_line_after() {
+        let mut book = Book::default();
+        for _ in 0..MAX_GREETING {
+            assert!(book.receive(b"Welcome!").unwrap().is_none());
+        }
+        let notification = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+        assert!(book.receive(notification.as_bytes()).unwrap().is_some());
+        assert!(book.receive(b"\xff").unwrap().is_none());
+        assert!(book.receive(b"{\"jsonrpc\":\0}").is_err());
+    }
+
+    #[test]
+    fn requests_of_the_server_are_bounded_while_they_wait() {
+        let mut book = Book::default();
+        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        for _ in 0..MAX_REQUESTS {
+            assert!(book.receive(ping).unwrap().is_some());
+        }
+        assert!(book.receive(ping).is_err());
+    }
+}

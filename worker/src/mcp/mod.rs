@@ -1,0 +1,222 @@
+//! The guest around one MCP server: starts the server as its child, and speaks MCP with it.
+//!
+//! The supervisor sends orders and reads reports ([`ipc::mcp`]); it parses nothing that the server wrote. Rules, in this order:
+//!
+//! 1. A line of the server has at most [`ipc::mcp::MAX_LINE`] bytes, is UTF-8, and is one message of MCP. A few lines of text may
+//!    come before the first message; the second broken line afterwards ends the server.
+//! 2. An answer that belongs to no open request is dropped, and so is the second answer to one.
+//! 3. Every request has a deadline, which progress of the server extends up to a bound. A question to a person stops the clock.
+//! 4. Definitions and results are within the bounds of [`ipc::mcp`], or the server, or the one request, has failed.
+//!
+//! The directory `client` alone uses the crate `rmcp`. Announced is elicitation by forms; sampling, roots and logging are not.
+
+mod client;
+mod lines;
+mod said;
+mod server;
+mod state;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::frame::FrameError;
+use ipc::id::Generation;
+use ipc::mcp::{McpCommand, McpFailure, McpOrder, McpReport};
+use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use client::{Ready, Request};
+use server::Server;
+use state::State;
+
+/// Maximum number of reports that wait for the supervisor.
+const REPORTS: usize = 64;
+
+/// The time that open requests have to fail when the server is gone.
+const LAST_REPORTS: Duration = Duration::from_secs(2);
+
+/// Times that a server has.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From its start until it is initialised.
+    pub handshake: Duration,
+    /// For the lists of its tools and prompts.
+    pub listing: Duration,
+    /// For an answer, from the request or from the last progress.
+    pub request: Duration,
+    /// For an answer, however much progress it reports.
+    pub total: Duration,
+    /// To end, after its standard input was closed.
+    pub grace: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(60),
+            listing: Duration::from_secs(60),
+            request: Duration::from_secs(120),
+            total: Duration::from_secs(600),
+            grace: Duration::from_millis(1500),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The supervisor closed the connection without an order.
+    #[error("the supervisor gave no order")]
+    NoOrder,
+    /// The first order was another one, or it came again.
+    #[error("an order that may not come now")]
+    Order,
+    /// The input is no order, or a report could not be sent.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Serves one MCP server until it ends or the supervisor closes its end.
+pub async fn serve<R, W>(reader: R, writer: W, patience: Patience) -> Result<(), McpError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (mut orders, outgoing) = async_pair(reader, writer, Generation(0));
+    let command = match orders.receive().await?.ok_or(McpError::NoOrder)? {
+        McpOrder::Start(command) => command,
+        _ => return Err(McpError::Order),
+    };
+    let (reports, queue) = mpsc::channel(REPORTS);
+    // Sent even if nothing is read yet: the queue is empty.
+    let _ = reports.try_send(McpReport::Ready);
+    let state = Arc::new(State::new(reports));
+    let ended = tokio::select! {
+        written = write(outgoing, queue) => written.map_err(McpError::from),
+        served = run(&mut orders, &command, &state, patience) => served,
+    };
+    match ended {
+        Err(McpError::Frame(FrameError::Io(error))) if is_end(&error) => Ok(()),
+        ended => ended,
+    }
+}
+
+/// True for the errors by which a socket says that the peer closed it with bytes on their way.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// Sends reports until the last one.
+async fn write<W: AsyncWrite + Unpin>(
+    mut outgoing: AsyncOutgoing<W, McpReport>,
+    mut queue: mpsc::Receiver<McpReport>,
+) -> Result<(), FrameError> {
+    while let Some(report) = queue.recv().await {
+        let is_last = matches!(report, McpReport::Gone(_));
+        outgoing.send(report).await?;
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Carries out orders until the supervisor closes its end. After the end of the server it never returns: its last report does.
+async fn run<R: AsyncRead + Unpin>(
+    orders: &mut AsyncIncoming<R, McpOrder>,
+    command: &McpCommand,
+    state: &Arc<State>,
+    patience: Patience,
+) -> Result<(), McpError> {
+    let mut server = match Server::start(command) {
+        Ok(server) => server,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or_default();
+            return gone(state, McpFailure::NotStarted { errno }).await;
+        }
+    };
+    let (ready, readiness) = watch::channel(None);
+    let mut requests = JoinSet::new();
+    let failed = {
+        let talk = talk(&mut server, state, patience, ready);
+        tokio::pin!(talk);
+        loop {
+            tokio::select! {
+                order = orders.receive() => match order? {
+                    Some(order) => take(order, state, &readiness, patience, &mut requests)?,
+                    None => break None,
+                },
+                // A task that panicked left its request open; the supervisor fails it with the guest.
+                Some(_) = requests.join_next() => {}
+                failure = &mut talk => break Some(failure),
+            }
+        }
+    };
+    server.end(if failed.is_some() { Duration::ZERO } else { patience.grace }).await;
+    let Some(failure) = failed else { return Ok(()) };
+    state.fail_all(failure.clone());
+    let _ = timeout(LAST_REPORTS, async { while requests.join_next().await.is_some() {} }).await;
+    gone(state, failure).await
+}
+
+/// Sends the last report, and waits until it is written.
+async fn gone(state: &State, failure: McpFailure) -> Result<(), McpError> {
+    state.report(McpReport::Gone(failure)).await;
+    std::future::pending().await
+}
+
+/// Begins what an order says.
+fn take(
+    order: McpOrder,
+    state: &Arc<State>,
+    readiness: &watch::Receiver<Option<Ready>>,
+    patience: Patience,
+    requests: &mut JoinSet<()>,
+) -> Result<(), McpError> {
+    match order {
+        McpOrder::Start(_) => return Err(McpError::Order),
+        McpOrder::Request { request, what } => {
+            let opened = state.open(request).ok_or(McpError::Order)?;
+            let request =
+                Request { number: request, opened, state: Arc::clone(state), ready: readiness.clone(), patience };
+            requests.spawn(request.carry_out(what));
+        }
+        McpOrder::Cancel { request } => state.cancel(request),
+        McpOrder::Answer { question, answer } => state.answer(question, answer),
+    }
+    Ok(())
+}
+
+/// The time that a server's standard output has to end after the server did, and the reverse.
+const EITHER_END: Duration = Duration::from_millis(500);
+
+/// Speaks with the server until one of the two is done, and returns the reason.
+async fn talk(
+    server: &mut Server,
+    state: &Arc<State>,
+    patience: Patience,
+    ready: watch::Sender<Option<Ready>>,
+) -> McpFailure {
+    let Some(streams) = server.streams() else {
+        return McpFailure::Broken("it has no standard streams".to_owned());
+    };
+    let spoken = client::speak(streams, Arc::clone(state), patience, ready);
+    tokio::pin!(spoken);
+    tokio::select! {
+        failure = &mut spoken => match failure.or_else(|| state.fault()) {
+            Some(failure) => failure,
+            None => match timeout(EITHER_END, server.ended()).await {
+                Ok(ended) => ended,
+                Err(_) => McpFailure::Broken("it closed its standard output, and went on".to_owned()),
+            },
+        },
+        ended = server.ended() => {
+            // Answers that it wrote before its end are still in the pipe.
+            let last = timeout(EITHER_END, spoken).await.ok().flatten();
+            last.or_else(|| state.fault()).unwrap_or(ended)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The server as a process: a child in a process group of its own, which ends with the guest at the latest.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipc::mcp::{McpCommand, McpFailure};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::said::Said;
+
+/// The time that standard error has to end after the server did.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// The time that a write to the server may go on while its standard input is closed.
+const LAST_WRITE: Duration = Duration::from_millis(100);
+
+/// Standard input of a server, until it is closed.
+pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
+
+/// The streams on which a server speaks MCP.
+#[derive(Debug)]
+pub(super) struct Streams {
+    pub(super) input: Input,
+    pub(super) output: ChildStdout,
+}
+
+/// A server that was started. Dropping it kills its process; what else it started ends with the guest.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    input: Input,
+    said: Said,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts the server.
+    pub(super) fn start(command: &McpCommand) -> io::Result<Self> {
+        let mut child = Command::new(&command.program)
+            .args(&command.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let said = Said::default();
+        let listener = child.stderr.take().map(|stderr| tokio::spawn(said.clone().listen(stderr)));
+        let input = Arc::new(Mutex::new(child.stdin.take()));
+        Ok(Self { child, input, said, listener })
+    }
+
+    /// Takes the streams to speak on; `None` the second time.
+    pub(super) fn streams(&mut self) -> Option<Streams> {
+        Some(Streams { input: Arc::clone(&self.input), output: self.child.stdout.take()? })
+    }
+
+    /// Waits until the server has ended, and says so. Cancel safe.
+    pub(super) async fn ended(&mut self) -> McpFailure {
+        let code = self.child.wait().await.ok().as_ref().and_then(ExitStatus::code);
+        if let Some(listener) = &mut self.listener
+            && timeout(LAST_WORDS, &mut *listener).await.is_ok()
+        {
+            self.listener = None;
+        }
+        McpFailure::Ended { code, said: self.said.text() }
+    }
+
+    /// Closes the server's standard input, waits for its end and kills it with its process group.
+    pub(super) async fn end(&mut self, grace: Duration) {
+        if let Ok(mut input) = timeout(LAST_WRITE, self.input.lock()).await {
+            *input = None;
+        }
+        let group = self.child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        if !grace.is_zero() && timeout(grace, self.child.wait()).await.is_ok() {
+            return;
+        }
+        if let Some(group) = group
+            && self.child.try_wait().is_ok_and(|ended| ended.is_none())
+        {
+            // An error means that nothing of the group is left.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+        let _ = timeout(LAST_WORDS, self.child.wait()).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(listener) = &self.listener {
+            listener.abort();
+        }
+    }
+}

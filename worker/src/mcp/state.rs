@@ -1,0 +1,226 @@
+//! Open requests and questions, and the order of the reports about them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ipc::mcp::{MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT, McpAnswer, McpDescription, McpFailure, McpReport, McpResult};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// State that the orders of the supervisor and the messages of the server share.
+///
+/// A report about a request is queued under the lock that says whether the request is open. So none follows its `Done`.
+#[derive(Debug)]
+pub(super) struct State {
+    reports: mpsc::Sender<McpReport>,
+    inner: Mutex<Inner>,
+    gone: watch::Sender<Option<McpFailure>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    open: BTreeMap<u64, Open>,
+    questions: BTreeMap<u64, Asked>,
+    /// Number of the last question.
+    last: u64,
+    /// True once the server is described.
+    is_serving: bool,
+    tools_changed: bool,
+    fault: Option<McpFailure>,
+}
+
+#[derive(Debug)]
+struct Open {
+    cancelled: Arc<Notify>,
+    progress: mpsc::Sender<String>,
+    /// The server's word for the request in its progress.
+    token: Option<String>,
+    questions: u32,
+}
+
+#[derive(Debug)]
+struct Asked {
+    request: u64,
+    answer: oneshot::Sender<McpAnswer>,
+}
+
+/// News of an open request for the task that carries it out.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The supervisor took it back.
+    pub(super) cancelled: Arc<Notify>,
+    /// Words of the server about its progress.
+    pub(super) progress: mpsc::Receiver<String>,
+}
+
+/// The reason why a question is not put to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotAsked {
+    #[error("no request is open")]
+    NoRequest,
+    #[error("more than {MAX_ROUNDS} questions during one request")]
+    TooMany,
+    #[error("the question is too long")]
+    TooLong,
+}
+
+impl State {
+    pub(super) fn new(reports: mpsc::Sender<McpReport>) -> Self {
+        Self { reports, inner: Mutex::default(), gone: watch::Sender::new(None) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a report that is about no request. Without a supervisor it is dropped.
+    pub(super) async fn report(&self, report: McpReport) {
+        let _ = self.reports.send(report).await;
+    }
+
+    /// Opens a request; `None` if it is open already.
+    pub(super) fn open(&self, request: u64) -> Option<Opened> {
+        let cancelled = Arc::new(Notify::new());
+        let (progress, news) = mpsc::channel(1);
+        let mut inner = self.lock();
+        if inner.open.contains_key(&request) {
+            return None;
+        }
+        let open = Open { cancelled: Arc::clone(&cancelled), progress, token: None, questions: 0 };
+        inner.open.insert(request, open);
+        Some(Opened { cancelled, progress: news })
+    }
+
+    /// Notes the server's word for a request.
+    pub(super) fn known_as(&self, request: u64, token: String) {
+        if let Some(open) = self.lock().open.get_mut(&request) {
+            open.token = Some(token);
+        }
+    }
+
+    pub(super) fn cancel(&self, request: u64) {
+        if let Some(open) = self.lock().open.get(&request) {
+            open.cancelled.notify_one();
+        }
+    }
+
+    /// Passes words about progress on; the last ones may be dropped.
+    pub(super) fn progress(&self, token: &str, words: String) {
+        let inner = self.lock();
+        if let Some(open) = inner.open.values().find(|open| open.token.as_deref() == Some(token)) {
+            let _ = open.progress.try_send(words);
+        }
+    }
+
+    /// Reports progress if the supervisor reads.
+    pub(super) fn report_progress(&self, request: u64, words: String) {
+        let Ok(room) = self.reports.try_reserve() else { return };
+        let inner = self.lock();
+        if inner.open.contains_key(&request) {
+            room.send(McpReport::Progress { request, words });
+        }
+    }
+
+    /// Closes a request with its outcome.
+    pub(super) async fn finish(&self, request: u64, outcome: Result<McpResult, McpFailure>) {
+        let room = self.reports.reserve().await;
+        let mut inner = self.lock();
+        inner.open.remove(&request);
+        inner.questions.retain(|_, asked| asked.request != request);
+        if let Ok(room) = room {
+            room.send(McpReport::Done { request, outcome });
+        }
+    }
+
+    /// True if a person is asked something for this request.
+    pub(super) fn is_asking(&self, request: u64) -> bool {
+        self.lock().questions.values().any(|asked| asked.request == request)
+    }
+
+    /// Asks the person, and waits for the answer. Without a number it is asked for the request that was opened last.
+    pub(super) async fn ask(
+        &self,
+        request: Option<u64>,
+        message: String,
+        form: String,
+    ) -> Result<McpAnswer, NotAsked> {
+        if message.len() > MAX_TEXT || form.len() > MAX_SCHEMA {
+            return Err(NotAsked::TooLong);
+        }
+        let Ok(room) = self.reports.reserve().await else { return Ok(McpAnswer::Cancelled) };
+        let answered = {
+            let mut inner = self.lock();
+            let last = inner.open.keys().next_back().copied();
+            let request = request.or(last).ok_or(NotAsked::NoRequest)?;
+            if !inner.is_serving {
+                return Err(NotAsked::NoRequest);
+            }
+            let open = inner.open.get_mut(&request).ok_or(NotAsked::NoRequest)?;
+            if open.questions >= MAX_ROUNDS {
+                return Err(NotAsked::TooMany);
+            }
+            open.questions += 1;
+            inner.last += 1;
+            let question = inner.last;
+            let (answer, answered) = oneshot::channel();
+            inner.questions.insert(question, Asked { request, answer });
+            room.send(McpReport::Question { question, request, message, form });
+            answered
+        };
+        // The sender goes with its request.
+        Ok(answered.await.unwrap_or(McpAnswer::Cancelled))
+    }
+
+    /// Passes an answer on. One that comes too late has no effect.
+    pub(super) fn answer(&self, question: u64, answer: McpAnswer) {
+        if let Some(asked) = self.lock().questions.remove(&question) {
+            let _ = asked.answer.send(answer);
+        }
+    }
+
+    /// Reports that the server takes requests.
+    pub(super) async fn described(&self, description: McpDescription) {
+        self.report(McpReport::Described(description)).await;
+        let has_changed = {
+            let mut inner = self.lock();
+            inner.is_serving = true;
+            inner.tools_changed
+        };
+        if has_changed {
+            self.report(McpReport::ToolsChanged).await;
+        }
+    }
+
+    /// Reports that the tools have changed, once the server is described. Once is enough, since they count at the next start.
+    pub(super) async fn tools_changed(&self) {
+        let is_news = {
+            let mut inner = self.lock();
+            !std::mem::replace(&mut inner.tools_changed, true) && inner.is_serving
+        };
+        if is_news {
+            self.report(McpReport::ToolsChanged).await;
+        }
+    }
+
+    /// Notes the first thing that the server did wrong.
+    pub(super) fn broke(&self, fault: &str) {
+        self.lock().fault.get_or_insert_with(|| McpFailure::Broken(fault.to_owned()));
+    }
+
+    pub(super) fn fault(&self) -> Option<McpFailure> {
+        self.lock().fault.clone()
+    }
+
+    /// Fails all open requests.
+    pub(super) fn fail_all(&self, failure: McpFailure) {
+        self.gone.send_replace(Some(failure));
+    }
+
+    /// Waits until the server is gone, and returns the reason. Cancel safe.
+    pub(super) async fn gone(&self) -> McpFailure {
+        let mut gone = self.gone.subscribe();
+        match gone.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(failure)) => failure.clone(),
+            _ => McpFailure::Cancelled,
+        }
+    }
+}
