@@ -71,9 +71,7 @@ impl Server {
                 raw(&[b'x'; 64 << 10])?;
             },
             "floods-stderr" => {
-                thread::spawn(|| {
-                    while io::stderr().write_all(&[b'e'; 64 << 10]).is_ok() {}
-                });
+                thread::spawn(|| while io::stderr().write_all(&[b'e'; 64 << 10]).is_ok() {});
                 Ok(())
             }
             "never-reads" => rest(),
@@ -100,7 +98,9 @@ impl Server {
         let filter = json!({"toolsListChanged": true});
         write(&json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": meta, "notifications": filter}}))?;
-        write(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}))
+        write(
+            &json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}),
+        )
     }
 
     fn tools(&self, id: &Value, message: &Value) -> Said {
@@ -122,11 +122,12 @@ impl Server {
             "nameless" => page(vec![tool("")], None),
             "deep-schema" => page(vec![with_schema(&nested(40))], None),
             "deepest-schema" => page(vec![with_schema(&nested(30))], None),
-            "large-schema" => page(vec![with_schema(&json!({"type": "object", "title": "x".repeat(70_000)}))], None),
-            "cyclic-schema" => page(
-                vec![with_schema(&json!({"type": "object", "properties": {"a": {"$ref": "#"}}}))],
-                None,
-            ),
+            "large-schema" => {
+                page(vec![with_schema(&json!({"type": "object", "title": "x".repeat(70_000)}))], None)
+            }
+            "cyclic-schema" => {
+                page(vec![with_schema(&json!({"type": "object", "properties": {"a": {"$ref": "#"}}}))], None)
+            }
             "no-schema" => page(vec![json!({"name": "bad", "inputSchema": "text"})], None),
             "changes-early" => {
                 changed()?;
@@ -237,7 +238,8 @@ impl Server {
                 let mut replies = vec![self.ask("sampling/createMessage", &sampling)?];
                 replies.push(self.ask("roots/list", &json!({}))?);
                 replies.push(self.ask("ping", &json!({}))?);
-                let url = json!({"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "1"});
+                let url =
+                    json!({"mode": "url", "message": "m", "url": "https://a.example", "elicitationId": "1"});
                 replies.push(self.ask("elicitation/create", &url)?);
                 self.reply(id, &text(&Value::Array(replies).to_string()))
             }
@@ -257,7 +259,9 @@ impl Server {
     fn storm(&mut self, id: &Value) -> Said {
         for number in 0..1000 {
             let id = format!("storm-{number}");
-            write(&json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": question()}))?;
+            write(
+                &json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": question()}),
+            )?;
         }
         self.reply(id, &text("stormed"))
     }
@@ -291,7 +295,8 @@ impl Server {
 
     fn progress(&self, message: &Value, step: u32) -> Said {
         let token = &message["params"]["_meta"]["progressToken"];
-        let params = json!({"progressToken": token, "progress": step, "total": 3, "message": "step\nof many"});
+        let params =
+            json!({"progressToken": token, "progress": step, "total": 3, "message": "step\nof many"});
         write(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     }
 

@@ -6,3 +6,4 @@
 mod harness;
 mod hostile;
 mod serving;
+mod sessions;

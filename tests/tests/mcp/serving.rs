@@ -129,11 +129,15 @@ fn progress_is_reported_and_gives_more_time() {
 #[test]
 fn a_question_goes_to_the_person_whose_time_is_not_the_servers() {
     for (answer, expected) in [
-        (McpAnswer::Accepted(r#"{"name":"Ada"}"#.to_owned()), r#""action":"accept","content":{"name":"Ada"}"#),
+        (
+            McpAnswer::Accepted(r#"{"name":"Ada"}"#.to_owned()),
+            r#""action":"accept","content":{"name":"Ada"}"#,
+        ),
         (McpAnswer::Declined, r#""action":"decline""#),
         (McpAnswer::Cancelled, r#""action":"cancel""#),
     ] {
-        let patience = Patience { request: Duration::from_millis(300), total: Duration::from_millis(300), ..SHORT };
+        let patience =
+            Patience { request: Duration::from_millis(300), total: Duration::from_millis(300), ..SHORT };
         let mut guest = Guest::serving_with("asks", patience);
         guest.request(1, call("{}"));
         let McpReport::Question { question, request: 1, message, form } = guest.report() else {

@@ -125,7 +125,7 @@ fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     match &params.access {
         Some(access) => {
             let lines = access.to_string();
-            let names = std::iter::once("its access").chain(std::iter::repeat(""));
+            let names = std::iter::once("access").chain(std::iter::repeat(""));
             let access = names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line));
             access.chain([fact("allows", "this call, this once; the arguments go to that server")]).collect()
         }

@@ -180,8 +180,13 @@ fn take(
         McpOrder::Start(_) => return Err(McpError::Order),
         McpOrder::Request { request, what } => {
             let opened = state.open(request).ok_or(McpError::Order)?;
-            let request =
-                Request { number: request, opened, state: Arc::clone(state), ready: readiness.clone(), patience };
+            let request = Request {
+                number: request,
+                opened,
+                state: Arc::clone(state),
+                ready: readiness.clone(),
+                patience,
+            };
             requests.spawn(request.carry_out(what));
         }
         McpOrder::Cancel { request } => state.cancel(request),

@@ -30,8 +30,7 @@ impl Said {
 
     /// Returns the last bytes as text of at most [`MAX_WORDS`] bytes.
     pub(super) fn text(&self) -> String {
-        let kept: Vec<u8> =
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&kept);
         let text = text.trim();
         let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_WORDS));

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ipc::mcp::{MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT, McpAnswer, McpDescription, McpFailure, McpReport, McpResult};
+use ipc::mcp::{
+    MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT, McpAnswer, McpDescription, McpFailure, McpReport, McpResult,
+};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// State that the orders of the supervisor and the messages of the server share.

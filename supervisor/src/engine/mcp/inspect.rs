@@ -31,12 +31,14 @@ pub(crate) struct Inspected {
 /// The reason why a server did not describe itself, and what the sandbox denied until then.
 pub(crate) struct InspectError {
     pub(crate) why: String,
+    /// True if the server itself failed, and not its confinement.
+    pub(crate) is_servers: bool,
     pub(crate) refused: Vec<Refusal>,
 }
 
 /// Starts a server in its sandbox, reads its description and ends it.
 pub(crate) async fn inspect(setup: &ProjectSandbox, server: &McpServer) -> Result<Inspected, InspectError> {
-    let failed = |why: String| InspectError { why, refused: Vec::new() };
+    let failed = |why: String| InspectError { why, is_servers: false, refused: Vec::new() };
     let confined = confine(setup, server).map_err(|error| failed(error.to_string()))?;
     let spec = ServerSpec {
         server: server.clone(),
@@ -57,7 +59,7 @@ pub(crate) async fn inspect(setup: &ProjectSandbox, server: &McpServer) -> Resul
         .unwrap_or_else(|_| Err(format!("it did not describe itself within {} s", PATIENCE.as_secs())))
     {
         Ok((pin, instructions)) => Ok(Inspected { pin, instructions, confined, took, refused }),
-        Err(why) => Err(InspectError { why, refused }),
+        Err(why) => Err(InspectError { why, is_servers: true, refused }),
     }
 }
 

@@ -292,3 +292,128 @@ pub(super) fn words_of_end(end: &McpEnd) -> String {
         McpEnd::GatewayGone => "the gateway to its hosts ended".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use boundary::policy::HiddenInodes;
+    use ipc::mcp::{McpContent, McpResult};
+    use ipc::rights::Rights;
+    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+    use super::super::pin::tests::{server, tool};
+    use super::*;
+
+    /// A server whose events the test sends, and which writes down its orders.
+    struct Scripted {
+        events: UnboundedReceiver<McpEvent>,
+        said: UnboundedSender<String>,
+        last: u64,
+    }
+
+    /// The server that starts next.
+    static NEXT: Mutex<Option<Scripted>> = Mutex::new(None);
+
+    impl ServerLink for Scripted {
+        async fn start(_: &ServerSpec) -> Result<Self, String> {
+            NEXT.lock().unwrap().take().ok_or_else(|| "there is no other".to_owned())
+        }
+
+        async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
+            self.last += 1;
+            self.said.send(format!("{} {what:?}", self.last)).unwrap();
+            Ok(self.last)
+        }
+
+        async fn cancel(&mut self, request: u64) -> Result<(), McpOrderError> {
+            self.said.send(format!("cancel {request}")).unwrap();
+            Ok(())
+        }
+
+        async fn answer(&mut self, question: u64, answer: McpAnswer) -> Result<(), McpOrderError> {
+            self.said.send(format!("answer {question} {answer:?}")).unwrap();
+            Ok(())
+        }
+
+        async fn next(&mut self) -> McpEvent {
+            self.events.recv().await.unwrap_or(McpEvent::Ended(McpEnd::Closed))
+        }
+
+        async fn end(self) {
+            self.said.send("end".to_owned()).unwrap();
+        }
+    }
+
+    fn call(id: u64, definition: &str) -> (ServerOrder, oneshot::Receiver<Result<String, String>>) {
+        let (answer, answered) = oneshot::channel();
+        let (tool, json) = ("a".to_owned(), "{}".to_owned());
+        (ServerOrder::Call(ToolCall { id, tool, json, definition: definition.to_owned(), answer }), answered)
+    }
+
+    #[tokio::test]
+    async fn calls_wait_for_the_description_and_are_cancelled_failed_and_withheld() {
+        let (news, events) = unbounded_channel();
+        let (said, mut heard) = unbounded_channel();
+        *NEXT.lock().unwrap() = Some(Scripted { events, said, last: 0 });
+        let spec = ServerSpec {
+            server: server(),
+            spawner: Spawner::of_this_process("/none".into(), HiddenInodes::default()).unwrap(),
+            program: "/none".into(),
+            confinement: Confinement::new(Rights::default(), "/".into()),
+            most: 100,
+        };
+        let (orders, inbox) = unbounded_channel();
+        let task = tokio::spawn(attend::<Scripted>(spec, inbox));
+        let pin = super::super::pin::tests::pin(vec![tool("a")]);
+        let digest = &pin.tools[0].digest;
+        let (first, answered) = call(1, digest);
+        orders.send(first).ok().unwrap();
+        let (other, withheld) = call(2, "another digest");
+        orders.send(other).ok().unwrap();
+        let report = |report| news.send(McpEvent::Report(report)).unwrap();
+        report(McpReport::Tool(tool("a")));
+        let description = McpDescription {
+            name: "d".to_owned(),
+            version: "1".to_owned(),
+            protocol: "p".to_owned(),
+            instructions: String::new(),
+            resources: false,
+        };
+        report(McpReport::Described(description));
+        assert!(heard.recv().await.unwrap().starts_with("1 CallTool"));
+        assert!(withheld.await.unwrap().unwrap_err().contains("has changed since the user approved"));
+        report(McpReport::Question {
+            question: 7,
+            request: 1,
+            message: "password?".to_owned(),
+            form: "{}".to_owned(),
+        });
+        assert_eq!(heard.recv().await.unwrap(), "answer 7 Cancelled");
+        let content = vec![McpContent::Text("found".to_owned())];
+        report(McpReport::Done {
+            request: 1,
+            outcome: Ok(McpResult { failed: false, content, structured: None }),
+        });
+        assert_eq!(answered.await.unwrap(), Ok("found".to_owned()));
+        let (third, _nobody) = call(3, digest);
+        orders.send(third).ok().unwrap();
+        assert!(heard.recv().await.unwrap().starts_with("2 CallTool"));
+        orders.send(ServerOrder::Cancel(3)).ok().unwrap();
+        assert_eq!(heard.recv().await.unwrap(), "cancel 2");
+        let (fourth, failed) = call(4, digest);
+        orders.send(fourth).ok().unwrap();
+        assert!(heard.recv().await.unwrap().starts_with("3 CallTool"));
+        news.send(McpEvent::Ended(McpEnd::GatewayGone)).unwrap();
+        assert!(failed.await.unwrap().unwrap_err().contains("the gateway to its hosts ended"));
+        assert_eq!(heard.recv().await.unwrap(), "end");
+        let (fifth, refused) = call(5, digest);
+        orders.send(fifth).ok().unwrap();
+        assert!(refused.await.unwrap().unwrap_err().contains("could not be started: there is no other"));
+        let (sixth, refused) = call(6, digest);
+        orders.send(sixth).ok().unwrap();
+        assert!(refused.await.unwrap().unwrap_err().contains("not started again"));
+        drop(orders);
+        task.await.unwrap();
+    }
+}

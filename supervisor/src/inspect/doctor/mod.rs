@@ -9,6 +9,7 @@ mod profile;
 mod promises;
 mod relay;
 mod self_test;
+mod servers;
 mod surroundings;
 
 use std::io::Write;
@@ -89,6 +90,7 @@ impl Diagnosis {
             checks::state_directory(setup),
             checks::temp_directory(setup),
         ]);
+        checks.extend(servers::check(setup));
         checks.push(clock::check());
         Self { tier, checks }
     }

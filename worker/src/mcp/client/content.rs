@@ -3,7 +3,9 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ipc::mcp::{MAX_PARTS, MAX_RESULT, McpContent, McpFailure, McpResult};
-use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, Resource, ResourceContents};
+use rmcp::model::{
+    CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, Resource, ResourceContents,
+};
 
 /// Translates the result of a tool.
 pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {

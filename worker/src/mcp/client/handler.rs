@@ -1,6 +1,9 @@
 //! Requests and notifications of a server.
 
-#![expect(deprecated, reason = "roots are deprecated, and a server that asks for them is still told that there are none")]
+#![expect(
+    deprecated,
+    reason = "roots are deprecated, and a server that asks for them is still told that there are none"
+)]
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,8 +12,8 @@ use ipc::mcp::McpAnswer;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation,
-    ListRootsResult, ProgressNotificationParam, ProtocolVersion,
+    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 

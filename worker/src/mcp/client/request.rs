@@ -7,8 +7,8 @@ use std::time::Duration;
 use ipc::mcp::{MAX_PARTS, MAX_ROUNDS, McpFailure, McpRequest, McpResult};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
-    InputRequest, InputRequiredResult, InputResponses, JsonObject, ListResourcesRequest,
-    ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+    InputRequest, InputRequiredResult, InputResponses, JsonObject, ListResourcesRequest, ReadResourceRequest,
+    ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
 use tokio::sync::watch;
@@ -170,7 +170,11 @@ impl Request {
     }
 
     /// Has the person answer the questions of a result (2026-07-28).
-    async fn fulfil(&mut self, required: InputRequiredResult, clock: &mut Clock) -> Result<Round, McpFailure> {
+    async fn fulfil(
+        &mut self,
+        required: InputRequiredResult,
+        clock: &mut Clock,
+    ) -> Result<Round, McpFailure> {
         let mut answers = InputResponses::new();
         for (name, question) in required.input_requests.unwrap_or_default() {
             let InputRequest::Elicitation(question) = question else {
@@ -231,9 +235,7 @@ fn message(what: &McpRequest, round: Round) -> Result<ClientRequest, McpFailure>
             params.request_state = round.state;
             ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
         }
-        McpRequest::ListResources => {
-            ClientRequest::ListResourcesRequest(ListResourcesRequest::default())
-        }
+        McpRequest::ListResources => ClientRequest::ListResourcesRequest(ListResourcesRequest::default()),
     })
 }
 

@@ -83,12 +83,13 @@ fn place(
 
 /// Returns the words for a server that did not describe itself.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
-    let InspectError { why, refused } = error;
+    let InspectError { why, is_servers, refused } = error;
     let denied: String = denied(refused).into_iter().map(|line| format!("\n  {line}")).collect();
-    let reads = "the server reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
+    let hint = "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
+    let hint = if *is_servers { hint } else { "" };
     McpRefusal(
         Exit::NoSandbox,
-        format!("cannot start the MCP server {}: {}{denied}\n  hint: {reads}", server.name, harmless(why)),
+        format!("cannot start the MCP server {}: {}{denied}{hint}", server.name, harmless(why)),
     )
 }
 

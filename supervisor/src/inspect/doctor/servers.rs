@@ -1,0 +1,36 @@
+//! The servers of MCP in the person's settings, as far as they can be judged without starting one.
+
+use std::path::Path;
+
+use super::{CheckState, DoctorCheck};
+use crate::engine::mcp::Pins;
+use crate::engine::place::ProjectSandbox;
+use crate::settings::config::{Layer, Sources};
+
+/// Says which servers sessions leave out; nothing without servers.
+pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
+    let sources = Sources::read(&setup.directories, Path::new(".")).ok()?;
+    let servers = sources.effective(&Layer::default()).mcp;
+    let servers: Vec<_> = servers.iter().filter(|server| server.enabled).collect();
+    let pins = Pins::new(&setup.directories);
+    let is_approved =
+        |name: &str, server| pins.read(name).ok().flatten().is_some_and(|pin| pin.is_of(server));
+    let left_out: Vec<_> = servers
+        .iter()
+        .filter(|server| !is_approved(&server.name, server))
+        .map(|server| server.name.as_str())
+        .collect();
+    let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    let first = names.first()?;
+    Some(match left_out.first() {
+        None => {
+            let found = format!("{}; not started here, bailiwick mcp test {first} does", names.join(", "));
+            DoctorCheck::new("MCP servers", CheckState::Ok, found)
+        }
+        Some(one) => {
+            let found = format!("not approved as they are, and left out: {}", left_out.join(", "));
+            DoctorCheck::new("MCP servers", CheckState::Warn, found)
+                .remedy(format!("bailiwick mcp add {one}"))
+        }
+    })
+}
