@@ -365,7 +365,7 @@ fn changed() -> Said {
 }
 
 fn discovered() -> Value {
-    json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+    json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
         "capabilities": {"tools": {"listChanged": true}},
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "2"}}})
 }

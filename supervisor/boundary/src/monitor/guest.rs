@@ -233,6 +233,13 @@ impl<K: GuestKind> Guest<K> {
         self.end_telling().await.0
     }
 
+    /// Tells the guest to end, and waits until it has or the time is over. Its last reports are dropped.
+    pub async fn close(&mut self, grace: Duration) {
+        // An error means that it has ended.
+        let _ = self.orders.shutdown().await;
+        let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
+    }
+
     /// Ends the guest with all its descendants, and returns the refusals that were not told before.
     pub async fn end_telling(mut self) -> (io::Result<WorkerEnd>, Vec<Refusal>) {
         let ended = self.broker.end().await.map(WorkerEnd::from);

@@ -27,6 +27,9 @@ pub enum McpViolation {
     /// It is beyond a bound.
     #[error("more than the bound of {0}")]
     TooMuch(&'static str),
+    /// A picture is not what it claims to be.
+    #[error("a picture that cannot be shown")]
+    Picture,
     /// A number or name came twice.
     #[error("{0} that came before")]
     Twice(&'static str),
@@ -166,7 +169,17 @@ fn bounded_result(result: &McpResult) -> Result<(), McpViolation> {
     within(result.content.len(), MAX_PARTS, "parts")?;
     let parts: usize = result.content.iter().map(McpContent::size).sum();
     let structured = result.structured.as_ref().map_or(0, String::len);
-    within(parts.saturating_add(structured), MAX_RESULT, "a result")
+    within(parts.saturating_add(structured), MAX_RESULT, "a result")?;
+    whole_pictures(result)
+}
+
+/// Checks a picture. The model's provider would reject the whole conversation for an invalid one.
+fn whole_pictures(result: &McpResult) -> Result<(), McpViolation> {
+    let is_whole = |part: &McpContent| match part {
+        McpContent::Image(image) => picture::check(image).is_ok(),
+        _ => true,
+    };
+    if result.content.iter().all(is_whole) { Ok(()) } else { Err(McpViolation::Picture) }
 }
 
 fn bounded_failure(failure: &McpFailure) -> Result<(), McpViolation> {
@@ -185,6 +198,7 @@ fn within(size: usize, most: usize, of: &'static str) -> Result<(), McpViolation
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ipc::image::{Image, MediaType};
 
     fn tool(name: &str) -> McpReport {
         McpReport::Tool(McpTool {
@@ -271,5 +285,11 @@ mod tests {
         let outcome = Ok(McpResult { failed: false, content, structured: None });
         let report = McpReport::Done { request: 1, outcome };
         assert_eq!(conversation.admit(&report), Err(McpViolation::TooMuch("a result")));
+        conversation.opened(2);
+        let claimed = Image::new(MediaType::Png, (1, 1), *b"no picture").unwrap();
+        let outcome =
+            Ok(McpResult { failed: false, content: vec![McpContent::Image(claimed)], structured: None });
+        let report = McpReport::Done { request: 2, outcome };
+        assert_eq!(conversation.admit(&report), Err(McpViolation::Picture));
     }
 }

@@ -28,6 +28,9 @@ use super::spawn::Spawner;
 /// The longest time that an order waits for the guest. One that works always reads.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The time that a server has to end by itself, once it is told. Its guest gives it a little less.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Messages and flag of the guest around an MCP server.
 #[derive(Debug)]
 pub struct McpKind;
@@ -114,6 +117,8 @@ pub struct McpServerProcess {
     conversation: Conversation,
     /// Number of the last request.
     last: u64,
+    /// True if the guest broke the protocol, so that nothing is awaited from it.
+    is_broken: bool,
 }
 
 impl McpServerProcess {
@@ -122,7 +127,14 @@ impl McpServerProcess {
         let McpServerSpec { program, confinement, command } = spec;
         let order = McpOrder::Start(command);
         let (guest, gateway) = Guest::start(spawner, GuestSpec { program, confinement, order }).await?;
-        Ok(Self { guest, gateway, uses: HostUses::default(), conversation: Conversation::new(), last: 0 })
+        Ok(Self {
+            guest,
+            gateway,
+            uses: HostUses::default(),
+            conversation: Conversation::new(),
+            last: 0,
+            is_broken: false,
+        })
     }
 
     /// Makes a request, and returns its number. Before `Described` the guest keeps it until the server is initialised.
@@ -163,7 +175,10 @@ impl McpServerProcess {
             return match event {
                 GuestEvent::Report(report) => match self.conversation.admit(&report) {
                     Ok(()) => McpEvent::Report(report),
-                    Err(violation) => McpEvent::Ended(McpEnd::Violation(violation)),
+                    Err(violation) => {
+                        self.is_broken = true;
+                        McpEvent::Ended(McpEnd::Violation(violation))
+                    }
                 },
                 GuestEvent::Refused(refused) if refused.is_empty() => continue,
                 GuestEvent::Refused(refused) => McpEvent::Refused(refused),
@@ -172,9 +187,12 @@ impl McpServerProcess {
         }
     }
 
-    /// Ends the server with all its descendants and connections.
+    /// Ends the server with all its descendants and connections. A server that reads to the end of its input may end by itself.
     pub async fn end(self) -> McpEnded {
-        let Self { guest, gateway, mut uses, conversation, .. } = self;
+        let Self { mut guest, gateway, mut uses, conversation, is_broken, .. } = self;
+        if !is_broken {
+            guest.close(GRACE).await;
+        }
         let (end, refused) = guest.end_telling().await;
         if let Some(gateway) = gateway {
             uses.end_gateway(gateway).await;
