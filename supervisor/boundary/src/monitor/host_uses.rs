@@ -58,7 +58,7 @@ impl HostUses {
     }
 
     /// Counts the last reports of a gateway whose program has ended, and ends it with all its connections.
-    pub(super) async fn end_gateway(&mut self, mut gateway: Gateway) {
+    pub async fn end_gateway(&mut self, mut gateway: Gateway) {
         // The program's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
         for _ in 0..MOST_LAST_REPORTS {
             let Ok(Some(report)) = timeout(LAST_REPORTS, gateway.next()).await else { break };

@@ -1,0 +1,279 @@
+//! Recognises the commands that install what they run.
+
+use std::path::Path;
+
+/// A registry of packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registry {
+    Npm,
+    PyPi,
+}
+
+/// A command that installs a package and runs a program of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelfInstaller {
+    pub registry: Registry,
+    /// The packages, each with its version if one was named. The first one has the program.
+    pub packages: Vec<String>,
+    /// The program, if the command names it. Otherwise it is the package's own.
+    pub program: Option<String>,
+    /// Arguments of the program.
+    pub arguments: Vec<String>,
+}
+
+/// A way to spell such a command.
+struct Form {
+    program: &'static str,
+    words: &'static [&'static str],
+    registry: Registry,
+    /// Flags without a value that change nothing here.
+    ignored: &'static [&'static str],
+    /// Flags that name the package, so that the first other word is the program.
+    from: &'static [&'static str],
+    /// Flags that name one more package.
+    with: &'static [&'static str],
+}
+
+const NPM_IGNORED: &[&str] = &["-y", "--yes", "-q", "--quiet", "--silent", "--prefer-online"];
+const NPM_FROM: &[&str] = &["-p", "--package"];
+const UV_IGNORED: &[&str] = &["-q", "--quiet", "--refresh", "--no-progress", "--isolated"];
+
+const FORMS: [Form; 6] = [
+    Form {
+        program: "npx",
+        words: &[],
+        registry: Registry::Npm,
+        ignored: NPM_IGNORED,
+        from: NPM_FROM,
+        with: &[],
+    },
+    Form {
+        program: "npm",
+        words: &["exec"],
+        registry: Registry::Npm,
+        ignored: NPM_IGNORED,
+        from: NPM_FROM,
+        with: &[],
+    },
+    Form {
+        program: "pnpm",
+        words: &["dlx"],
+        registry: Registry::Npm,
+        ignored: &["--silent"],
+        from: &["--package"],
+        with: &[],
+    },
+    Form {
+        program: "uvx",
+        words: &[],
+        registry: Registry::PyPi,
+        ignored: UV_IGNORED,
+        from: &["--from"],
+        with: &["--with"],
+    },
+    Form {
+        program: "uv",
+        words: &["tool", "run"],
+        registry: Registry::PyPi,
+        ignored: UV_IGNORED,
+        from: &["--from"],
+        with: &["--with"],
+    },
+    Form {
+        program: "pipx",
+        words: &["run"],
+        registry: Registry::PyPi,
+        ignored: &["--quiet", "-q"],
+        from: &["--spec"],
+        with: &[],
+    },
+];
+
+impl SelfInstaller {
+    /// Recognises a command that installs what it runs. `None` for any other, and for one with a flag, a source or a version that is
+    /// not known here.
+    pub fn of(command: &str, arguments: &[String]) -> Option<Self> {
+        let name = Path::new(command).file_name()?.to_str()?;
+        let form = FORMS.iter().find(|form| {
+            form.program == name
+                && form.words.iter().copied().eq(arguments.iter().take(form.words.len()).map(String::as_str))
+        })?;
+        form.read(arguments.get(form.words.len()..)?)
+    }
+
+    /// The preset of hosts that the installation needs.
+    pub fn preset(&self) -> &'static str {
+        match self.registry {
+            Registry::Npm => "@npm",
+            Registry::PyPi => "@pypi",
+        }
+    }
+
+    /// The program of the installed package, and its arguments; `name` is the program's name in the package.
+    pub fn command(&self, tree: &Path, name: &str) -> (String, Vec<String>) {
+        let directory = match self.registry {
+            Registry::Npm => tree.join("node_modules/.bin"),
+            Registry::PyPi => tree.join("bin"),
+        };
+        (directory.join(name).display().to_string(), self.arguments.clone())
+    }
+}
+
+impl Form {
+    fn read(&self, words: &[String]) -> Option<SelfInstaller> {
+        let (mut from, mut with) = (Vec::new(), Vec::new());
+        let mut words = words.iter();
+        let first = loop {
+            let word = words.next()?;
+            let (flag, value) = match word.split_once('=') {
+                Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+                _ => (word.as_str(), None),
+            };
+            if flag == "--" {
+                break words.next()?;
+            } else if self.from.contains(&flag) {
+                from.push(value.or_else(|| words.next().cloned())?);
+            } else if self.with.contains(&flag) {
+                with.push(value.or_else(|| words.next().cloned())?);
+            } else if flag.starts_with('-') {
+                self.ignored.contains(&flag).then_some(())?;
+            } else {
+                break word;
+            }
+        };
+        let (mut packages, program) = match from.is_empty() {
+            true => (vec![first.clone()], None),
+            false => (from, Some(first.clone())),
+        };
+        packages.append(&mut with);
+        let packages =
+            packages.iter().map(|package| self.registry.package(package)).collect::<Option<_>>()?;
+        if !program.as_deref().is_none_or(is_program) {
+            return None;
+        }
+        Some(SelfInstaller {
+            registry: self.registry,
+            packages,
+            program,
+            arguments: words.cloned().collect(),
+        })
+    }
+}
+
+impl Registry {
+    /// Returns a package as its installer takes it, with or without a version. Files, addresses and repositories are none.
+    fn package(self, word: &str) -> Option<String> {
+        match self {
+            Self::Npm => {
+                let (scope, rest) = match word.strip_prefix('@') {
+                    Some(scoped) => scoped.split_once('/').map(|(scope, rest)| (Some(scope), rest))?,
+                    None => (None, word),
+                };
+                let (name, version) =
+                    rest.split_once('@').map_or((rest, None), |(name, version)| (name, Some(version)));
+                let fits = scope.is_none_or(is_name) && is_name(name) && version.is_none_or(is_version);
+                fits.then(|| word.to_owned())
+            }
+            Self::PyPi => {
+                let end = word.find(['@', '=', '<', '>', '~', '!']).unwrap_or(word.len());
+                let (name, version) = word.split_at(end);
+                let (name, extras) = match name.split_once('[') {
+                    Some((name, extras)) => (name, Some(extras.strip_suffix(']')?)),
+                    None => (name, None),
+                };
+                let fits = is_name(name)
+                    && extras.is_none_or(|extras| extras.split(',').all(is_name))
+                    && version
+                        .split(',')
+                        .all(|part| is_version(part.trim_start_matches(['@', '=', '<', '>', '~', '!'])));
+                // uv's word for the newest, and its way to name a version.
+                let version = match version.strip_prefix('@') {
+                    Some("latest") => String::new(),
+                    Some(version) => format!("=={version}"),
+                    None => version.to_owned(),
+                };
+                fits.then(|| format!("{}{version}", &word[..end]))
+            }
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=214).contains(&text.len())
+        && text.bytes().all(is_plain)
+        && text.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+fn is_version(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".*+^~_-".contains(&byte);
+    text.len() <= 64 && text.bytes().all(is_plain)
+}
+
+/// True if a program of a package may have this name.
+pub(super) fn is_program(text: &str) -> bool {
+    is_name(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<(String, Option<String>, Vec<String>)> {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next()?;
+        let found = SelfInstaller::of(&command, &words.collect::<Vec<_>>())?;
+        Some((format!("{} {}", found.preset(), found.packages.join(" ")), found.program, found.arguments))
+    }
+
+    #[test]
+    fn the_commands_of_the_field_are_recognised() {
+        for (line, packages, program, arguments) in [
+            ("npx -y @scope/server-files /a b", "@npm @scope/server-files", None, "/a b"),
+            ("/usr/bin/npx --yes server@1.2.3 --port=3", "@npm server@1.2.3", None, "--port=3"),
+            ("npx -p server@^2 run-it x", "@npm server@^2", Some("run-it"), "x"),
+            ("npm exec --package=server -- run-it", "@npm server", Some("run-it"), ""),
+            ("pnpm dlx server", "@npm server", None, ""),
+            ("uvx mcp-server-git --repository .", "@pypi mcp-server-git", None, "--repository ."),
+            ("uvx server@latest", "@pypi server", None, ""),
+            ("uvx server@1.0", "@pypi server==1.0", None, ""),
+            (
+                "uvx --from server[all]==2.* --with extra tool -v",
+                "@pypi server[all]==2.* extra",
+                Some("tool"),
+                "-v",
+            ),
+            ("uv tool run server>=1,<2", "@pypi server>=1,<2", None, ""),
+            ("pipx run --spec server tool", "@pypi server", Some("tool"), ""),
+        ] {
+            let arguments: Vec<_> =
+                arguments.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+            let expected = Some((packages.to_owned(), program.map(str::to_owned), arguments));
+            assert_eq!(of(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_commands_are_not() {
+        for line in [
+            "node server.js",
+            "npx",
+            "npx -y",
+            "npx --registry http://a.example server",
+            "npx https://a.example/x.tgz",
+            "npx github:user/repository",
+            "npx ./local",
+            "npx ../local",
+            "npx -c true",
+            "npm install server",
+            "uv run server",
+            "uvx --from git+https://a.example/x tool",
+            "uvx --from . tool",
+            "uvx --index-url http://a.example server",
+            "uvx server;true",
+            "uvx --from server ../tool",
+        ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
+}

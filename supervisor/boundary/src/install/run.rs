@@ -1,0 +1,211 @@
+//! Runs an installation in a sandbox of its own.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipc::confinement::Confinement;
+use ipc::rights::{Execution, Network};
+use protocol::event::HostUse;
+use protocol::network_words;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use super::recognise::{Registry, SelfInstaller, is_program};
+use super::tree::{TreeDigest, TreeError, digest_tree};
+use crate::monitor::{
+    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, Spawner, Stdio,
+};
+
+/// The longest time of an installation.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// The most bytes that are kept of what an installer says.
+const SAID: usize = 4 << 10;
+
+/// Installs packages of npm, and prints name and version of the program: the only one, or the one that is named like the package.
+const NPM: &str = r#"
+npm install --prefix "$tree" --no-audit --no-fund --no-update-notifier --loglevel=error -- "$@" >&2
+cd "$tree" && node -e '
+const [, spec, wanted] = process.argv, at = spec.lastIndexOf("@");
+const name = at > 0 ? spec.slice(0, at) : spec, last = name.split("/").pop();
+const { bin, version } = require(process.cwd() + "/node_modules/" + name + "/package.json");
+const names = typeof bin === "object" ? Object.keys(bin) : [last];
+console.log((wanted || (names.includes(last) ? last : names[0])) + " " + version);
+' "$1" "$program"
+"#;
+
+/// Installs packages of PyPI into an environment of the system's Python.
+const PYPI: &str = r#"
+python=python3
+for found in /usr/bin/python3 /usr/local/bin/python3; do [ -x "$found" ] && python=$found && break; done
+if "$python" -m venv "$tree" >&2; then
+    "$tree/bin/python" -m pip install --quiet --no-input --no-cache-dir --disable-pip-version-check -- "$@" >&2
+else
+    uv venv --quiet --clear --python "$python" "$tree" >&2
+    uv pip install --quiet --no-cache --link-mode copy --python "$tree/bin/python" -- "$@" >&2
+fi
+"$tree/bin/python" -c '
+import importlib.metadata, re, sys
+name = re.split(r"[\[@=<>~!]", sys.argv[1])[0]
+found = importlib.metadata.distribution(name)
+names = [entry.name for entry in found.entry_points if entry.group == "console_scripts"]
+print(sys.argv[2] or (name if name in names or not names else names[0]), found.version)
+' "$1" "$program"
+"#;
+
+/// What every installation does first: nothing of the person's own configuration counts, and caches go with the private temp.
+const BEFORE: &str = r#"set -eu
+tree=$1 program=$2
+shift 2
+PATH=/usr/local/bin:/usr/bin:/bin:$PATH
+HOME=$TMPDIR npm_config_cache=$TMPDIR/npm XDG_CACHE_HOME=$TMPDIR/cache PYTHONNOUSERSITE=1 PIP_CONFIG_FILE=/dev/null
+UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1
+export PATH HOME npm_config_cache XDG_CACHE_HOME PYTHONNOUSERSITE PIP_CONFIG_FILE UV_PYTHON_DOWNLOADS UV_NO_CONFIG
+"#;
+
+/// The reason why nothing was installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// No process was created.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The gateway to the registry did not start.
+    #[error("the gateway to the registry did not start: {0}")]
+    Gateway(#[from] GatewayError),
+    /// A pipe failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It took too long.
+    #[error("the installation took longer than {} min", PATIENCE.as_secs() / 60)]
+    Slow,
+    /// The installer failed.
+    #[error("the installation failed ({ended}): {said}")]
+    Failed { ended: Ended, said: String },
+    /// It did not say which program there is to start.
+    #[error("the package has no program: {0}")]
+    NoProgram(String),
+    /// The installed files cannot be digested.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// An installed package.
+#[derive(Debug)]
+pub struct Installed {
+    /// The program, which needs no network to start.
+    pub command: String,
+    pub arguments: Vec<String>,
+    /// Version of the package, as its installer says.
+    pub version: String,
+    /// The files, all of them.
+    pub tree: TreeDigest,
+    /// The connections that were made.
+    pub hosts: Vec<HostUse>,
+}
+
+impl SelfInstaller {
+    /// Returns the confinement of the installation: that of a server without hosts, which writes this directory too and reaches the
+    /// registry.
+    pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
+        let mut rights = server.rights;
+        rights.write.push(tree.into());
+        rights.net = network_words::hosts([self.preset()]).map_or(Network::Off, Network::Hosts);
+        rights.exec = Execution::Allowed;
+        Confinement { rights: rights.normalised(), ..server }
+    }
+}
+
+/// Installs a package into an existing directory, under a confinement that [`SelfInstaller::confinement`] made, and digests it.
+pub async fn install(
+    spawner: &Spawner,
+    confinement: Confinement,
+    what: &SelfInstaller,
+    tree: PathBuf,
+) -> Result<Installed, InstallError> {
+    let script = match what.registry {
+        Registry::Npm => NPM,
+        Registry::PyPi => PYPI,
+    };
+    let script = format!("{BEFORE}{script}");
+    let words = ["/bin/sh", "-c", &script, "sh"].map(Into::into);
+    let program = what.program.clone().unwrap_or_default();
+    let mut command: Vec<std::ffi::OsString> = words.into();
+    command.extend([tree.clone().into(), program.into()]);
+    command.extend(what.packages.iter().map(Into::into));
+    let launch = Launch { confinement, command, arguments: Vec::new(), stdio: Stdio::Piped };
+    let launched = spawner.spawn(launch).await?;
+    let (ended, said, hosts) =
+        timeout(PATIENCE, attend(launched)).await.map_err(|_| InstallError::Slow)??;
+    if ended != Ended::Exited(0) {
+        return Err(InstallError::Failed { ended, said: said.errors });
+    }
+    let (name, version) =
+        said.output.trim().rsplit('\n').next().unwrap_or_default().split_once(' ').unwrap_or_default();
+    if !is_program(name) {
+        return Err(InstallError::NoProgram(said.output.escape_debug().take(80).collect()));
+    }
+    let version = version.chars().filter(|c| c.is_ascii_graphic()).take(64).collect();
+    let (command, arguments) = what.command(&tree, name);
+    let digested =
+        tokio::task::spawn_blocking(move || digest_tree(&tree)).await.map_err(io::Error::from)??;
+    Ok(Installed { command, arguments, version, tree: digested, hosts })
+}
+
+/// The end of both streams of an installer.
+struct SaidAtLast {
+    output: String,
+    errors: String,
+}
+
+async fn attend(mut launched: Launched) -> Result<(Ended, SaidAtLast, Vec<HostUse>), InstallError> {
+    let broker = BrokerProcess::new(launched.pidfd)?;
+    let mut gateway = match launched.gateway.take() {
+        Some(gateway) => Some(Gateway::ready(gateway).await?),
+        None => None,
+    };
+    let mut uses = HostUses::default();
+    let work = async { tokio::join!(broker.wait(), last(launched.stdout), last(launched.stderr)) };
+    tokio::pin!(work);
+    let (ended, output, errors) = loop {
+        tokio::select! {
+            done = &mut work => break done,
+            report = next_report(&mut gateway) => match report {
+                Some(report) => drop(uses.count(report)),
+                None => gateway = None,
+            },
+        }
+    };
+    if let Some(gateway) = gateway {
+        uses.end_gateway(gateway).await;
+    }
+    Ok((ended?, SaidAtLast { output: output?, errors: errors? }, uses.all()))
+}
+
+async fn next_report(gateway: &mut Option<Gateway>) -> Option<ipc::gateway::GatewayReport> {
+    match gateway {
+        Some(gateway) => gateway.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads a stream to its end, and returns its last bytes as text.
+async fn last(stream: Option<OwnedFd>) -> io::Result<String> {
+    let Some(stream) = stream else { return Ok(String::new()) };
+    end_of(Receiver::from_owned_fd(stream)?).await
+}
+
+async fn end_of(mut stream: impl AsyncRead + Unpin) -> io::Result<String> {
+    let mut kept = Vec::new();
+    let mut buffer = vec![0; SAID];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(String::from_utf8_lossy(&kept).into_owned());
+        }
+        kept.extend_from_slice(&buffer[..read]);
+        kept.drain(..kept.len().saturating_sub(SAID));
+    }
+}

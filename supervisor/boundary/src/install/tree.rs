@@ -1,0 +1,209 @@
+//! The digest of a directory with all that it contains.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::readlinkat;
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use sha2::{Digest as _, Sha256};
+
+use crate::tripwire::beneath::{kind, list, open_directory, open_file, open_root, stat};
+
+/// The most files, directories and links.
+const MAX_ENTRIES: u64 = 300_000;
+
+/// The most bytes of all files.
+const MAX_BYTES: u64 = 4 << 30;
+
+/// Greatest depth. Each level holds a descriptor.
+const MAX_DEPTH: usize = 128;
+
+/// The digest of a directory, and its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeDigest {
+    /// SHA-256 in hexadecimal of names, kinds, permissions to execute, contents and targets of links.
+    pub sha256: String,
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+/// The reason why a directory has no digest.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    /// There is more than an installation has.
+    #[error("{0} contains too much")]
+    TooMuch(PathBuf),
+    /// There is something that no installation has.
+    #[error("{0} is no file, directory or link")]
+    Special(PathBuf),
+}
+
+/// Digests a directory. No link is followed, and only regular files are read.
+pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
+    let failed = |source: nix::Error| TreeError::Read { path: root.to_owned(), source: source.into() };
+    let directory = open_root(root).map_err(failed)?;
+    let mut walk = Walk { root, digest: Sha256::new(), entries: 0, bytes: 0 };
+    walk.directory(directory, &mut Vec::new())?;
+    let sha256 = walk.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    digest: Sha256,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, directory: OwnedFd, place: &mut Vec<OsString>) -> Result<(), TreeError> {
+        if place.len() > MAX_DEPTH {
+            return Err(TreeError::TooMuch(self.path(place)));
+        }
+        let names = self.names(&directory).map_err(|source| self.unread(place, source))?;
+        for (name, stat) in names {
+            self.entries += 1;
+            place.push(name);
+            if self.entries > MAX_ENTRIES {
+                return Err(TreeError::TooMuch(self.root.to_owned()));
+            }
+            self.entry(&directory, &stat, place)?;
+            place.pop();
+        }
+        // Ends the directory: without it, a file of this directory and one of its parent could change places.
+        self.digest.update([b'.']);
+        Ok(())
+    }
+
+    /// Returns the entries of a directory by their names.
+    fn names(&self, directory: &OwnedFd) -> io::Result<BTreeMap<OsString, FileStat>> {
+        // One more than there may be, so that it is counted.
+        let most = usize::try_from(MAX_ENTRIES + 1).unwrap_or(usize::MAX);
+        let mut names = BTreeMap::new();
+        for (name, _) in list(directory, most)? {
+            let found = stat(directory, &name)?;
+            names.insert(name, found);
+        }
+        Ok(names)
+    }
+
+    fn entry(&mut self, at: &OwnedFd, stat: &FileStat, place: &mut Vec<OsString>) -> Result<(), TreeError> {
+        let Some(name) = place.last().cloned() else { return Ok(()) };
+        match kind(stat) {
+            SFlag::S_IFDIR => {
+                self.head(b'd', &name, 0);
+                let inner = open_directory(at, &name);
+                let inner = inner.map_err(|source| self.unread(place, source.into()))?;
+                self.directory(inner, place)
+            }
+            SFlag::S_IFLNK => {
+                let target =
+                    readlinkat(at, name.as_os_str()).map_err(|source| self.unread(place, source.into()))?;
+                self.head(b'l', &name, target.len() as u64);
+                self.digest.update(target.as_bytes());
+                Ok(())
+            }
+            SFlag::S_IFREG => self.file(at, &name).map_err(|source| self.unread(place, source)),
+            _ => Err(TreeError::Special(self.path(place))),
+        }
+    }
+
+    fn file(&mut self, at: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        let mut file = File::from(open_file(at, name)?);
+        let stat = fstat(file.as_fd())?;
+        if kind(&stat) != SFlag::S_IFREG {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        self.bytes = self.bytes.saturating_add(size);
+        if self.bytes > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.head(if stat.st_mode & 0o111 == 0 { b'f' } else { b'x' }, name, size);
+        // A file that grows meanwhile has another digest the next time, and does not hold this up.
+        let mut rest = size;
+        let mut buffer = vec![0; 64 << 10];
+        while rest > 0 {
+            let most = buffer.len().min(usize::try_from(rest).unwrap_or(usize::MAX));
+            let read = file.read(&mut buffer[..most])?;
+            if read == 0 {
+                break;
+            }
+            self.digest.update(&buffer[..read]);
+            rest -= read as u64;
+        }
+        Ok(())
+    }
+
+    /// Digests kind, name and size, each with a length, so that no two trees have one text.
+    fn head(&mut self, kind: u8, name: &OsStr, size: u64) {
+        self.digest.update([kind]);
+        self.digest.update((name.len() as u64).to_le_bytes());
+        self.digest.update(name.as_bytes());
+        self.digest.update(size.to_le_bytes());
+    }
+
+    fn path(&self, place: &[OsString]) -> PathBuf {
+        self.root.join(place.iter().collect::<PathBuf>())
+    }
+
+    fn unread(&self, place: &[OsString], source: io::Error) -> TreeError {
+        TreeError::Read { path: self.path(place), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn every_change_of_a_tree_changes_its_digest() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::create_dir(root.join("a")).unwrap();
+        fs::write(root.join("a/f"), "1").unwrap();
+        symlink("/nowhere", root.join("l")).unwrap();
+        let mut seen = vec![digest_tree(root).unwrap()];
+        assert_eq!((seen[0].entries, seen[0].bytes), (3, 1));
+        assert_eq!(digest_tree(root).unwrap(), seen[0]);
+        let steps: [&dyn Fn(); 6] = [
+            &|| fs::write(root.join("a/f"), "2").unwrap(),
+            &|| fs::set_permissions(root.join("a/f"), fs::Permissions::from_mode(0o755)).unwrap(),
+            &|| fs::rename(root.join("a/f"), root.join("a/g")).unwrap(),
+            &|| fs::rename(root.join("a/g"), root.join("g")).unwrap(),
+            &|| fs::write(root.join("empty"), "").unwrap(),
+            &|| {
+                fs::remove_file(root.join("l")).unwrap();
+                symlink("/elsewhere", root.join("l")).unwrap();
+            },
+        ];
+        for step in steps {
+            step();
+            let digest = digest_tree(root).unwrap();
+            assert!(seen.iter().all(|earlier| earlier.sha256 != digest.sha256), "{digest:?}");
+            seen.push(digest);
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed_and_nothing_but_files_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let link = place.path().join("link");
+        symlink("/etc", &link).unwrap();
+        assert!(matches!(digest_tree(&link), Err(TreeError::Read { .. })));
+        let fifo = place.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        assert!(matches!(digest_tree(place.path()), Err(TreeError::Special(path)) if path == fifo));
+    }
+}
