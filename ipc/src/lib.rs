@@ -12,6 +12,7 @@
 //! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
 //!   it refused.
 //! * [`gateway`]: what is said around the process that connects to hosts by name.
+//! * [`fetch`]: what is said around the process that fetches a page, by its [`page_url`].
 //! * [`mcp`]: what is said around the process that speaks with an MCP server.
 //! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
 //! * [`recorded`]: values that older logs have as a sentence.
@@ -26,6 +27,7 @@ pub mod confinement;
 pub mod denial;
 pub mod devices;
 pub mod effect;
+pub mod fetch;
 pub mod frame;
 pub mod gateway;
 pub mod id;
@@ -35,6 +37,7 @@ pub mod mcp;
 pub mod message;
 pub mod missing_right;
 pub mod named;
+pub mod page_url;
 pub mod path;
 pub mod phase;
 pub mod pipe;

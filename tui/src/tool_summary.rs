@@ -90,6 +90,7 @@ fn verb(name: &str) -> &str {
         "list_directory" => "list",
         "search_files" => "search",
         "spawn_agent" => "delegate",
+        "fetch_url" => "fetch",
         _ => name,
     }
 }
@@ -118,6 +119,7 @@ fn object(name: &str, input: &Value) -> String {
             None => of("pattern"),
         },
         "read_file" | "write_file" | "edit_file" | "list_directory" => of("path"),
+        "fetch_url" => of("url"),
         "spawn_agent" => first_line(&of("task")).to_owned(),
         _ => String::new(),
     }

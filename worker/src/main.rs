@@ -5,6 +5,7 @@
 //!     bailiwick-worker --generation N
 //!     bailiwick-worker --gateway
 //!     bailiwick-worker --mcp
+//!     bailiwick-worker --fetch
 //!     bailiwick-worker --reap
 //!
 //! DESCRIPTION
@@ -15,20 +16,23 @@
 //!     supervisor, which sends one order and reads reports. It opens no file and starts no program.
 //!     With --mcp it is the guest around one MCP server: standard output is a stream socket to the supervisor, whose first order names
 //!     the server's program. It starts that as its child, speaks MCP with it, and tells the supervisor the results.
+//!     With --fetch it gets one page: standard output is a stream socket to the supervisor, which sends one order and reads reports. It
+//!     reads the certificate authorities, and starts no program.
 //!     With --reap it is what a worker executes for one command of its own: it starts the command, and ends when nothing of that lives.
 //!     Diagnostics go to standard error, at the level that `BAILIWICK_LOG` names (error, warn, info, debug, trace; default
 //!     warn).
 //!
 //! EXIT STATUS
-//!     0   it was told to drain, and said goodbye; as a gateway or around an MCP server: the supervisor closed its end
+//!     0   it was told to drain, and said goodbye; as a gateway or around an MCP server: the supervisor closed its end; as a
+//!         fetch: it reported the end
 //!     1   the pipe ended, or something came that is no message; one line on standard error says what
 //!     2   the command line is wrong
 //!
 //! SECURITY
 //!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
 //!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
-//!     A gateway becomes dumpable again, so that its broker can judge the addresses that it connects to; other sandboxes are kept
-//!     from its memory by its Landlock domain. The names of hosts are held by this program alone.
+//!     A gateway and a fetch become dumpable again, so that the broker can judge the addresses that they connect to; other sandboxes are
+//!     kept from their memory by a Landlock domain. The names of hosts are held by this program alone.
 
 #![forbid(unsafe_code)]
 
@@ -47,7 +51,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::runtime::{Builder, Runtime};
 use tracing::Level;
 use worker::serve::serve;
-use worker::{gateway, mcp};
+use worker::{fetch, gateway, mcp};
 
 /// Allocator for musl, whose own one requests and returns memory page by page.
 #[cfg(target_env = "musl")]
@@ -61,13 +65,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Maximum number of names that a gateway looks up at a time, each in a thread.
 const LOOKUPS: usize = 16;
 
-const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp";
+const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp | --fetch";
 
 /// Role of this process.
 enum Role {
     Worker(Generation),
     Gateway,
     Mcp,
+    Fetch,
 }
 
 fn main() -> ExitCode {
@@ -99,6 +104,7 @@ fn role(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Role> {
         }
         (Some("--gateway"), None, None) => Ok(Role::Gateway),
         (Some("--mcp"), None, None) => Ok(Role::Mcp),
+        (Some("--fetch"), None, None) => Ok(Role::Fetch),
         _ => bail!(USAGE),
     }
 }
@@ -107,7 +113,7 @@ fn run(role: Role) -> anyhow::Result<()> {
     trace();
     let threads = match role {
         Role::Worker(_) => THREADS,
-        Role::Gateway => LOOKUPS,
+        Role::Gateway | Role::Fetch => LOOKUPS,
         Role::Mcp => 1,
     };
     let runtime = runtime(threads).context("cannot start the runtime")?;
@@ -121,14 +127,16 @@ fn run(role: Role) -> anyhow::Result<()> {
                 anyhow::Ok(serve(reader, writer, generation).await?)
             }
             Role::Gateway => {
-                // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
-                set_dumpable(true).context("cannot become dumpable")?;
-                let (reader, writer) = channel()?;
+                let (reader, writer) = dialling()?;
                 anyhow::Ok(gateway::serve(stream(io::stdin())?, reader, writer).await?)
             }
             Role::Mcp => {
                 let (reader, writer) = channel()?;
                 anyhow::Ok(mcp::serve(reader, writer, mcp::Patience::default()).await?)
+            }
+            Role::Fetch => {
+                let (reader, writer) = dialling()?;
+                anyhow::Ok(fetch::serve(reader, writer).await?)
             }
         }
     });
@@ -142,6 +150,13 @@ fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
     Ok((reader.context("standard output is no socket")?, writer.context("standard output is no socket")?))
+}
+
+/// The same for a guest that connects to hosts itself.
+fn dialling() -> anyhow::Result<(Receiver, Sender)> {
+    // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
+    set_dumpable(true).context("cannot become dumpable")?;
+    channel()
 }
 
 fn runtime(threads: usize) -> io::Result<Runtime> {

@@ -268,6 +268,12 @@ impl Hosts {
     }
 }
 
+impl From<HostRule> for Hosts {
+    fn from(rule: HostRule) -> Self {
+        Self(vec![rule])
+    }
+}
+
 impl TryFrom<Vec<HostRule>> for Hosts {
     type Error = HostError;
 

@@ -6,7 +6,7 @@ use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 use protocol::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FileChange, HostApprovalParams,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams, FileChange, HostApprovalParams,
     NetworkApprovalParams, ServerRequest,
 };
 
@@ -30,6 +30,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
         ServerRequest::HostApproval(params) => (waiting(params), &params.reason, Vec::new()),
+        ServerRequest::FetchApproval(params) => (page(params), &params.reason, Vec::new()),
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
         ServerRequest::PlanApproval(params) => (plan::text(params), &params.reason, plan::commands(params)),
@@ -57,6 +58,7 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::HostApproval(params) => until_the_end(params),
+        ServerRequest::FetchApproval(params) => page_allowed(params),
         ServerRequest::ExternalToolApproval(params) => server(params),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
         ServerRequest::PlanApproval(params) => plan::facts(params, project),
@@ -131,6 +133,21 @@ fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
         }
         None => vec![fact("allows", "this call, this once; its server is not held by the sandbox")],
     }
+}
+
+/// Returns the whole URL, since everything in it is sent.
+fn page(params: &FetchApprovalParams) -> Vec<Part> {
+    vec![Part::new(SafeText::exact(&params.url), Look::Command), fact("host", &params.host)]
+}
+
+fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
+    let reached =
+        reached(&params.grant).unwrap_or_else(|| "no more access than the agent has already".to_owned());
+    let once = if params.grant.is_empty() { "" } else { ", this once" };
+    vec![
+        fact("allows", &format!("{reached}{once}")),
+        fact("sends", "this URL to the host, with all that is in it"),
+    ]
 }
 
 pub(crate) fn fact(name: &str, value: &str) -> Part {

@@ -43,6 +43,7 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
         }
         ServerRequest::DeniedCommandApproval(params) => denied(&params.denial, rules),
         ServerRequest::HostApproval(_) => of_hosts(rules),
+        ServerRequest::FetchApproval(params) => page(&params.grant, rules),
         ServerRequest::ExternalToolApproval(params) if params.access.is_some() => (
             "a call of a server with more access than the agent, or with a variable, is asked for".to_owned(),
             "built in".to_owned(),
@@ -99,6 +100,14 @@ fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InFo
     }
     let rule = "each command is asked for, but those that declare to read".to_owned();
     (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings")
+}
+
+fn page(grant: &Grant, rules: InForce<'_>) -> Rule {
+    if grant.is_empty() {
+        let rule = "each command and each page is asked for".to_owned();
+        return (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings");
+    }
+    ("the agent may not reach this host".to_owned(), rules.net_from(), NET)
 }
 
 fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {

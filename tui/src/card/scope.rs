@@ -39,6 +39,9 @@ enum Choice {
     Project,
     GrantRoot(WirePath),
     Network,
+    Page,
+    /// Pages of a host.
+    Host(String),
 }
 
 impl Menu {
@@ -76,7 +79,9 @@ impl Menu {
     /// Returns the selected scope.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
-            Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall => SessionScope::Exact,
+            Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall | Choice::Page => {
+                SessionScope::Exact
+            }
             Choice::Prefix { words, count } => {
                 SessionScope::CommandPrefix(words.iter().take(*count).cloned().collect())
             }
@@ -85,6 +90,7 @@ impl Menu {
             Choice::Project | Choice::GrantRoot(_) => SessionScope::GrantRoot,
             Choice::Network => SessionScope::Network,
             Choice::Tool => SessionScope::Tool,
+            Choice::Host(_) => SessionScope::Host,
         })
     }
 
@@ -154,6 +160,8 @@ impl Choice {
             Self::Project => "any change in this project (like :mode auto)",
             Self::GrantRoot(_) => "any change under ",
             Self::Network => "the network for every command (like :net on)",
+            Self::Page => "exactly this page",
+            Self::Host(_) => "pages of ",
         }
     }
 
@@ -166,12 +174,14 @@ impl Choice {
             }
             Self::Pattern(pattern) => pattern.clone().into_bytes(),
             Self::GrantRoot(path) => path.as_bytes().to_vec(),
+            Self::Host(host) => host.clone().into_bytes(),
             Self::ExactCommand
             | Self::ExactFiles
             | Self::ExactCall
             | Self::Tool
             | Self::Project
-            | Self::Network => Vec::new(),
+            | Self::Network
+            | Self::Page => Vec::new(),
         }
     }
 
@@ -187,6 +197,8 @@ impl Choice {
             Self::Prefix { .. } | Self::Parts(_) => {
                 "matching commands run without asking; nothing else is allowed"
             }
+            Self::Page => "this page is fetched without asking; nothing else is allowed",
+            Self::Host(_) => "pages of this host are fetched without asking; commands do not reach it",
             Self::Pattern(_) => "matching files change without asking; nothing else is allowed",
             Self::Project | Self::GrantRoot(_) | Self::Network => {
                 "everything that the agent does from now on, without asking"
@@ -257,6 +269,7 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             let more = more.chain([Choice::Network]);
             [Choice::ExactCommand].into_iter().chain(more).collect()
         }
+        ServerRequest::FetchApproval(params) => vec![Choice::Host(params.host.clone()), Choice::Page],
         ServerRequest::ExternalToolApproval(params) => {
             let tool = params.access.is_some().then_some(Choice::Tool);
             [Choice::ExactCall].into_iter().chain(tool).collect()

@@ -26,7 +26,7 @@ const NEXT: Duration = Duration::from_millis(250);
 const STAND_INS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
 /// Asks the machine's resolver for the addresses of a host, in the order in which they are tried.
-pub(super) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr>, GatewayFailure> {
+pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr>, GatewayFailure> {
     let question = (host.as_str().to_owned(), port);
     // A set, because it takes a question back that still waits for a thread when nobody waits for the answer any more.
     let mut lookup = JoinSet::new();
@@ -65,7 +65,7 @@ fn stands_for_a_name(address: IpAddr) -> bool {
 }
 
 /// Connects to the first address that answers.
-pub(super) async fn connect(addresses: Vec<SocketAddr>) -> Result<(TcpStream, SocketAddr), GatewayFailure> {
+pub(crate) async fn connect(addresses: Vec<SocketAddr>) -> Result<(TcpStream, SocketAddr), GatewayFailure> {
     let end = Instant::now() + ALL;
     let mut attempts = JoinSet::new();
     let mut rest = addresses.into_iter();

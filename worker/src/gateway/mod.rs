@@ -14,7 +14,7 @@
 
 mod arrivals;
 mod connection;
-mod dial;
+pub(crate) mod dial;
 mod outbound;
 mod pipe;
 mod pump;

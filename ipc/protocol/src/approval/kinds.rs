@@ -22,6 +22,8 @@ macro_rules! approval_kinds {
             ExternalTool("a call of an external tool"):
                 ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
                 EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
+            Fetch("a page of a host"): FetchApproval(FetchApprovalParams) -> FetchApprovalResponse,
+                FETCH_APPROVAL_METHOD = "fetchApproval";
             Agent("the rights of a sub-agent"):
                 AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
                 AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";

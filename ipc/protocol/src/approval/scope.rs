@@ -71,6 +71,8 @@ pub enum SessionScope {
     Socket,
     /// Any call of this tool of a confined server, as long as its definition and the server's rights stay as they are.
     Tool,
+    /// Pages of the host that was asked for. Commands do not reach it.
+    Host,
 }
 
 /// A scope that was approved for the session, as it is listed.

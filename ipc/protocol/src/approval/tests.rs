@@ -123,6 +123,21 @@ fn external() -> ExternalToolApprovalParams {
     }
 }
 
+fn fetch() -> FetchApprovalParams {
+    let hosts = "docs.example".parse::<HostRule>().unwrap().into();
+    FetchApprovalParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        url: "https://docs.example/a?q=1".to_owned(),
+        host: "docs.example".to_owned(),
+        digest: "ab".to_owned(),
+        grant: Grant { write: vec![], net: Network::Hosts(hosts), reach: Reach::default() },
+        timeout_ms: 1000,
+        reason: Some("because".to_owned()),
+    }
+}
+
 fn agent() -> AgentRightsApprovalParams {
     let rights = Rights {
         read: vec!["/".into()],
@@ -289,6 +304,20 @@ fn a_request_for_an_external_tool_has_its_shape() {
 }
 
 #[test]
+fn a_request_for_a_page_has_its_shape() {
+    golden(
+        ServerRequest::FetchApproval(fetch()),
+        concat!(
+            r#"{"method":"fetchApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
+            r#""url":"https://docs.example/a?q=1","host":"docs.example","digest":"ab","#,
+            r#""grant":{"write":[],"net":{"hosts":["docs.example"]},"#,
+            r#""reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"#,
+            r#""timeout_ms":1000,"reason":"because"}}"#
+        ),
+    );
+}
+
+#[test]
 fn a_request_for_the_rights_of_a_sub_agent_has_its_shape() {
     golden(
         ServerRequest::AgentRightsApproval(agent()),
@@ -330,6 +359,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::FetchApproval(fetch()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),
     ] {
@@ -352,6 +382,7 @@ fn each_kind_has_a_request_and_a_response_of_its_own() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::FetchApproval(fetch()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),
     ];

@@ -102,9 +102,11 @@ impl Agent {
             // No mode allows a call of an external tool without asking.
             let flags = match subject {
                 Subject::External(_) => None,
-                Subject::Effect { .. } | Subject::Changes(_) | Subject::Agent(_) | Subject::Plan(_) => {
-                    self.seen.flags_for(&ask.grant)
-                }
+                Subject::Effect { .. }
+                | Subject::Changes(_)
+                | Subject::Fetch(_)
+                | Subject::Agent(_)
+                | Subject::Plan(_) => self.seen.flags_for(&ask.grant),
             };
             let flags =
                 flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
@@ -151,6 +153,10 @@ impl Agent {
             Subject::Plan(plan) => {
                 let ask = Ask { kind: ask_kind, grant };
                 return self.execute_plan(call, *plan, ask, DecidedBy::User);
+            }
+            Subject::Fetch(fetch) => {
+                let permitted = self.seen.permit(fetch, Some(&grant));
+                return self.serve(call, ServedCall::Fetch(permitted));
             }
             Subject::External(external) => return self.serve(call, ServedCall::External(external)),
         };

@@ -8,7 +8,7 @@ mod changes;
 use std::sync::Arc;
 
 use gate::approval::{Subject, SubjectChange};
-use gate::tools::{LeftOut, ServedCall, StepUpdate};
+use gate::tools::{LeftOut, PermittedFetch, ServedCall, StepUpdate};
 use gate::{Ask, Offer};
 use ipc::effect::Effect;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
@@ -160,7 +160,9 @@ impl Open {
             self,
             Self::Preparing(_)
                 | Self::Committing(_)
-                | Self::Served(ServedCall::External(_))
+                | Self::Served(
+                    ServedCall::External(_) | ServedCall::Fetch(PermittedFetch { is_approved: true, .. })
+                )
                 | Self::WritingPlan(_)
                 | Self::Accepting(_)
                 | Self::Looking(_)

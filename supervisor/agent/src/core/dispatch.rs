@@ -114,10 +114,18 @@ impl Agent {
             Begin::Judged(Invocation::External(external), Verdict::Ask(ask)) => {
                 self.ask(Case { call, ask, subject: Subject::External(external) });
             }
+            Begin::Judged(Invocation::Fetch(fetch), Verdict::Run) => {
+                let permitted = self.seen.permit(fetch, None);
+                self.serve(call, ServedCall::Fetch(permitted));
+            }
+            Begin::Judged(Invocation::Fetch(fetch), Verdict::Ask(ask)) => {
+                self.ask(Case { call, ask, subject: Subject::Fetch(fetch) });
+            }
             // What no line above names is carried out by nobody.
             Begin::Judged(
                 Invocation::Supervisor(_)
                 | Invocation::External(_)
+                | Invocation::Fetch(_)
                 | Invocation::Agent(_)
                 | Invocation::Plan(_),
                 _,

@@ -104,7 +104,9 @@ impl Agent {
             Open::Committing(_) if self.calls.is_of_user(call) => format!("{sentence}; {SERVED_IN_PART}"),
             Open::Committing(_) | Open::Served(ServedCall::External(_)) => format!("{sentence}; {IN_PART}"),
             Open::Delegated => format!("{sentence}; {SUBTREE_ENDED}"),
-            Open::Served(ServedCall::Supervisor(_)) => format!("{sentence}; {SERVED_IN_PART}"),
+            Open::Served(ServedCall::Supervisor(_) | ServedCall::Fetch(_)) => {
+                format!("{sentence}; {SERVED_IN_PART}")
+            }
             Open::Serving(_)
             | Open::Preparing(_)
             | Open::WritingPlan(_)

@@ -386,7 +386,11 @@ impl Agent {
         }
         let shown = |id: ApprovalId| match &self.calls.asking(id)?.1.subject {
             Subject::Plan(plan) => self.still_allows_plan(&plan.child.rights).err(),
-            Subject::Effect { .. } | Subject::Changes(_) | Subject::External(_) | Subject::Agent(_) => None,
+            Subject::Effect { .. }
+            | Subject::Changes(_)
+            | Subject::External(_)
+            | Subject::Fetch(_)
+            | Subject::Agent(_) => None,
         };
         if let Some(why) = self.calls.all_asking().into_iter().find_map(shown) {
             self.withdraw("the rights were changed", &format!("interrupted: {why}"));

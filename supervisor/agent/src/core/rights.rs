@@ -124,6 +124,7 @@ impl Agent {
         withdrawn |= self.end_open(why, |open| match open {
             Open::Committing(committing) => nothing || !bound.covers(&committing.grant.net),
             Open::Served(ServedCall::External(_)) => nothing,
+            Open::Served(ServedCall::Fetch(fetch)) => !bound.covers(&Network::Hosts(fetch.hosts.clone())),
             Open::Serving(_)
             | Open::Preparing(_)
             | Open::Served(ServedCall::Supervisor(_))

@@ -30,6 +30,7 @@ impl Agent {
         };
         let (by, in_part) = match served {
             ServedCall::Supervisor(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
+            ServedCall::Fetch(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
             ServedCall::External(_) => (ObservedBy::Server, IN_PART),
         };
         let (result, by) = match outcome {

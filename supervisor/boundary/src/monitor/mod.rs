@@ -7,6 +7,7 @@
 
 mod before;
 mod child;
+mod fetch;
 mod gateway;
 mod guest;
 mod host_questions;
@@ -25,6 +26,7 @@ mod verify;
 mod worker;
 
 pub use before::BeforeSpawn;
+pub use fetch::{FetchEnd, FetchKind, FetchSpec, fetch};
 pub use gateway::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
 pub use guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 pub use host_questions::{HostAnswers, HostQuestion, HostQuestions};

@@ -8,15 +8,15 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Network};
 use protocol::approval::{
     AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, AskedCommand,
-    DeniedCommandApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FileChanges,
-    NetworkApprovalParams, PlanApprovalParams, ServerRequest,
+    DeniedCommandApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams,
+    FileChanges, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
 };
 
 use super::scope::{root_after_denial, script};
 use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};
 use crate::judgement::command_line::{offered_parts, offered_prefix};
 use crate::judgement::{Ask, StandingRights};
-use crate::tools::ExternalCall;
+use crate::tools::{ExternalCall, FetchCall};
 
 /// Context of an approval request: the agent, its call, its reason, and the time limit.
 pub struct Question<'a> {
@@ -50,6 +50,7 @@ impl Question<'_> {
             Subject::Changes(all) => return Ok(self.changes(ask, subject, all)),
             Subject::Agent(spawn) => return Ok(self.agent(ask, spawn)),
             Subject::Plan(plan) => return Ok(self.plan(ask, plan)),
+            Subject::Fetch(call) => return Ok(self.fetch(ask, call, subject.digest().into_owned())),
             Subject::External(call) => return Ok(self.external(call, subject.digest().into_owned())),
         };
         let exec = match &*proposal.effect {
@@ -142,6 +143,20 @@ impl Question<'_> {
             access: call.guest.as_ref().map(|guest| guest.access.clone()),
             definition: call.guest.as_ref().map(|guest| guest.definition.clone()),
             digest,
+            timeout_ms: self.timeout_ms(),
+            reason: self.reason,
+        })
+    }
+
+    fn fetch(self, ask: &Ask, call: &FetchCall, digest: String) -> ServerRequest {
+        ServerRequest::FetchApproval(FetchApprovalParams {
+            conversation_id: self.conversation.clone(),
+            agent: self.agent.clone(),
+            call_id: self.call,
+            url: call.url.to_string(),
+            host: call.url.rule().to_string(),
+            digest,
+            grant: ask.grant.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use ipc::effect::{Effect, Exec};
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network, RightsChange};
+use ipc::rights::{Grant, Hosts, Network, RightsChange};
 use protocol::approval::{AskKind, SessionScope};
 
 use super::Subject;
 use crate::judgement::command_line::{begins_a_part, check_prefix, covers};
 use crate::judgement::path_pattern::PathPattern;
 use crate::judgement::{Ask, StandingRights};
-use crate::tools::ExternalCall;
+use crate::tools::{ExternalCall, FetchCall};
 
 const MISFIT: &str = "such an approval for the session does not fit what was asked";
 
@@ -45,6 +45,10 @@ pub enum Covered {
     External(ExternalCall),
     /// Calls of this tool of a confined server, with any arguments.
     Tool(ExternalCall),
+    /// Exactly this page.
+    Page(FetchCall),
+    /// Pages of this host.
+    Host(Hosts),
 }
 
 impl Scope {
@@ -66,7 +70,15 @@ impl Scope {
             (SessionScope::Tool, Subject::External(call)) if call.guest.is_some() => {
                 return Ok(Self::Remembered(vec![Covered::Tool(call.clone())]));
             }
-            (_, Subject::External(_) | Subject::Changes(_)) => return Err(MISFIT.to_owned()),
+            (SessionScope::Exact, Subject::Fetch(call)) => {
+                return Ok(Self::Remembered(vec![Covered::Page(call.clone())]));
+            }
+            (SessionScope::Host, Subject::Fetch(call)) => {
+                return Ok(Self::Remembered(vec![Covered::Host(call.url.rules())]));
+            }
+            (_, Subject::External(_) | Subject::Fetch(_) | Subject::Changes(_)) => {
+                return Err(MISFIT.to_owned());
+            }
             (_, Subject::Agent(_)) => return Err(SPAWN.to_owned()),
             (_, Subject::Plan(_)) => return Err(PLAN.to_owned()),
         };
@@ -177,6 +189,8 @@ impl Covered {
             (Self::Tool(approved), Subject::External(call)) => {
                 ExternalCall { json: approved.json.clone(), ..call.clone() } == *approved
             }
+            (Self::Page(approved), Subject::Fetch(call)) => approved == call,
+            (Self::Host(hosts), Subject::Fetch(call)) => hosts.covers(&call.url.rules()),
             (_, subject) => subject.effect().is_some_and(|effect| self.matches(effect)),
         }
     }
@@ -258,6 +272,8 @@ impl fmt::Display for Covered {
                 write!(f, "commands that begin with: {}, in {}", words.join(" "), like.cwd)
             }
             Self::Pattern { text, .. } => write!(f, "changes of files that match: {text}"),
+            Self::Page(call) => write!(f, "exactly this page: {}", call.url),
+            Self::Host(hosts) => write!(f, "pages of {hosts}"),
             Self::External(ExternalCall { server, tool, json, .. }) => {
                 write!(f, "exactly this call of {tool} of {server}: {json}")
             }

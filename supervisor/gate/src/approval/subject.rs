@@ -11,7 +11,7 @@ use ipc::tool::ToolCall;
 use sha2::{Digest, Sha256};
 
 use super::{AgentSpawn, PlanProposal, Proposal};
-use crate::tools::ExternalCall;
+use crate::tools::{ExternalCall, FetchCall};
 
 /// Action that is carried out if it is approved.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub enum Subject {
     Changes(Vec<(CallId, SubjectChange)>),
     /// Call of an external tool.
     External(ExternalCall),
+    /// Fetch of a page.
+    Fetch(FetchCall),
     /// Start of a sub-agent.
     Agent(Box<AgentSpawn>),
     /// Execution of a plan.
@@ -47,7 +49,7 @@ impl Subject {
     pub fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
-            Self::Changes(_) | Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
+            Self::Changes(_) | Self::External(_) | Self::Fetch(_) | Self::Agent(_) | Self::Plan(_) => None,
         }
     }
 
@@ -55,7 +57,7 @@ impl Subject {
     pub fn denied(&self) -> Option<&Denial> {
         match self {
             Self::Effect { denied, .. } => denied.as_deref(),
-            Self::Changes(_) | Self::External(_) | Self::Agent(_) | Self::Plan(_) => None,
+            Self::Changes(_) | Self::External(_) | Self::Fetch(_) | Self::Agent(_) | Self::Plan(_) => None,
         }
     }
 
@@ -65,6 +67,7 @@ impl Subject {
             Self::Effect { proposal, .. } => Cow::Borrowed(&proposal.digest),
             Self::Changes(all) => Cow::Owned(digest_of_changes(all)),
             Self::External(call) => Cow::Owned(digest_of_call(call)),
+            Self::Fetch(call) => Cow::Owned(hexadecimal(&Sha256::digest(call.url.to_string()))),
             Self::Agent(spawn) => Cow::Borrowed(&spawn.digest),
             Self::Plan(plan) => Cow::Borrowed(&plan.digest),
         }

@@ -64,6 +64,7 @@ impl StandingRights {
             {
                 Verdict::Run
             }
+            Invocation::Fetch(call) => self.judge_fetch(call, asks),
             // No right of an agent covers the actions of another server.
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })

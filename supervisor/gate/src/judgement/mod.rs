@@ -8,6 +8,7 @@ mod calls;
 mod change;
 pub mod command_line;
 mod explain;
+mod fetch;
 mod flags;
 mod guest;
 mod judge;

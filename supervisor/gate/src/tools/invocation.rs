@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::tool::ToolCall;
 
 use super::external::GuestTool;
-use super::{PlanCall, SpawnAgent};
+use super::{FetchCall, PermittedFetch, PlanCall, SpawnAgent};
 
 /// A call with valid arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Invocation {
     Supervisor(SupervisorCall),
     /// Carried out by a server outside of the sandbox.
     External(ExternalCall),
+    /// Carried out by a guest that fetches a page.
+    Fetch(FetchCall),
     /// Carried out by a new sub-agent.
     Agent(SpawnAgent),
     /// Carried out by the supervisor, and about the plan.
@@ -34,6 +36,7 @@ impl From<ToolCall> for Invocation {
 pub enum ServedCall {
     Supervisor(SupervisorCall),
     External(ExternalCall),
+    Fetch(PermittedFetch),
 }
 
 /// A call of a tool that the supervisor carries out. It needs no approval, since such a tool gives an agent nothing beyond its rights.

@@ -1,7 +1,7 @@
 //! The tools as the model sees them: names, schemas, checks of arguments, and results as text.
 //!
 //! A [`Tool`] parses JSON from the model into an [`Invocation`], which says what carries out the call: a worker, the
-//! supervisor, another agent, or an external server. A [`Registry`] holds the tools of an agent, fixed for its life.
+//! supervisor, another agent, a guest, or an external server. A [`Registry`] holds the tools of an agent, fixed for its life.
 //! This module does no I/O.
 
 mod arguments;
@@ -10,6 +10,7 @@ mod definition;
 mod described;
 mod error;
 mod external;
+mod fetch;
 mod invocation;
 mod meant_path;
 mod plan;
@@ -24,6 +25,7 @@ pub use definition::ToolDefinition;
 pub use described::{LeftOut, diffs_of, diffs_told, how_to_get_less};
 pub use error::ToolUseError;
 pub use external::{ExternalTool, GuestTool};
+pub use fetch::{FETCH_URL, FetchCall, PermittedFetch};
 pub use invocation::{ExternalCall, Invocation, ServedCall, SupervisorCall};
 pub use plan::{PlanCall, StepUpdate, WRITE_PLAN};
 pub use registry::{Kit, PlanTool, Registry, UnfitTool};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builtin::{acting, reading};
+use super::fetch::{FETCH_URL, fetching};
 use super::plan::{reporting, writing};
 use super::spawn::{SPAWN, spawning};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
@@ -24,6 +25,8 @@ pub struct Registry {
 pub struct Kit {
     /// True if the agent can ever write files.
     pub writes: bool,
+    /// True if the agent can ever reach a host.
+    pub fetches: bool,
     /// True if the agent may start sub-agents.
     pub delegates: bool,
     /// The agent's tool for a plan, if it has one.
@@ -53,13 +56,14 @@ pub enum UnfitTool {
 impl Registry {
     /// Returns the tools that every agent with this activity has, in the order in which the model sees them.
     pub fn for_activity(activity: Activity) -> Self {
-        Self::for_kit(activity, Kit { writes: true, delegates: false, plan: None })
+        Self::for_kit(activity, Kit { writes: true, fetches: false, delegates: false, plan: None })
     }
 
     /// Returns the tools of an agent with this activity, without those that its rights never allow.
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
+        tools.extend(kit.fetches.then(fetching));
         tools.extend(kit.plan.map(|tool| match tool {
             PlanTool::Write => writing(),
             PlanTool::Report => reporting(),
@@ -96,7 +100,9 @@ impl Registry {
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
-            tool.cloned().ok_or_else(|| definition.name.clone().into_owned())
+            // Withheld where nothing can be fetched, as in another front end. The rights decide on each call.
+            let withheld = || (definition.name == FETCH_URL).then(|| Arc::from(fetching()));
+            tool.cloned().or_else(withheld).ok_or_else(|| definition.name.clone().into_owned())
         };
         let tools = definitions.iter().map(found).collect::<Result<_, _>>()?;
         Ok(Self { tools, definitions: definitions.into() })

@@ -7,14 +7,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boundary::monitor::{Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec};
+use boundary::monitor::{
+    FetchEnd, FetchSpec, GuestError, Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec,
+};
 use boundary::policy::levels::LevelPlaces;
 use futures_util::future::BoxFuture;
+use gate::tools::PermittedFetch;
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::effect::{Effect, EffectError};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::{Leftovers, Work};
 use ipc::path::WirePath;
+use protocol::event::HostUse;
 use tokio::sync::{mpsc, oneshot};
 
 use super::tripwire::apart;
@@ -27,6 +31,21 @@ pub trait Boundary: Send + Sync {
         order: WorkerOrder,
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>>;
+
+    /// Fetches a page, until it is cancelled by the end of its sender. No process is left of it then.
+    fn fetch(&self, order: PageOrder, cancelled: oneshot::Receiver<()>) -> BoxFuture<'static, FetchEnd> {
+        drop((order, cancelled));
+        Box::pin(async { FetchEnd { outcome: Err(GuestError::Ended), used: HostUse::default() } })
+    }
+}
+
+/// A page that is to be fetched.
+#[derive(Clone, Debug)]
+pub struct PageOrder {
+    /// The confinement of the agent.
+    pub agent: Confinement,
+    /// The page.
+    pub fetch: PermittedFetch,
 }
 
 /// A worker that is to be started.
@@ -125,6 +144,13 @@ impl Boundary for Processes {
             let ruleset = worker.ruleset.clone();
             Ok(StartedWorker { generation, pid, ruleset, startup, control: Box::new(worker), events })
         })
+    }
+
+    fn fetch(&self, order: PageOrder, cancelled: oneshot::Receiver<()>) -> BoxFuture<'static, FetchEnd> {
+        let PageOrder { agent, fetch: PermittedFetch { url, hosts, reach, .. } } = order;
+        let spec = FetchSpec { program: self.programs.worker.clone(), agent, reach, url, hosts };
+        let spawner = self.spawner.clone();
+        Box::pin(async move { boundary::monitor::fetch(&spawner, spec, cancelled).await })
     }
 }
 

@@ -54,7 +54,10 @@ impl AgentRun {
     pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream = None;
         self.served.end().await;
-        let last = self.worker.end().await;
+        let generation = self.worker.generation();
+        let uses = self.page_uses.last(generation).await;
+        let uses = uses.into_iter().map(|used| (generation, WorkerEvent::HostsUsed(vec![used])));
+        let last = uses.chain(self.worker.end().await).collect();
         self.withdraw_live();
         last
     }

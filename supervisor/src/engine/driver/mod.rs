@@ -26,6 +26,7 @@ mod modes;
 mod observer;
 mod one_shot;
 mod one_shots;
+mod pages;
 mod passing;
 mod patience;
 mod pause;
@@ -60,7 +61,7 @@ use protocol::error_code::ErrorCode;
 use crate::journal::session::LogError;
 
 pub(crate) use boundary::read_down;
-pub use boundary::{Boundary, Processes, StartedWorker, WorkerControl, WorkerOrder};
+pub use boundary::{Boundary, PageOrder, Processes, StartedWorker, WorkerControl, WorkerOrder};
 pub use changes::ChangeTracker;
 pub(crate) use digest::{rights_digest, ruleset_digest};
 pub use live::{Live, Lives};

@@ -16,7 +16,7 @@ use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use model::provider::{EventStream, ModelProvider, ModelRequest};
 use protocol::cost::Usd;
-use protocol::event::{EventKind, NoticeCode, ObservedBy, TokenUsage};
+use protocol::event::{EventKind, HostUse, NoticeCode, ObservedBy, TokenUsage};
 use protocol::frontend::UiEventKind;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use super::effects::Held;
 use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
 use super::one_shots::{OneShotUpdate, OneShots};
+use super::pages::PageUses;
 use super::passing::Passing;
 use super::preparations::Preparations;
 use super::progress::Progress;
@@ -86,6 +87,8 @@ pub struct AgentRun {
     pub(super) one_shots: OneShots,
     /// Calls that are served outside the worker.
     pub(super) served: ServedCalls,
+    /// Hosts that fetches used.
+    pub(super) page_uses: PageUses,
     /// What waits until the log is on the disk.
     pub(super) flushes: Flushes,
     /// What passes by on its way to a front end.
@@ -171,6 +174,8 @@ pub(super) enum Occurrence {
     Flushed(Result<(), LogError>, After),
     /// A request for an approval is over, an effect is worked out, or a call served.
     Input(Input),
+    /// A fetch is over, which used a host.
+    PageUse(HostUse),
     /// An approved effect's task said something.
     OneShot(OneShotUpdate),
     /// The worker came to be, said something, or ended.
@@ -204,6 +209,7 @@ impl AgentRun {
             host_answers: HashMap::new(),
             one_shots: OneShots::default(),
             served: ServedCalls::default(),
+            page_uses: PageUses::default(),
             flushes: Flushes::default(),
             passing: Passing::default(),
             file_names: FileNames::default(),
@@ -280,6 +286,7 @@ impl AgentRun {
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),
             prepared = self.preparations.next() => Occurrence::Input(prepared),
+            used = self.page_uses.next() => Occurrence::PageUse(used),
             served = self.served.next() => Occurrence::Input(served),
             happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
             input = next_event(&mut self.stream) => Occurrence::Model(input),
@@ -295,6 +302,7 @@ impl AgentRun {
                 self.on_flushed(shared, flushed, after)?;
                 None
             }
+            Occurrence::PageUse(used) => return self.on_page_use(shared, used),
             Occurrence::Input(input) => Some(input),
             Occurrence::OneShot(told) => self.on_told(shared, told)?,
             Occurrence::Worker(happening) => self.on_happening(shared, happening)?,

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use agent::core::{Input, ServedOutcome};
 use futures_util::future::BoxFuture;
-use gate::tools::ServedCall;
+use gate::tools::{PermittedFetch, ServedCall};
+use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
+use protocol::event::HostUse;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::flushes::After;
-use super::{AgentRun, Shared, millis};
+use super::pages;
+use super::{AgentRun, Boundary, PageOrder, Shared, millis};
 
 /// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
@@ -34,6 +38,16 @@ pub(super) struct ServedCalls {
     unwritten: HashMap<CallId, (ServedCall, Duration)>,
     running: HashMap<CallId, Running>,
     tasks: JoinSet<ServedOutcome>,
+    /// Absent before the first call and after the end.
+    fetchers: Option<Fetchers>,
+}
+
+/// Origin of the guests that fetch pages.
+struct Fetchers {
+    boundary: Arc<dyn Boundary>,
+    /// The confinement of the agent's worker.
+    agent: Confinement,
+    uses: mpsc::UnboundedSender<HostUse>,
 }
 
 struct Running {
@@ -44,7 +58,11 @@ struct Running {
 impl ServedCalls {
     /// Takes a call in. True if it was approved and waits for the disk: then [`Self::release`] begins it.
     fn take(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) -> bool {
-        let waits = matches!(wanted, ServedCall::External(_));
+        let waits = match &wanted {
+            ServedCall::External(_) => true,
+            ServedCall::Fetch(fetch) => fetch.is_approved,
+            ServedCall::Supervisor(_) => false,
+        };
         if waits {
             self.unwritten.insert(call, (wanted, longest));
         } else {
@@ -60,6 +78,9 @@ impl ServedCalls {
     }
 
     fn begin(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) {
+        if let ServedCall::Fetch(fetch) = wanted {
+            return self.begin_fetch(call, fetch);
+        }
         let server = self.server.clone();
         let agent = agent.clone();
         let task = self.tasks.spawn(async move {
@@ -71,6 +92,30 @@ impl ServedCalls {
                 Ok(Err(text)) => ServedOutcome::Failed(text),
                 Err(_) => ServedOutcome::Late(longest),
             }
+        });
+        self.running.insert(call, Running { began: Instant::now(), task });
+    }
+
+    /// Has a guest fetch a page, in a task that outlives the call until the guest is gone.
+    fn begin_fetch(&mut self, call: CallId, fetch: PermittedFetch) {
+        let Some(Fetchers { boundary, agent, uses }) = &self.fetchers else {
+            let unserved = ServedOutcome::Unserved("nothing fetches pages in this session".to_owned());
+            let task = self.tasks.spawn(std::future::ready(unserved));
+            self.running.insert(call, Running { began: Instant::now(), task });
+            return;
+        };
+        let (waits, cancelled) = oneshot::channel();
+        let uses = uses.clone();
+        let fetching = boundary.fetch(PageOrder { agent: agent.clone(), fetch: fetch.clone() }, cancelled);
+        let fetched = tokio::spawn(async move {
+            let (outcome, used) = pages::outcome(&fetch, fetching.await);
+            // Nobody counts any more if the session is over.
+            let _ = uses.send(used);
+            outcome
+        });
+        let task = self.tasks.spawn(async move {
+            let _waits = waits;
+            fetched.await.unwrap_or_else(|error| ServedOutcome::Unserved(format!("its task failed: {error}")))
         });
         self.running.insert(call, Running { began: Instant::now(), task });
     }
@@ -110,6 +155,7 @@ impl ServedCalls {
 
     /// Ends all of them, and waits for that.
     pub(super) async fn end(&mut self) {
+        self.fetchers = None;
         self.unwritten.clear();
         self.running.clear();
         self.tasks.shutdown().await;
@@ -129,6 +175,11 @@ impl AgentRun {
 
     /// Has a call served: one that was approved when that is on the disk.
     pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, wanted: ServedCall, longest: Duration) {
+        self.served.fetchers = Some(Fetchers {
+            boundary: self.worker.boundary(),
+            agent: self.worker.confinement().clone(),
+            uses: self.page_uses.sender(),
+        });
         if self.served.take(&self.id, call, wanted, longest) {
             self.flushes.push(shared.flush(), After::Serve(call));
         } else {
@@ -158,7 +209,7 @@ mod tests {
         fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
             match call {
                 ServedCall::Supervisor(call) => std::future::ready(Ok(call.json)).boxed(),
-                ServedCall::External(_) => std::future::pending().boxed(),
+                ServedCall::External(_) | ServedCall::Fetch(_) => std::future::pending().boxed(),
             }
         }
     }

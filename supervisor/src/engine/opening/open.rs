@@ -321,7 +321,8 @@ pub(super) fn agent_config(
     let part = (surroundings.activity == Activity::Plan).then_some(Part::Planner);
     let profile = options.profile;
     let delegates = options.agents.depth > 0 && profile == Profile::Full;
-    let kit = Kit { writes: true, delegates, plan: part.map(tool_of) };
+    let fetches = can_fetch(options, &standing);
+    let kit = Kit { writes: true, fetches, delegates, plan: part.map(tool_of) };
     let tools = Registry::for_kit(surroundings.activity, kit).with_roles(&options.roles);
     let tools = match profile.tools() {
         Some(names) => tools.only(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()),
@@ -350,6 +351,14 @@ pub(super) fn agent_config(
         planning: None,
         execution: None,
     }
+}
+
+/// True if the first agent can ever reach a host: it may now, somebody may answer its questions, or the person may change its rights.
+/// A tool that never works would only cost tokens.
+fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
+    let agent = Position { activity: options.activity, rank: Rank::Top };
+    let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;
+    standing.rights.net.reaches_out() || may_ask || options.turns == Turns::Many
 }
 
 /// The provider's policy, with jitter: a fleet that failed together does not come back together.

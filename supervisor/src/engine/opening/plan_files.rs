@@ -190,7 +190,7 @@ impl ToolServer for PlanFiles {
     fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
         let text = match call {
             ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
-            ServedCall::Supervisor(_) | ServedCall::External(_) => {
+            ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
                 return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
             }
         };

@@ -33,7 +33,7 @@ impl ToolServer for StepChanges {
     fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
         let begins = match call {
             ServedCall::Supervisor(call) if call.tool == STEP_CHANGES => call.json == STEP_BEGINS,
-            ServedCall::Supervisor(_) | ServedCall::External(_) => {
+            ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
                 return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
             }
         };

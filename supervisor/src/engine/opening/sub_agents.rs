@@ -63,6 +63,7 @@ impl OpensAgents for SubAgents {
         let part = part(&agent.purpose);
         let kit = Kit {
             writes: !agent.rights.write.is_empty(),
+            fetches: agent.rights.net.reaches_out(),
             delegates: self.may_delegate(id),
             plan: part.map(tool_of),
         };

@@ -39,6 +39,7 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
                 ShownPart::whole(format!("{} connects to {}", params.program, params.host)).named("host"),
             ]
         }
+        ServerRequest::FetchApproval(params) => vec![ShownPart::cut(&params.url, full).named("page")],
         ServerRequest::ExternalToolApproval(params) => {
             vec![ShownPart::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]
         }

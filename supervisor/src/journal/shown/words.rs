@@ -11,6 +11,7 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
         AskKind::Network => "the network",
         AskKind::Host => "a host that a running command connects to",
         AskKind::ExternalTool => "a call of an external tool",
+        AskKind::Fetch => "a page of a host",
         AskKind::Agent => "the rights of a sub-agent",
         AskKind::Plan => "the execution of a plan",
     }

@@ -68,7 +68,10 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
 
 /// Returns the reason why a role's tools are invalid, or nothing.
 pub(super) fn unknown_tool(role: &Role) -> Option<String> {
-    let all = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true, plan: None });
+    let all = Registry::for_kit(
+        Activity::Execute,
+        Kit { writes: true, fetches: true, delegates: true, plan: None },
+    );
     let name = all.lacks(role.tools.as_deref()?)?;
     let known: Vec<_> = all.definitions().iter().map(|tool| tool.name.to_string()).collect();
     Some(format!("no tool is called {name:?}: expected some of {}", known.join(", ")))

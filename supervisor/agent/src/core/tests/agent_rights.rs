@@ -13,7 +13,10 @@ use crate::core::{AgentConfig, Effect};
 
 /// An agent in mode `ask` whose first call is for a sub-agent that writes in `src`.
 fn spawning() -> Script {
-    let tools = Registry::for_kit(Activity::Execute, Kit { writes: true, delegates: true, plan: None });
+    let tools = Registry::for_kit(
+        Activity::Execute,
+        Kit { writes: true, fetches: false, delegates: true, plan: None },
+    );
     let spawn = call("a", "spawn_agent", r#"{"task":"fix the test","write":["src"]}"#);
     asking_with(AgentConfig { tools: tools.into(), ..ask_config() }, &[spawn])
 }

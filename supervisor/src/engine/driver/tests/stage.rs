@@ -83,7 +83,7 @@ fn standing() -> StandingRights {
 }
 
 fn agent(id: &AgentId, standing: StandingRights) -> Agent {
-    let kit = Kit { writes: true, delegates: true, plan: None };
+    let kit = Kit { writes: true, fetches: true, delegates: true, plan: None };
     Agent::new(AgentConfig {
         model: "m".to_owned(),
         system: "be good".into(),

@@ -49,7 +49,10 @@ fn planning(approver: Approver) -> Planning {
 }
 
 fn tools(activity: Activity, plan: PlanTool) -> Arc<Registry> {
-    Arc::new(Registry::for_kit(activity, Kit { writes: true, delegates: false, plan: Some(plan) }))
+    Arc::new(Registry::for_kit(
+        activity,
+        Kit { writes: true, fetches: false, delegates: false, plan: Some(plan) },
+    ))
 }
 
 fn planner(planning: Planning, answerer: bool) -> Script {

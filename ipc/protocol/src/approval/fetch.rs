@@ -1,0 +1,33 @@
+//! The request for a page of a host beyond those that an agent may reach.
+
+use ipc::id::{AgentId, CallId, ConversationId};
+use ipc::rights::Grant;
+use serde::{Deserialize, Serialize};
+
+/// Asks to fetch exactly this URL. Whatever is in it reaches the host.
+///
+/// An answer for the session can have the scope `exact` or `host` only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct FetchApprovalParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The call that it is for.
+    pub call_id: CallId,
+    /// The whole URL as it is requested: printable ASCII.
+    pub url: String,
+    /// The host, and its port unless that is 443.
+    pub host: String,
+    /// SHA-256 of the URL, in hexadecimal.
+    pub digest: String,
+    /// The rights of the call beyond the standing ones.
+    pub grant: Grant,
+    /// Time for an answer, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// The agent's reason, in its own words: a claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,158 @@
+//! The guest that fetches one page for an agent.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipc::confinement::Confinement;
+use ipc::fetch::{Authorities, FetchFailure, FetchOrder, FetchReport, Fetched, MAX_REDIRECTS, MAX_TEXT};
+use ipc::page_url::PageUrl;
+use ipc::path::WirePath;
+use ipc::rights::{Hosts, Reach};
+use protocol::event::HostUse;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::gateway::gateway_confinement;
+use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
+use super::spawn::Spawner;
+
+/// Name of the guest among the programs of an agent.
+const PROGRAM: &str = "fetch_url";
+
+/// Maximum number of connections of one fetch.
+const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;
+
+/// Time limit for a guest that is ready. It ends by itself before that.
+const LATEST: Duration = Duration::from_secs(35);
+
+/// Files and directories with certificate authorities, none with a key.
+const AUTHORITIES: [&str; 8] = [
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+];
+
+/// Variables with the file and the directories of authorities that replace the system's.
+const FILE: &str = "SSL_CERT_FILE";
+const DIRECTORIES: &str = "SSL_CERT_DIR";
+
+/// Messages and flag of a fetch.
+#[derive(Debug)]
+pub struct FetchKind;
+
+impl GuestKind for FetchKind {
+    type Order = FetchOrder;
+    type Report = FetchReport;
+
+    const FLAG: &'static str = "--fetch";
+
+    fn is_ready(report: &FetchReport) -> bool {
+        matches!(report, FetchReport::Ready)
+    }
+}
+
+/// A page to fetch for an agent.
+#[derive(Clone, Debug)]
+pub struct FetchSpec {
+    /// The worker's program.
+    pub program: PathBuf,
+    /// The agent's confinement, for its tier and user.
+    pub agent: Confinement,
+    /// Addresses beyond public ones that may be connected to.
+    pub reach: Reach,
+    /// The page.
+    pub url: PageUrl,
+    /// The hosts that may be connected to.
+    pub hosts: Hosts,
+}
+
+impl FetchSpec {
+    /// Returns the confinement and the task of the guest: the network as far as the agent's reaches, no file but those of the
+    /// resolver, the certificate authorities and the program itself, no commands.
+    pub fn guest(self) -> GuestSpec<FetchKind> {
+        let Self { program, mut agent, reach, url, hosts } = self;
+        agent.rights.reach = reach;
+        let authorities = named();
+        let named = authorities.iter().flat_map(|named| named.file.iter().chain(&named.directories));
+        let mut confinement = gateway_confinement(&program, &agent);
+        confinement.rights.read.extend(named.cloned());
+        let places = AUTHORITIES.iter().filter_map(|place| fs::canonicalize(place).ok());
+        confinement.rights.read.extend(places.map(WirePath::from));
+        confinement.rights = confinement.rights.normalised();
+        GuestSpec { program, confinement, order: FetchOrder { url, hosts, authorities } }
+    }
+}
+
+/// Returns the certificate authorities that the supervisor's environment names, as canonical paths.
+fn named() -> Option<Authorities> {
+    let canonical = |path: &Path| WirePath::from(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
+    let file = env::var_os(FILE).filter(|path| !path.is_empty());
+    let directories = env::var_os(DIRECTORIES).unwrap_or_default();
+    let directories: Vec<_> = env::split_paths(&directories)
+        .filter(|path| !path.as_os_str().is_empty())
+        .map(|path| canonical(&path))
+        .collect();
+    let file = file.map(|path| canonical(Path::new(&path)));
+    (file.is_some() || !directories.is_empty()).then_some(Authorities { file, directories })
+}
+
+/// The end of a fetch.
+#[derive(Debug)]
+pub struct FetchEnd {
+    /// The page, or the reason why there is none.
+    pub outcome: Result<Result<Fetched, FetchFailure>, GuestError>,
+    /// The use of the host.
+    pub used: HostUse,
+}
+
+/// Fetches a page, until the sender of `cancelled` is gone. No process of the guest is left then.
+pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Receiver<()>) -> FetchEnd {
+    let (host, port) = (spec.url.host().to_string(), spec.url.port());
+    let mut used = HostUse { host, port, program: PROGRAM.to_owned(), ..HostUse::default() };
+    let outcome = match Guest::start(spawner, spec.guest()).await {
+        Ok((mut guest, _)) => {
+            let outcome = tokio::select! {
+                outcome = follow(&mut guest, &mut used) => outcome,
+                _ = cancelled => Err(GuestError::Ended),
+                () = sleep(LATEST) => Ok(Err(FetchFailure::Late)),
+            };
+            guest.end().await.map_err(GuestError::from).and(outcome)
+        }
+        Err(error) => Err(error),
+    };
+    FetchEnd { outcome, used }
+}
+
+/// Takes the reports of a guest to its end.
+async fn follow(
+    guest: &mut Guest<FetchKind>,
+    used: &mut HostUse,
+) -> Result<Result<Fetched, FetchFailure>, GuestError> {
+    loop {
+        match guest.next().await {
+            GuestEvent::Report(FetchReport::Connected { address, .. }) if used.connections < CONNECTIONS => {
+                used.connections += 1;
+                used.address.get_or_insert_with(|| address.to_string());
+            }
+            GuestEvent::Report(FetchReport::Carried { sent, received }) => {
+                (used.sent, used.received) = (sent, received);
+            }
+            GuestEvent::Report(FetchReport::Done(Ok(Fetched::Page(page)))) if page.text.len() > MAX_TEXT => {
+                return Err(GuestError::Ended);
+            }
+            GuestEvent::Report(FetchReport::Done(done)) => return Ok(done),
+            // Told by the guest itself, as an error number of connect(2).
+            GuestEvent::Refused(_) => {}
+            GuestEvent::Report(FetchReport::Ready | FetchReport::Connected { .. }) | GuestEvent::Ended => {
+                return Err(GuestError::Ended);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The fetch: gets one page for the model, and ends.
+//!
+//! Policy, in this order:
+//!
+//! 1. One request with `GET`, no body, cookie or credential. Redirects are followed to the same host alone, never off HTTPS.
+//! 2. Every connection is to a host and port of the order, or nothing is looked up.
+//! 3. The machine's resolver says the addresses, and the kernel and the broker whether one may be connected to.
+//! 4. At most so many bytes are kept, after decompression too; everything ends in time.
+//! 5. The page becomes text here, and the supervisor parses nothing that a host sent.
+
+mod connect;
+mod exchange;
+mod html;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use ipc::fetch::{FetchFailure, FetchOrder, FetchReport, Fetched, MAX_REDIRECTS, Page};
+use ipc::frame::FrameError;
+use ipc::id::Generation;
+use ipc::page_url::PageUrl;
+use ipc::pipe::async_pair;
+use nix::sys::resource::{Resource, setrlimit};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use connect::Connector;
+use exchange::{Answer, Exchange};
+
+/// Time limit for all connections and answers. That of the supervisor is longer.
+const LATEST: Duration = Duration::from_secs(25);
+
+/// Maximum size of the process's data in bytes: a page of two megabytes takes a tenth of it.
+const MEMORY: u64 = 1 << 30;
+
+/// Maximum number of characters of another's words in a report.
+const WORDS: usize = 300;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The supervisor closed the connection without an order.
+    #[error("the supervisor gave no order")]
+    NoOrder,
+    /// The supervisor sent something after its order.
+    #[error("a second order may not come")]
+    SecondOrder,
+    /// The input is no order, or a report could not be sent.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// Fetches the page of the one order that comes, unless the supervisor closes its end before that.
+pub async fn serve<R, W>(reader: R, writer: W) -> Result<(), FetchError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let (mut incoming, mut outgoing) = async_pair(reader, writer, Generation(0));
+    let order: FetchOrder = incoming.receive().await?.ok_or(FetchError::NoOrder)?;
+    outgoing.send(FetchReport::Ready).await?;
+    if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY) {
+        tracing::warn!(%error, "memory is not limited");
+    }
+    let (reports, mut queue) = mpsc::channel(2 * (MAX_REDIRECTS + 2) + 1);
+    let mut fetching = std::pin::pin!(fetch(order, reports));
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(report) = queue.recv() => outgoing.send(report).await?,
+            done = &mut fetching => break done,
+            order = incoming.receive() => return order?.map_or(Ok(()), |_: FetchOrder| Err(FetchError::SecondOrder)),
+        }
+    };
+    while let Ok(report) = queue.try_recv() {
+        outgoing.send(report).await?;
+    }
+    Ok(outgoing.send(FetchReport::Done(outcome)).await?)
+}
+
+async fn fetch(order: FetchOrder, reports: mpsc::Sender<FetchReport>) -> Result<Fetched, FetchFailure> {
+    let connector = Connector::new(order.hosts, order.authorities.as_ref(), reports)?;
+    let answered = timeout(LATEST, answer(order.url, &connector)).await;
+    connector.tell_carried();
+    match answered.unwrap_or(Err(FetchFailure::Late))? {
+        Ok(answer) => page(answer).await.map(Fetched::Page),
+        Err(elsewhere) => Ok(elsewhere),
+    }
+}
+
+/// Returns the last answer, or the redirect that is not followed.
+async fn answer(mut url: PageUrl, connector: &Connector) -> Result<Result<Answer, Fetched>, FetchFailure> {
+    for _ in 0..=MAX_REDIRECTS {
+        let exchange = Exchange::begin(&url, connector).await?;
+        connector.tell_carried();
+        let Some(location) = exchange.location() else { return exchange.read(url).await.map(Ok) };
+        let to = url
+            .join(&location)
+            .map_err(|error| FetchFailure::Redirect { to: words(&location), reason: error.to_string() })?;
+        if !url.may_lead_to(&to) || !connector.allows(&to) {
+            return Ok(Err(Fetched::Elsewhere { status: exchange.status(), from: url, to }));
+        }
+        url = to;
+    }
+    Err(FetchFailure::Redirects { at: url })
+}
+
+/// Makes text of an answer, in a thread of its own: the supervisor may end the process meanwhile.
+async fn page(answer: Answer) -> Result<Page, FetchFailure> {
+    page::text_of(answer).await
+}
+
+/// Returns the beginning of a host's own words, in printable characters.
+fn words(text: &str) -> String {
+    ipc::text::one_line(text).chars().take(WORDS).collect()
+}

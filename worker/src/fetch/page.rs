@@ -1,0 +1,131 @@
+//! The text of an answer.
+
+use std::time::Duration;
+
+use encoding_rs::{Encoding, UTF_8};
+use ipc::fetch::{FetchFailure, MAX_TEXT, Page};
+use ipc::text::harmless;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::exchange::Answer;
+use super::html;
+
+/// Time limit for the rendering of HTML. Later the page is given as it is.
+const RENDER: Duration = Duration::from_secs(4);
+
+/// Stack of the thread that renders. The renderer goes down a page's elements by recursion, and memory that it never touches costs nothing.
+const STACK: usize = 256 << 20;
+
+/// Number of bytes at the beginning of a page that are looked at for its kind and its charset.
+const BEGINNING: usize = 1024;
+
+/// Kinds of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Html,
+    Text,
+    Other,
+}
+
+/// Makes text of an answer. Fails if it is none.
+pub(super) async fn text_of(answer: Answer) -> Result<Page, FetchFailure> {
+    let Answer { url, status, content_type, length, body, is_partial } = answer;
+    let kind = kind_of(&content_type, &body);
+    if kind == Kind::Other {
+        let size = length.or_else(|| (!is_partial).then_some(body.len() as u64));
+        return Err(FetchFailure::NoText { status, content_type, size });
+    }
+    let text = decoded(&content_type, &body, kind);
+    drop(body);
+    let (text, is_rendered) = match kind {
+        Kind::Html => match rendered(text.clone()).await {
+            Some(rendered) => (rendered, true),
+            None => (text, false),
+        },
+        Kind::Text | Kind::Other => (text, false),
+    };
+    let text = harmless(&text.replace("\r\n", "\n"));
+    let whole = text.len();
+    let text = beginning(text);
+    let cut_from = (text.len() < whole).then_some(whole as u64);
+    Ok(Page { url, status, content_type, text, is_rendered, cut_from, is_partial })
+}
+
+/// Renders in a thread of its own, whose stack is large. Returns nothing if that fails or takes too long.
+async fn rendered(text: String) -> Option<String> {
+    let (sender, receiver) = oneshot::channel();
+    let render = move || {
+        // Nobody waits any more if this fails.
+        let _ = sender.send(html::render(&text));
+    };
+    std::thread::Builder::new().stack_size(STACK).spawn(render).ok()?;
+    timeout(RENDER, receiver).await.ok()?.ok()?
+}
+
+/// Cuts a text after a line, or after a character if no line ends near.
+fn beginning(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+        if let Some(end) = text.rfind('\n').filter(|end| *end > MAX_TEXT / 2) {
+            text.truncate(end + 1);
+        }
+    }
+    text
+}
+
+/// Returns the kind that the host names, or else the one that the bytes look like.
+pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
+    let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let is_text = |kind: &str| {
+        kind.starts_with("text/")
+            || ["json", "xml", "javascript", "yaml", "toml", "x-ndjson", "x-sh", "sql"].iter().any(|end| {
+                kind.strip_prefix("application/").is_some_and(|kind| {
+                    kind.strip_prefix("x-").unwrap_or(kind) == *end
+                        || kind == *end
+                        || kind.ends_with(&format!("+{end}"))
+                })
+            })
+            || kind == "image/svg+xml"
+    };
+    match named.as_str() {
+        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "" | "application/octet-stream" => {
+            let start = body.get(..BEGINNING).unwrap_or(body);
+            let is_html = start.trim_ascii_start().to_ascii_lowercase();
+            match () {
+                () if start.contains(&0) || body.is_empty() && !named.is_empty() => Kind::Other,
+                () if is_html.starts_with(b"<!doctype html") || is_html.starts_with(b"<html") => Kind::Html,
+                () if is_utf8(start) => Kind::Text,
+                () => Kind::Other,
+            }
+        }
+        kind if is_text(kind) => Kind::Text,
+        _ => Kind::Other,
+    }
+}
+
+/// True if bytes are UTF-8, but for a character that the end cuts in two.
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
+}
+
+/// Decodes a page by its byte order mark, the charset that the host names, or the one in the page; else as UTF-8.
+pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
+    let parameters = content_type.split(';').skip(1).filter_map(|field| field.split_once('='));
+    let named = parameters
+        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))
+        .find_map(|(_, label)| Encoding::for_label(label.trim().trim_matches('"').as_bytes()));
+    let in_page = || (kind == Kind::Html).then(|| charset_in(body)).flatten();
+    let encoding = named.or_else(in_page).unwrap_or(UTF_8);
+    encoding.decode(body).0.into_owned()
+}
+
+/// Finds `charset=` in the beginning of a page of HTML.
+fn charset_in(body: &[u8]) -> Option<&'static Encoding> {
+    let start = String::from_utf8_lossy(body.get(..BEGINNING).unwrap_or(body)).to_ascii_lowercase();
+    let (_, rest) = start.split_once("charset=")?;
+    let rest = rest.trim_start_matches(['"', '\'', ' ']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:".contains(c))).unwrap_or(rest.len());
+    Encoding::for_label(rest.get(..end)?.as_bytes())
+}
