@@ -83,8 +83,8 @@ impl Init<'_> {
             .map_err(|_| Stage::Parent.failed("the process that started this one is gone"))?;
         let networks = networks.map_err(|refusal| refusal.failure())?;
         let ports = hosts.map(|hosts| hosts::ports(hosts, self.confinement.asks_hosts));
-        let (own, entrances) =
-            machine::prepare(networks, ports.as_ref(), &self.layout.windows).map_err(|refusal| refusal.failure())?;
+        let (own, entrances) = machine::prepare(networks, ports.as_ref(), &self.layout.windows)
+            .map_err(|refusal| refusal.failure())?;
         let witness = tree::build(self.layout, own).map_err(at(Stage::Mounts))?;
         let awaited: SigSet = [Signal::SIGCHLD, Signal::SIGINT].into_iter().collect();
         // The program has the same descriptors until it executes, but this one closes on exec.

@@ -80,7 +80,8 @@ pub(crate) fn prepare(
         masks: tmpfs("mount a tmpfs", c"0755", Attributes::WRITABLE)?,
     };
     let entrances = networks.map(|networks| networks.furnish(ports)).transpose()?.flatten();
-    masks::furnish(file_systems.masks.as_fd(), ports.is_some(), windows).map_err(refused("make the masks"))?;
+    masks::furnish(file_systems.masks.as_fd(), ports.is_some(), windows)
+        .map_err(refused("make the masks"))?;
     Ok((file_systems, entrances))
 }
 

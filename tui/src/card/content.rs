@@ -6,8 +6,8 @@ use ipc::rights::{Grant, Network, Reach};
 use ipc::tool::Access;
 use protocol::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
-    ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams, FileChange, HostApprovalParams,
-    NetworkApprovalParams, ServerRequest,
+    ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams, FileChange,
+    HostApprovalParams, NetworkApprovalParams, ServerRequest,
 };
 
 use super::{denied, plan};
