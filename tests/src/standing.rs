@@ -11,6 +11,7 @@ use crate::world::World;
 /// Returns the policy for a test's directories: no network, no hidden or protected paths, and only the write roots of the mode.
 pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     Policy {
+        sockets: Vec::new(),
         project: (&world.project()).into(),
         temp: temp.into(),
         mode,

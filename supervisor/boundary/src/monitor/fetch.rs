@@ -52,6 +52,7 @@ impl GuestKind for FetchKind {
     type Report = FetchReport;
 
     const FLAG: &'static str = "--fetch";
+    const QUEUE: usize = 1;
 
     fn is_ready(report: &FetchReport) -> bool {
         matches!(report, FetchReport::Ready)

@@ -145,8 +145,8 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Orders on their way. The end of this channel tells the guest to end.
-    orders: mpsc::Sender<K::Order>,
+    /// Orders on their way. The end of this channel tells the guest to end; `None` once it was told.
+    orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
 }
 
@@ -204,7 +204,7 @@ impl<K: GuestKind> Guest<K> {
             Ok(pid) => {
                 let (sender, queue) = mpsc::channel(K::QUEUE);
                 tokio::spawn(write::<K>(orders, queue));
-                Ok(Self { broker, reports, orders: sender, refusals: Refusals::new(status, pid) })
+                Ok(Self { broker, reports, orders: Some(sender), refusals: Refusals::new(status, pid) })
             }
             Err(error) => {
                 broker.end().await?;
@@ -215,9 +215,15 @@ impl<K: GuestKind> Guest<K> {
 
     /// Sends an order. A guest that does not read its orders is ended: what it does must not outlast them.
     pub fn order(&self, order: K::Order) {
-        if self.orders.try_send(order).is_err() {
+        if self.orders.as_ref().is_none_or(|orders| orders.try_send(order).is_err()) {
             self.broker.terminate();
         }
+    }
+
+    /// Sends an order as soon as there is room for it. Fails if the guest has ended.
+    pub async fn send(&self, order: K::Order) -> Result<(), FrameError> {
+        let gone = || FrameError::Io(io::ErrorKind::BrokenPipe.into());
+        self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
     }
 
     /// Returns the next event. Cancel safe.
@@ -235,8 +241,7 @@ impl<K: GuestKind> Guest<K> {
 
     /// Tells the guest to end, and waits until it has or the time is over. Its last reports are dropped.
     pub async fn close(&mut self, grace: Duration) {
-        // An error means that it has ended.
-        let _ = self.orders.shutdown().await;
+        self.orders = None;
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 

@@ -8,7 +8,7 @@ use ipc::rights::{Network, Rights};
 use super::StandingRights;
 use super::judge::refused;
 use crate::modes::{Position, permits};
-use crate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 use crate::tools::{ExternalCall, GuestTool};
 
 impl StandingRights {

@@ -5,7 +5,7 @@ use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
 
 use super::StandingRights;
-use crate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 
 /// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow one socket in it, and nothing else.
 const RUNTIME: &str = "/run/user";

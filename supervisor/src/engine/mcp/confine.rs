@@ -112,6 +112,7 @@ pub(crate) fn confine(setup: &ProjectSandbox, server: &McpServer) -> Result<Conf
         write: write.clone(),
         protected: setup.policy.protected.clone(),
         net: server.net.clone(),
+        sockets: Vec::new(),
         reach: Reach::default(),
         exec: Execution::Allowed,
         limits: setup.policy.limits,

@@ -111,7 +111,9 @@ impl ToolServer for McpHost {
             ServedCall::Supervisor(call) if call.tool == FIND => {
                 ready(Ok(self.catalogue.find(&call.json))).boxed()
             }
-            ServedCall::Supervisor(_) => ready(Err("nothing serves this tool here".to_owned())).boxed(),
+            ServedCall::Supervisor(_) | ServedCall::Fetch(_) => {
+                ready(Err("nothing serves this tool here".to_owned())).boxed()
+            }
         }
     }
 

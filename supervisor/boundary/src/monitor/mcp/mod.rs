@@ -40,6 +40,7 @@ impl GuestKind for McpKind {
     type Report = McpReport;
 
     const FLAG: &'static str = "--mcp";
+    const QUEUE: usize = 8;
 
     fn is_ready(report: &McpReport) -> bool {
         matches!(report, McpReport::Ready)

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gate::modes::ApprovalMode;
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
 use self::shown::{denied, tools};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gate::shell_word::shell_word;
+use protocol::shell_word::shell_word;
 use ipc::refusal::Refusal;
 
 use crate::engine::mcp::{Inspected, Pin, PinnedTool};
