@@ -9,3 +9,4 @@ mod gateway;
 mod ground;
 mod reached;
 mod sessions;
+mod waiting;
