@@ -138,7 +138,7 @@ fn any() -> impl Strategy<Value = Any> {
         1 => (0..5u64).prop_map(Any::NotPrepared),
         4 => (0..5u64, prop_oneof![4 => Just(Some("/etc")), 1 => Just(Some("/")), 1 => Just(None)])
             .prop_map(|(age, place)| Any::Located(age, place)),
-        6 => (0..3u64, 0..6usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
+        6 => (0..3u64, 0..7usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
         1 => (0..3u64).prop_map(Any::Lapsed),
         4 => (0..5u64, 0..9usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
         4 => (0..5u64, 0..4usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
@@ -182,6 +182,7 @@ fn input(any: Any, script: &Script) -> Input {
                 2 => AskKind::Network,
                 3 => AskKind::ExternalTool,
                 4 => AskKind::Denied,
+                5 => AskKind::Host,
                 _ => AskKind::Agent,
             };
             Input::Op(Op::Answer { id, kind, decision, digest: None })

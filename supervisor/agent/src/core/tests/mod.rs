@@ -7,6 +7,7 @@ mod approvals;
 mod calls;
 mod clear;
 mod compaction;
+mod hosts;
 mod images;
 mod interrupted;
 mod left_out;

@@ -393,6 +393,7 @@ fn line(effect: &Effect) -> String {
         Effect::Prepare { call, tool } => format!("prepare {call} {}", tool.name()),
         Effect::Locate { call, path } => format!("locate {call}: {path}"),
         Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
+        Effect::AnswerHost { id, allowed } => format!("host question {}: {allowed}", id.number),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
         Effect::Serve { call, served, .. } => format!("serve {call} {served:?}"),

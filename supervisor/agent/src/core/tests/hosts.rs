@@ -1,0 +1,163 @@
+//! Hosts beyond the list that running commands connect to: asked about, answered, and taken back.
+
+use gate::StandingRights;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use ipc::id::{AgentId, ApprovalId, CallId, Generation};
+use ipc::message::CallOutcome;
+use ipc::rights::{Hosts, Network, RightsChange};
+use ipc::tool::{CommandResult, ToolOutput};
+use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
+
+use super::approvals::{ask_config, asking_with};
+use super::script::{Script, command, run};
+use crate::core::{AgentConfig, Effect, HostAsked, HostQuestionId, Input};
+
+fn listed(config: AgentConfig) -> AgentConfig {
+    let mut standing = config.standing;
+    standing.rights.net = Network::Hosts(Hosts::new(["listed.example".parse().unwrap()]).unwrap());
+    AgentConfig { standing, ..config }
+}
+
+/// An agent whose two commands run.
+fn running() -> Script {
+    let mut script = asking_with(listed(ask_config()), &[run("a", "npm ci"), run("b", "curl")]);
+    script.lines();
+    script
+}
+
+const fn question(number: u64) -> HostQuestionId {
+    HostQuestionId { generation: Generation(1), number }
+}
+
+/// The end of a command whose processes descend from this one.
+fn ended(process: u32) -> CallOutcome {
+    let CallOutcome::Done(ToolOutput::Command(result)) = command(1, "reset") else { unreachable!() };
+    CallOutcome::Done(ToolOutput::Command(CommandResult { process, ..result }))
+}
+
+impl Script {
+    fn connects(&mut self, number: u64, process: u32, host: &str) -> &mut Self {
+        self.input(Input::HostAsked(HostAsked {
+            id: question(number),
+            call: None,
+            process,
+            host: host.parse().unwrap(),
+            program: "node".to_owned(),
+        }))
+    }
+
+    fn host(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Host, decision, digest: None })
+    }
+
+    /// The answers to questions so far.
+    fn answers(&self) -> Vec<(u64, bool)> {
+        let answer = |effect: &Effect| match effect {
+            Effect::AnswerHost { id, allowed } => Some((id.number, *allowed)),
+            _ => None,
+        };
+        self.effects.iter().filter_map(answer).collect()
+    }
+
+    fn requests_for_hosts(&self) -> usize {
+        let is_one = |effect: &&Effect| matches!(effect, Effect::RequestApproval { request, .. } if request.kind() == AskKind::Host);
+        self.effects.iter().filter(is_one).count()
+    }
+}
+
+#[test]
+fn each_answer_is_for_its_own_question() {
+    let mut script = running();
+    script.connects(1, 10, "a.example").connects(2, 10, "b.example:80").connects(3, 11, "c.example");
+    assert_eq!((script.requests_for_hosts(), script.answers()), (3, vec![]));
+    script.host(2, ReviewDecision::Approved).host(1, ReviewDecision::DENIED);
+    // A second answer, one to nothing, and one of another kind.
+    script.host(2, ReviewDecision::DENIED).host(9, ReviewDecision::Approved);
+    let (id, decision) = (ApprovalId(3), ReviewDecision::Approved);
+    script.decide(Op::Answer { id, kind: AskKind::Denied, decision, digest: None });
+    assert_eq!(script.answers(), [(2, true), (1, false), (3, false)]);
+    script.connects(4, 10, "d.example");
+    script.input(Input::Lapsed { id: ApprovalId(4), by: DecidedBy::Deadline, cause: "late".to_owned() });
+    script.host(4, ReviewDecision::Approved);
+    assert_eq!(script.answers()[3..], [(4, false)]);
+}
+
+#[test]
+fn the_end_of_a_command_takes_its_questions_back_and_no_others() {
+    let mut script = running();
+    script.connects(1, 10, "a.example").connects(2, 11, "a.example");
+    script.outcome(1, ended(10));
+    assert_eq!(script.answers(), [(1, false)]);
+    script.outcome(2, CallOutcome::Cancelled);
+    assert_eq!(script.answers(), [(1, false), (2, false)], "no command runs any more");
+    let mut script = running();
+    script.connects(1, 10, "a.example").interrupt();
+    assert_eq!(script.answers(), [(1, false)]);
+    let mut script = running();
+    script.connects(1, 10, "a.example").net(Network::Off);
+    assert_eq!(script.answers(), [(1, false)]);
+    script.connects(2, 10, "b.example");
+    assert_eq!(script.answers()[1..], [(2, false)], "the worker is being replaced");
+}
+
+#[test]
+fn a_host_for_the_session_joins_the_list_when_no_command_runs() {
+    let mut script = running();
+    let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
+    script.connects(1, 10, "a.example").host(1, decision.clone());
+    assert_eq!(script.answers(), [(1, true)]);
+    let is_replaced = |script: &Script| {
+        script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. }))
+    };
+    script.outcome(1, command(0, "")).connects(2, 11, "a.example");
+    assert!(!is_replaced(&script), "the other command goes on");
+    assert_eq!((script.requests_for_hosts(), script.answers()), (1, vec![(1, true), (2, true)]));
+    script.outcome(2, command(0, ""));
+    assert!(is_replaced(&script));
+    let list = script.agent.rights().net.to_string();
+    assert!(list.contains("a.example") && list.contains("listed.example"), "{list}");
+    // A person who narrows the network meanwhile means that host as well.
+    let mut script = running();
+    script.connects(1, 10, "a.example").host(1, decision);
+    script.set_rights(RightsChange::Network { net: Network::Off, reach: None });
+    script.ready(2);
+    assert!(script.agent.rights().net.is_off());
+}
+
+#[test]
+fn whoever_may_not_ask_is_answered_with_no_at_once() {
+    let sub_agent = || AgentId::root().child(1);
+    let planner = AgentConfig { activity: Activity::Plan, ..listed(ask_config()) };
+    let silent = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
+    let standing = |mode| StandingRights { mode, ..listed(ask_config()).standing };
+    for config in [
+        AgentConfig { id: sub_agent(), ..listed(ask_config()) },
+        planner,
+        AgentConfig { approvals: silent, ..listed(ask_config()) },
+        AgentConfig { standing: standing(ApprovalMode::Auto), ..listed(ask_config()) },
+        AgentConfig { standing: standing(ApprovalMode::Deny), ..listed(ask_config()) },
+    ] {
+        let mut script = asking_with(config, &[run("a", "npm ci")]);
+        assert!(!script.agent.asks_hosts());
+        script.connects(1, 10, "a.example");
+        assert_eq!((script.requests_for_hosts(), script.answers()), (0, vec![(1, false)]));
+    }
+    // There is nothing to ask about a host of the list, and without a command.
+    let mut script = running();
+    assert!(script.agent.asks_hosts());
+    script.connects(1, 10, "listed.example").outcome(1, command(0, "")).outcome(2, command(0, ""));
+    script.connects(2, 10, "a.example");
+    assert_eq!((script.requests_for_hosts(), script.answers()), (0, vec![(1, false), (2, false)]));
+    let one_shot = HostAsked {
+        id: question(3),
+        call: Some(CallId(9)),
+        process: 1,
+        host: "a.example".parse().unwrap(),
+        program: String::new(),
+    };
+    script.input(Input::HostAsked(one_shot));
+    assert_eq!(script.answers()[2..], [(3, false)], "that call is not carried out");
+}
