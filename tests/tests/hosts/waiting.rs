@@ -53,7 +53,11 @@ impl Conversation {
     fn asked(&mut self) -> Value {
         let request = self.until("hostApproval");
         let params = &request["params"];
-        assert_eq!((&params["host"], &params["program"]), (&json!("a.example:80"), &json!("curl")), "{params}");
+        assert_eq!(
+            (&params["host"], &params["program"]),
+            (&json!("a.example:80"), &json!("curl")),
+            "{params}"
+        );
         assert_eq!(params["grant"]["net"], json!({"hosts": ["a.example:80"]}), "{params}");
         assert!(params["timeout_ms"].as_u64() <= Some(20_000), "{params}");
         request
@@ -154,7 +158,8 @@ fn an_answer_that_is_late_or_for_something_else_does_nothing() {
         front.until("event/turnFinished");
         assert_eq!(reached(&ground.take()), 0);
         front.end();
-        let by: Vec<_> = decisions(ground).into_iter().map(|(decision, by)| format!("{decision} {by}")).collect();
+        let by: Vec<_> =
+            decisions(ground).into_iter().map(|(decision, by)| format!("{decision} {by}")).collect();
         assert_eq!(by, ["denied deadline", "denied user", "denied bad_answer", "denied user"]);
     });
 }
@@ -189,7 +194,9 @@ fn what_waits_ends_before_the_network_is_off_and_with_an_interrupt() {
             let request = front.asked();
             let mut params = more.clone();
             params["conversation_id"] = front.id.clone();
-            front.served.line(&json!({"jsonrpc": "2.0", "id": 50, "method": method, "params": params}).to_string());
+            front
+                .served
+                .line(&json!({"jsonrpc": "2.0", "id": 50, "method": method, "params": params}).to_string());
             front.until("event/approvalClosed");
             front.answer(&request, &json!({"decision": "approved"}));
             front.until(until);
@@ -226,7 +233,10 @@ fn sub_agents_and_runs_that_nobody_answers_are_refused_at_once() {
         let model = model_of([shell(FETCH), done()]);
         let flags = ["--tier", "full", "--mode", "ask", "--net", "b.example:7"];
         let ended = ground.world.run(&model, &flags);
-        assert!(ended.stdout.contains("Connection refused") || ended.stdout.contains("Failed to connect"), "{ended:?}");
+        assert!(
+            ended.stdout.contains("Connection refused") || ended.stdout.contains("Failed to connect"),
+            "{ended:?}"
+        );
         assert!(ended.stdout.contains("a.example:80"), "the name and the remedy: {ended:?}");
         let spawn = calls(&[("spawn_agent", json!({"task": "fetch", "network": true}))]);
         let tasks = [("fetch".to_owned(), vec![shell(FETCH), done()])];

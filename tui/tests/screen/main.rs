@@ -17,6 +17,7 @@ mod fingers;
 mod frames;
 mod help;
 mod hostile;
+mod hosts;
 mod log;
 mod pause;
 mod plan_answers;

@@ -109,9 +109,8 @@ fn a_host_for_the_session_joins_the_list_when_no_command_runs() {
     let decision = ReviewDecision::ApprovedForSession { scope: SessionScope::Network };
     script.connects(1, 10, "a.example").host(1, decision.clone());
     assert_eq!(script.answers(), [(1, true)]);
-    let is_replaced = |script: &Script| {
-        script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. }))
-    };
+    let is_replaced =
+        |script: &Script| script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. }));
     script.outcome(1, command(0, "")).connects(2, 11, "a.example");
     assert!(!is_replaced(&script), "the other command goes on");
     assert_eq!((script.requests_for_hosts(), script.answers()), (1, vec![(1, true), (2, true)]));
