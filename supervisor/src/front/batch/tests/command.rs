@@ -24,7 +24,7 @@ fn exec(batch: &str, limits: TaskLimits) -> ExecArgs {
 #[test]
 fn exec_is_told_what_the_batch_was_told() {
     let args = exec(
-        "--net on --reach host --reach lan --write /w --hide /h --env A=b --allow-degraded --forget-caches --baseline mine --tier floor --model m \
+        "--net on --reach host --reach lan --write /w --socket /s --hide /h --env A=b --allow-degraded --forget-caches --baseline mine --tier floor --model m \
          --provider openai --base-url http://x/ --max-steps 3 --max-tokens 4 --max-usd 0.25 --timeout 1.5 \
          --activity plan --approve-plan=2",
         TaskLimits::default(),
