@@ -4,7 +4,10 @@ use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Reach;
 use ipc::tool::Access;
-use protocol::approval::{ApprovalAnswer, FileChange, ReviewDecision, ServerRequest, SessionScope};
+use protocol::approval::{
+    ApprovalAnswer, ExternalToolApprovalParams, FileChange, ReviewDecision, ServerAccess, ServerRequest,
+    SessionScope,
+};
 use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 
 use crate::core::{exec, external, network, patch, update};
@@ -167,6 +170,39 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     };
     assert_eq!(answer.digest.as_deref(), Some("d4"));
     assert_eq!(answer.decision, ReviewDecision::ApprovedForSession { scope: SessionScope::Exact });
+}
+
+#[test]
+fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
+    let mut seat = Seat::new(60, 24);
+    let access = ServerAccess {
+        read: vec!["/home/me/project".into()],
+        variables: vec!["TOKEN\u{1b}[2J".to_owned()],
+        ..ServerAccess::default()
+    };
+    let call = ExternalToolApprovalParams {
+        access: Some(access),
+        definition: Some("cd".to_owned()),
+        ..external("{}")
+    };
+    seat.ask(1, ServerRequest::ExternalToolApproval(call));
+    seat.wait(400);
+    let screen = seat.screen();
+    for line in [
+        "  access    reads /home/me/project",
+        "            writes only its own files",
+        "            network off",
+        "            given TOKEN\\u{1b}[2J",
+        "  allows    this call, this once; the arguments go to that",
+    ] {
+        assert!(screen.lines().any(|row| row == line), "{line}:\n{screen}");
+    }
+    seat.keys("sjy");
+    let told = seat.told();
+    let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(answer.decision, ReviewDecision::ApprovedForSession { scope: SessionScope::Tool });
 }
 
 #[test]

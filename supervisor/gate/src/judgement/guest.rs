@@ -184,6 +184,39 @@ mod tests {
     }
 
     #[test]
+    fn an_approval_of_a_tool_covers_its_calls_and_ends_with_its_definition_and_its_rights() {
+        use protocol::approval::{AskKind, SessionScope};
+
+        use crate::approval::{Scope, Subject};
+        use crate::judgement::Ask;
+
+        let subject = |json: &str, guest: Option<GuestTool>, tool: &str| {
+            Subject::External(ExternalCall {
+                server: "s".to_owned(),
+                tool: tool.to_owned(),
+                json: json.to_owned(),
+                guest: guest.map(Arc::new),
+            })
+        };
+        let reads = || Rights { read: vec!["/".into()], ..Rights::default() };
+        let usual = || Some(guest(reads(), &["TOKEN"]));
+        let ask = Ask { kind: AskKind::ExternalTool, grant: ipc::rights::Grant::default() };
+        let standing = standing(reads(), ApprovalMode::Ask);
+        let approved = |subject: &Subject| Scope::of(SessionScope::Tool, &ask, subject, &standing);
+        let Ok(Scope::Remembered(covered)) = approved(&subject("{}", usual(), "t")) else {
+            panic!("it fits")
+        };
+        let covers = |subject: &Subject| covered.iter().any(|covered| covered.covers(subject));
+        assert!(covers(&subject("{\"q\":1}", usual(), "t")));
+        assert!(!covers(&subject("{}", usual(), "u")));
+        assert!(!covers(&subject("{}", None, "t")));
+        assert!(!covers(&subject("{}", Some(guest(reads(), &["TOKEN", "MORE"])), "t")));
+        let changed = GuestTool { definition: "e".to_owned(), ..guest(reads(), &["TOKEN"]) };
+        assert!(!covers(&subject("{}", Some(changed), "t")));
+        assert!(approved(&subject("{}", None, "t")).is_err(), "nothing confines that server");
+    }
+
+    #[test]
     fn the_private_temp_of_an_agent_is_another_place_than_that_of_the_host() {
         let reads = Rights { read: vec!["/".into()], write: vec!["/t".into()], ..Rights::default() };
         let agent = standing(reads, ApprovalMode::Deny).seen_in(Tier::Full);

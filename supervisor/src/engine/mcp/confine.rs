@@ -17,7 +17,7 @@ use crate::process::directories::Directories;
 use crate::settings::config::{McpServer, at_home};
 
 /// Places of the system's programs, which every server may read.
-const SYSTEM: [&str; 15] = [
+pub(crate) const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",
     "/lib",

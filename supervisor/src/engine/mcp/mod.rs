@@ -13,7 +13,7 @@ mod pin;
 mod result;
 mod server;
 
-pub(crate) use confine::stores;
+pub(crate) use confine::{SYSTEM, stores};
 pub(crate) use host::McpHost;
 pub(crate) use inspect::{InspectError, Inspected, inspect};
 pub(crate) use offer::{Offered, offer};

@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod program;
 mod shown;
 
 use std::fs;
@@ -86,7 +87,15 @@ fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     let InspectError { why, is_servers, refused } = error;
     let denied: String = denied(refused).into_iter().map(|line| format!("\n  {line}")).collect();
     let hint = "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
-    let hint = if *is_servers { hint } else { "" };
+    let program = program::unread(server);
+    let hint = match program.as_slice() {
+        _ if !is_servers => String::new(),
+        [] => hint.to_owned(),
+        places => {
+            let flags: Vec<_> = places.iter().map(|place| format!("--read {}", shell_word(place))).collect();
+            format!("\n  hint: {} lets it read its own program", flags.join(" "))
+        }
+    };
     McpRefusal(
         Exit::NoSandbox,
         format!("cannot start the MCP server {}: {}{denied}{hint}", server.name, harmless(why)),

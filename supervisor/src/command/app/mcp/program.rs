@@ -1,0 +1,117 @@
+//! The places of a server's program, for a hint: a program that the server may not read does not start.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use boundary::policy::users_home;
+
+use crate::engine::mcp::SYSTEM;
+use crate::settings::config::{McpServer, at_home};
+
+/// The longest line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
+const LINE: u64 = 256;
+
+/// The most interpreters behind each other.
+const INTERPRETERS: usize = 4;
+
+/// Returns the directories of the program and of its interpreters that the server may not read.
+pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
+    let home = users_home();
+    let given = server.read.iter().chain(&server.write);
+    let given = given.filter_map(|path| fs::canonicalize(at_home(path.as_ref(), home.as_deref())).ok());
+    let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(given).collect();
+    let mut unread = Vec::new();
+    for program in programs(&server.command) {
+        // A link is followed through its own directory and to its target.
+        for place in [Some(program.clone()), fs::canonicalize(&program).ok()].into_iter().flatten() {
+            if !readable.iter().any(|root| place.starts_with(root))
+                && let Some(tree) = tree(&place)
+            {
+                readable.push(tree.clone());
+                unread.push(tree);
+            }
+        }
+    }
+    unread
+}
+
+/// Returns the program of a command, and the interpreters that its first line leads to.
+fn programs(command: &str) -> Vec<PathBuf> {
+    let mut programs = Vec::new();
+    let mut next = found(command);
+    while let Some(program) = next.filter(|_| programs.len() < INTERPRETERS) {
+        next = interpreter(&program);
+        programs.push(program);
+    }
+    programs
+}
+
+fn found(command: &str) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(PathBuf::from(command));
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())
+}
+
+/// Returns the interpreter in the first line of a script. `env` stands for the program that it looks up.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    let file =
+        File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(program).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut line = Vec::new();
+    file.take(LINE).read_to_end(&mut line).ok()?;
+    let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split_whitespace();
+    let first = words.next()?;
+    if first.ends_with("/env") {
+        found(words.find(|word| !word.starts_with('-'))?)
+    } else {
+        Some(first.into())
+    }
+}
+
+/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home or what holds it.
+fn tree(program: &Path) -> Option<PathBuf> {
+    let directory = program.parent()?;
+    let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };
+    let is_wide =
+        |tree: &Path| tree.parent().is_none() || users_home().is_some_and(|home| home.starts_with(tree));
+    [tree, directory].into_iter().find(|tree| !is_wide(tree)).map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::settings::config::ConfigOrigin;
+
+    #[test]
+    fn the_places_of_a_program_and_its_interpreter_are_named_until_the_server_may_read_them() {
+        let place = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(place.path()).unwrap();
+        let [venv, python] = ["venv", "python/3.11"].map(|name| root.join(name));
+        for tree in [&venv, &python] {
+            fs::create_dir_all(tree.join("bin")).unwrap();
+        }
+        fs::write(python.join("bin/python3.11"), "\x7fELF").unwrap();
+        symlink(python.join("bin/python3.11"), venv.join("bin/python")).unwrap();
+        fs::write(venv.join("bin/server"), format!("#!{}/bin/python\nx\n", venv.display())).unwrap();
+        let mut server = McpServer::new("s", ConfigOrigin::Default);
+        server.command = venv.join("bin/server").display().to_string();
+        assert_eq!(unread(&server), [venv.clone(), python.clone()]);
+        server.read = vec![venv.display().to_string()];
+        assert_eq!(unread(&server), std::slice::from_ref(&python));
+        server.read.push(python.display().to_string());
+        assert!(unread(&server).is_empty());
+        server.command = "sh".to_owned();
+        assert!(unread(&server).is_empty());
+        server.command = "no-such-program".to_owned();
+        assert!(unread(&server).is_empty());
+    }
+}
