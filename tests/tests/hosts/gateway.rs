@@ -130,7 +130,11 @@ tcp('a.example', 7, b'goes on')";
 /// A script of Python under the rights of a gateway: what somebody could do who has taken it over.
 fn taken_over(ground: &Ground, tier: TierChoice, script: &str) -> Finished {
     let agent = Confinement { tier, ..Confinement::new(Rights::default(), Path::new("/").into()) };
-    let confinement = gateway_confinement(Path::new(PYTHON), &agent);
+    under(ground, gateway_confinement(Path::new(PYTHON), &agent), script)
+}
+
+/// Runs a script of Python under a confinement.
+pub(crate) fn under(ground: &Ground, confinement: Confinement, script: &str) -> Finished {
     let order = Order { confinement, arguments: vec!["-c".to_owned(), format!("{PRELUDE}{script}")] };
     let path = ground.world.root().join("order");
     Outgoing::new(File::create(&path).unwrap(), Generation(0)).send(&order).unwrap();
@@ -141,7 +145,7 @@ fn taken_over(ground: &Ground, tier: TierChoice, script: &str) -> Finished {
 }
 
 /// Files that are none of a gateway's, with text that must not be read.
-fn secrets(ground: &Ground) -> Vec<PathBuf> {
+pub(crate) fn secrets(ground: &Ground) -> Vec<PathBuf> {
     let places =
         ["home/.ssh/id_ed25519", "home/.config/key", "own/config/key", "own/state/log", "project/code"];
     let places: Vec<_> = places.into_iter().map(|place| ground.world.root().join(place)).collect();

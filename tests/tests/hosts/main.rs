@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod attacks;
+mod fetch;
 mod gateway;
 mod ground;
 mod reached;

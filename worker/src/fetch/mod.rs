@@ -58,6 +58,14 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    serve_within(LATEST, reader, writer).await
+}
+
+async fn serve_within<R, W>(latest: Duration, reader: R, writer: W) -> Result<(), FetchError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
     let (mut incoming, mut outgoing) = async_pair(reader, writer, Generation(0));
     let order: FetchOrder = incoming.receive().await?.ok_or(FetchError::NoOrder)?;
     outgoing.send(FetchReport::Ready).await?;
@@ -65,7 +73,7 @@ where
         tracing::warn!(%error, "memory is not limited");
     }
     let (reports, mut queue) = mpsc::channel(2 * (MAX_REDIRECTS + 2) + 1);
-    let mut fetching = std::pin::pin!(fetch(order, reports));
+    let mut fetching = std::pin::pin!(fetch(order, latest, reports));
     let outcome = loop {
         tokio::select! {
             biased;
@@ -80,9 +88,13 @@ where
     Ok(outgoing.send(FetchReport::Done(outcome)).await?)
 }
 
-async fn fetch(order: FetchOrder, reports: mpsc::Sender<FetchReport>) -> Result<Fetched, FetchFailure> {
+async fn fetch(
+    order: FetchOrder,
+    latest: Duration,
+    reports: mpsc::Sender<FetchReport>,
+) -> Result<Fetched, FetchFailure> {
     let connector = Connector::new(order.hosts, order.authorities.as_ref(), reports)?;
-    let answered = timeout(LATEST, answer(order.url, &connector)).await;
+    let answered = timeout(latest, answer(order.url, &connector)).await;
     connector.tell_carried();
     match answered.unwrap_or(Err(FetchFailure::Late))? {
         Ok(answer) => page(answer).await.map(Fetched::Page),

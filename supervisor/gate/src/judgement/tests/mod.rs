@@ -3,6 +3,7 @@
 mod advice;
 mod change;
 mod explain;
+mod fetch;
 mod judge;
 mod likely;
 mod network;
