@@ -122,6 +122,8 @@ pub enum GatewayFailure {
     TooMany,
     /// A first message that was too long, too slow or no such message.
     NoFirstMessage,
+    /// The program ended its connection before the host was reached.
+    ClientClosed,
 }
 
 #[cfg(test)]

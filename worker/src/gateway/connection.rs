@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use ipc::gateway::{Arrival, GatewayFailure, GatewayReport};
 use nix::libc::linger;
@@ -9,12 +10,16 @@ use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::dial;
 use super::outbound::Outbound;
-use super::pump::{Break, Traffic, pump};
+use super::pump::{Break, Traffic, pump, reset};
 use super::questions::Leave;
 use super::screen::Screen;
+
+/// Time that is left to reach the host once the client sends nothing any more. Enough for a lost packet (RFC 6298 §2.1).
+const WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
 /// A connection that was accepted inside, for a host that is on the list, or that somebody may allow.
 #[derive(Debug)]
@@ -38,6 +43,7 @@ impl Connection {
         }
         let opened = tokio::select! {
             opened = open(&arrival, &client) => opened,
+            () = given_up(&client) => Err(GatewayFailure::ClientClosed),
             () = is_taken_back(leave.as_mut()) => return,
         };
         let (host, address, outbound) = match opened {
@@ -104,6 +110,21 @@ async fn open(
     let (host, address) = dial::connect(addresses).await?;
     prepare(&host);
     Ok((host, address, outbound))
+}
+
+/// Waits until the client has reset its connection, or has ended its direction and waited for a while.
+///
+/// A closed socket and one that only sends no more look the same to their peer, and the second may wait for an answer.
+async fn given_up(client: &TcpStream) {
+    let ended = async {
+        // The end of the peer's direction counts as this readiness, and bytes before it do not.
+        let _ = client.ready(Interest::PRIORITY).await;
+        sleep(WITHOUT_CLIENT).await;
+    };
+    tokio::select! {
+        _ = reset(client) => {}
+        () = ended => {}
+    }
 }
 
 /// Sets a socket to send at once, and to reset its connection however this process or task ends.

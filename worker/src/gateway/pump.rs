@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::pin::pin;
+use std::time::Duration;
 
 use ipc::gateway::GatewayFailure;
-use nix::sys::socket::{Shutdown, shutdown};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -17,6 +18,9 @@ use super::screen::Answer;
 
 /// Maximum size of a read in bytes.
 const AT_ONCE: usize = 16 << 10;
+
+/// Time between questions whether a client that sends no more still has its socket.
+const STILL_THERE: Duration = Duration::from_secs(5);
 
 /// Bytes that were carried.
 #[derive(Debug, Default)]
@@ -62,6 +66,7 @@ pub(super) async fn pump(
             sent = &mut sending, if !is_sent => {
                 sent?;
                 is_sent = true;
+                ask_whether_open(client);
             }
             received = &mut receiving, if !is_received => {
                 received?;
@@ -113,8 +118,20 @@ async fn receive(
     end(client)
 }
 
+/// Has the kernel ask the client whether its socket is still open (`SO_KEEPALIVE`, socket(7)). Of a closed one nothing is left a
+/// minute later (`tcp_fin_timeout`, tcp(7)), and the next question resets the connection, although the host says nothing.
+fn ask_whether_open(client: &TcpStream) {
+    let seconds = u32::try_from(STILL_THERE.as_secs()).unwrap_or(u32::MAX);
+    let asked = setsockopt(client, sockopt::TcpKeepIdle, &seconds)
+        .and_then(|()| setsockopt(client, sockopt::TcpKeepInterval, &seconds))
+        .and_then(|()| setsockopt(client, sockopt::KeepAlive, &true));
+    if let Err(error) = asked {
+        tracing::debug!(%error, "a closed client may keep its place");
+    }
+}
+
 /// Waits until a peer has reset its connection.
-async fn reset(socket: &TcpStream) -> io::Error {
+pub(super) async fn reset(socket: &TcpStream) -> io::Error {
     let error = socket.ready(Interest::ERROR).await.err().or_else(|| socket.take_error().ok().flatten());
     error.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
 }

@@ -1,17 +1,26 @@
-//! Many connections at a time, and a supervisor that reads nothing.
+//! Many connections at a time, closed ones, and a supervisor that reads nothing.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use ipc::gateway::{GatewayFailure, GatewayReport};
+use nix::libc::{self, linger};
+use nix::sys::socket::sockopt::SetStruct;
+use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 
-use crate::harness::{Gateway, PATIENCE, is_reset};
+use crate::harness::{Gateway, PATIENCE, all, host, is_reset};
 
 /// Connections at a time.
 const MOST: usize = 512;
+
+/// Seconds that the rest of a closed socket stays (`TCP_LINGER2`, tcp(7)).
+#[derive(Clone, Copy, Debug)]
+struct TcpLinger2;
+
+nix::setsockopt_impl!(TcpLinger2, libc::IPPROTO_TCP, libc::TCP_LINGER2, i32, SetStruct<i32>);
 
 /// A host that greets every client, and returns the connections when `count` have come.
 fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
@@ -92,4 +101,72 @@ fn a_supervisor_that_reads_nothing_stops_arrivals_and_no_open_connection() {
         assert_eq!(gateway.failure(), GatewayFailure::NotListed);
     }
     assert!(gateway.end().0.success());
+}
+
+/// A host that does not answer: a listener whose queue is full, with the connections in it.
+fn silent() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listen(&listener, Backlog::new(0).unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok();
+    let queue = std::iter::from_fn(connect).collect();
+    (listener, queue)
+}
+
+#[test]
+fn clients_that_close_give_their_places_back_while_a_silent_host_is_dialled() {
+    let (listener, _queue) = silent();
+    let silent = listener.local_addr().unwrap().port();
+    let (port, _greeted) = greeter(0, 1);
+    let mut gateway = limited();
+    gateway.order(&format!("localhost:{silent} localhost:{port}"));
+    assert_eq!(gateway.report(), GatewayReport::Ready);
+    for is_reset in [true, false] {
+        let clients: Vec<_> = (0..MOST).map(|_| gateway.client("localhost", silent)).collect();
+        drop(gateway.client("localhost", port));
+        assert_eq!(gateway.failure(), GatewayFailure::TooMany);
+        if is_reset {
+            let at_once = linger { l_onoff: 1, l_linger: 0 };
+            clients.iter().for_each(|client| setsockopt(client, sockopt::Linger, &at_once).unwrap());
+        }
+        drop(clients);
+        for _ in 0..MOST {
+            assert_eq!(gateway.failure(), GatewayFailure::ClientClosed, "reset: {is_reset}");
+        }
+    }
+    gateway.client("localhost", port).read_exact(&mut [0]).unwrap();
+    gateway.connected();
+}
+
+#[test]
+fn a_client_that_only_sends_no_more_has_time_for_a_slow_host() {
+    let (listener, queue) = silent();
+    let mut gateway = Gateway::new(&format!("localhost:{}", listener.local_addr().unwrap().port()));
+    let mut client = gateway.client("localhost", listener.local_addr().unwrap().port());
+    client.write_all(b"question").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    // Room in the queue is for the second packet of the gateway, a second after its first.
+    queue.iter().for_each(|_| drop(listener.accept().unwrap()));
+    let mut socket = listener.accept().unwrap().0;
+    assert_eq!(all(&mut socket).unwrap(), b"question");
+    socket.write_all(b"answer").unwrap();
+    drop(socket);
+    assert_eq!(all(&mut client).unwrap(), b"answer");
+    gateway.connected();
+}
+
+#[test]
+fn a_client_that_closed_gives_its_place_back_although_its_host_says_nothing() {
+    let (port, served) = host(0, |mut socket| {
+        assert_eq!(all(&mut socket).unwrap(), b"");
+        socket
+    });
+    let mut gateway = Gateway::new(&format!("localhost:{port}"));
+    let client = gateway.client("localhost", port);
+    gateway.connected();
+    // In place of a minute.
+    setsockopt(&client, TcpLinger2, &1).unwrap();
+    drop(client);
+    let _host = served.join().unwrap();
+    assert_eq!(gateway.ended(), (0, 0, None));
 }

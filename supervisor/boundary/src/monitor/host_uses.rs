@@ -111,6 +111,9 @@ fn words(failure: &GatewayFailure) -> String {
         GatewayFailure::OtherName { said: None } => "the first bytes name no host".to_owned(),
         GatewayFailure::TooMany => "too many connections at a time".to_owned(),
         GatewayFailure::NoFirstMessage => "no first message of its protocol came in time".to_owned(),
+        GatewayFailure::ClientClosed => {
+            "the program closed the connection before the host answered".to_owned()
+        }
     }
 }
 
