@@ -93,6 +93,10 @@ real-programs:
 real-caches:
     cargo build --workspace --bins && tests/real-caches/run.sh
 
+# curl, git, npm, node, Java, go and others, no proxy named: to a host of the list and to another; `real-clients registries` with the presets.
+real-clients *WORDS:
+    cargo build --workspace --bins && tests/real-clients/run.sh {{WORDS}}
+
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh

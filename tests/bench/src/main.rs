@@ -28,6 +28,7 @@ mod approval;
 mod calls;
 mod connect;
 mod fleet;
+mod hosts;
 mod large_log;
 mod linking;
 mod memory;
@@ -72,9 +73,12 @@ struct Cli {
     /// The program to measure [default: the `bailiwick` beside this program]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// Measures connections in this process: `connect` executes it confined and unconfined
+    /// Measures connections in this process: `connect` and `hosts` execute it confined and unconfined
     #[arg(long, hide = true)]
     inside: bool,
+    /// The host that this process connects to with `--inside`
+    #[arg(long, hide = true, requires = "inside")]
+    to: Option<String>,
 }
 
 /// The measurements, by name.
@@ -88,6 +92,8 @@ const ALL: &[(&str, Measure)] = &[
     ("shell-exec", calls::shell_exec),
     ("tax", tax::tax),
     ("connect", connect::connect),
+    ("hosts", hosts::hosts),
+    ("hosts-start", hosts::starts),
     ("idle-worker", memory::idle_worker),
     ("fleet", fleet::fleet),
     ("session-log", session_log::session_log),
@@ -120,7 +126,11 @@ fn main() -> ExitCode {
         let text = format!("no measurement of that name; there are: {}", names.join(", "));
         Cli::command().error(ErrorKind::InvalidValue, text).exit();
     }
-    let done = if cli.inside { connect::inside() } else { run(&chosen, &cli) };
+    let done = match &cli.to {
+        Some(to) => hosts::inside(to),
+        None if cli.inside => connect::inside(),
+        None => run(&chosen, &cli),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -116,7 +116,7 @@ const BWRAP: [&str; 9] =
     ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--"];
 const BWRAP_TRUE: [&str; 8] = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--", "/bin/true"];
 
-fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
+pub(super) fn run(program: &OsStr, arguments: &[&OsStr]) -> Result<Duration, BenchError> {
     timed(|| {
         let status =
             Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).status()?;

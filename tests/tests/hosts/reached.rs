@@ -6,6 +6,9 @@ use tests::Finished;
 /// The hosts of the list.
 const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example:80,dns.example:80";
 
+/// Word for the client of tokio in a command: a program of the tests.
+const TOKIO: &str = "TOKIO";
+
 /// A program: its name, a command that reaches the list with `HOST` for a host, and what it prints then.
 struct Program {
     name: &'static str,
@@ -41,6 +44,7 @@ c.sendall(b'raw bytes')
 print(c.recv(99))\"",
         printed: "raw bytes",
     },
+    Program { name: TOKIO, command: "TOKIO HOST:7 'raw bytes'", printed: "raw bytes" },
     Program {
         name: "node",
         command: "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e \"
@@ -71,6 +75,9 @@ fn repository(ground: &Ground) {
 }
 
 fn has(ground: &Ground, program: &str) -> bool {
+    if program == TOKIO {
+        return true;
+    }
     let find = format!("command -v {program} && {program} --version");
     Finished::of(ground.world.command("sh").args(["-c", &find])).code == 0
 }
@@ -79,11 +86,14 @@ fn has(ground: &Ground, program: &str) -> bool {
 fn programs_reach_what_is_on_the_list_and_nothing_else() {
     on_a_machine("reached::programs_reach_what_is_on_the_list_and_nothing_else", |ground| {
         repository(ground);
+        let tokio = ground.world.project().join("tokio-client");
+        std::fs::copy(env!("CARGO_BIN_EXE_tokio-client"), &tokio).unwrap();
         for Program { name, command, printed } in PROGRAMS {
             if !has(ground, name) {
                 eprintln!("skipped: no {name} on this machine");
                 continue;
             }
+            let command = command.replace(TOKIO, tokio.to_str().unwrap());
             let [on, off] = ["a.example", "evil.example"].map(|host| command.replace("HOST", host));
             let reached = ground.run(LIST, &on);
             assert!(reached.code == 0 && reached.stdout.contains(printed), "{on}: {reached:?}");

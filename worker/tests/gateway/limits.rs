@@ -127,7 +127,9 @@ fn clients_that_close_give_their_places_back_while_a_silent_host_is_dialled() {
         assert_eq!(gateway.failure(), GatewayFailure::TooMany);
         if is_reset {
             let at_once = linger { l_onoff: 1, l_linger: 0 };
-            clients.iter().for_each(|client| setsockopt(client, sockopt::Linger, &at_once).unwrap());
+            for client in &clients {
+                setsockopt(client, sockopt::Linger, &at_once).unwrap();
+            }
         }
         drop(clients);
         for _ in 0..MOST {
@@ -146,7 +148,9 @@ fn a_client_that_only_sends_no_more_has_time_for_a_slow_host() {
     client.write_all(b"question").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     // Room in the queue is for the second packet of the gateway, a second after its first.
-    queue.iter().for_each(|_| drop(listener.accept().unwrap()));
+    for _ in &queue {
+        drop(listener.accept().unwrap());
+    }
     let mut socket = listener.accept().unwrap().0;
     assert_eq!(all(&mut socket).unwrap(), b"question");
     socket.write_all(b"answer").unwrap();
