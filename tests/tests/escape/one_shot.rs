@@ -10,7 +10,7 @@ use ipc::confinement::{Confinement, Identity};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
-use ipc::rights::{Grant, Network, Reach};
+use ipc::rights::{Grant, Network};
 use ipc::tool::{Access, ShellExec, ToolCall};
 use protocol::event::EventKind;
 use supervisor::engine::driver::{Journal, OneShot, Processes, Unlogged, prepare};

@@ -123,7 +123,7 @@ fn a_host_that_a_person_approved_is_asked_about_once_and_ends_with_the_network()
             let model = replies::model_of(turns);
             let mut served = Served::greeted(&ground.world);
             let id = served.converse(&ground.world.project(), &model.base_url(), "ask");
-            let mut send = |served: &mut Served| {
+            let send = |served: &mut Served| {
                 served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
             };
             ground.outside.take();

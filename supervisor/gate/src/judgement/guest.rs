@@ -8,8 +8,8 @@ use ipc::rights::{Network, Rights};
 use super::StandingRights;
 use super::judge::refused;
 use crate::modes::{Position, permits};
-use protocol::shell_word::shell_word;
 use crate::tools::{ExternalCall, GuestTool};
+use protocol::shell_word::shell_word;
 
 impl StandingRights {
     /// True if the agent may do everything that the server may, and the server is given no variable. The kernel holds the server to

@@ -136,6 +136,7 @@ fn an_answer_for_the_session_is_exactly_the_socket_that_was_asked_for() {
     let of = |scope, grant: &Grant| {
         let ask = Ask { kind: AskKind::Denied, grant: grant.clone() };
         let subject = Subject::External(ExternalCall {
+            guest: None,
             server: String::new(),
             tool: String::new(),
             json: String::new(),

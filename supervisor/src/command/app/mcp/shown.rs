@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use protocol::shell_word::shell_word;
 use ipc::refusal::Refusal;
+use protocol::shell_word::shell_word;
 
 use crate::engine::mcp::{Inspected, Pin, PinnedTool};
 use crate::process::messages::{harmless, one_line};
