@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_line_of_every_flag() {
-        let line = "-C /p --read / --write=/p --hide /s --net on --env A --env B=c=d --allow-degraded \
+        let line = "-C /p --read / --write=/p --hide /s --socket /r --net on --env A --env B=c=d --allow-degraded \
                     --tier full --landlock-abi=3 --die-with-parent -- ls --net";
         let Invocation::Run(options) = parsed(line).unwrap() else { panic!("not a run") };
         assert_eq!(options.command, ["ls", "--net"]);
@@ -249,6 +249,7 @@ mod tests {
             read: vec!["/".into()],
             write: vec!["/p".into()],
             hide: vec!["/s".into()],
+            sockets: vec!["/r".into()],
             net: Network::On,
             environment: Environment {
                 pass: vec!["A".into()],

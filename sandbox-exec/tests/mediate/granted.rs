@@ -65,7 +65,7 @@ fn what_is_beside_a_granted_socket_stays_out_of_reach() {
             }
         });
         place.unmediated(|| {
-            assert_eq!([reach(place, "granted/hard"), reach(place, "granted/beside")], [0; 2])
+            assert_eq!([reach(place, "granted/hard"), reach(place, "granted/beside")], [0; 2]);
         });
         rename(place.path("granted/stream"), place.path("granted/moved")).unwrap();
         symlink(place.path("out/stream"), place.path("granted/stream")).unwrap();
