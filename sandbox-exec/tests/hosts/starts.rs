@@ -54,7 +54,7 @@ fn a_list_of_hosts_needs_a_gateway() {
 /// Nobody would answer the connects of a program there.
 #[test]
 fn the_floor_without_a_listener_of_seccomp_has_no_list() {
-    let asked = u64::from(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as u32);
+    let asked = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     let has_flag = SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(asked), asked);
     let rule = SeccompRule::new(vec![has_flag.unwrap()]).unwrap();
     let denied = SeccompAction::Errno(libc::EINVAL.cast_unsigned());
