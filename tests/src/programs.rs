@@ -13,7 +13,8 @@ use crate::world::PLACE;
 /// The user and group id of the plain user as whom root's tests are repeated. No such account needs to exist.
 pub const PLAIN_USER: u32 = 12345;
 
-pub(crate) const NAMES: [&str; 5] = ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker"];
+pub(crate) const NAMES: [&str; 6] =
+    ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker", "fake-mcp-server"];
 
 /// The user that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

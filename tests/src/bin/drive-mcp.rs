@@ -1,0 +1,136 @@
+//! Starts one MCP server in a sandbox of its own, and says what it is and does.
+//!
+//! `drive-mcp STORE TIER [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use boundary::install::{SelfInstaller, install};
+use boundary::monitor::{Programs, Spawner};
+use boundary::policy::HiddenInodes;
+use ipc::confinement::TierChoice;
+use ipc::mcp::{McpCommand, McpContent};
+use ipc::rights::Network;
+use protocol::network_words;
+use tests::guests::{DescribedServer, ServerRights, confinement};
+use tokio::time::timeout;
+
+type Said<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// The longest time of a server, its installation apart.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+#[derive(Debug, Default)]
+struct Task {
+    store: PathBuf,
+    tier: TierChoice,
+    rights: ServerRights,
+    call: Option<(String, String)>,
+    is_installed: bool,
+    command: String,
+    arguments: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(drive())) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task() -> Said<Task> {
+    let mut words = std::env::args().skip(1);
+    let mut next = || words.next().ok_or("a word is missing");
+    let mut task = Task { store: next()?.into(), ..Task::default() };
+    task.tier = match next()?.as_str() {
+        "full" => TierChoice::Full,
+        "floor" => TierChoice::Floor,
+        other => return Err(format!("no tier {other}").into()),
+    };
+    loop {
+        match next()?.as_str() {
+            "--read" => task.rights.read.push(next()?.into()),
+            "--write" => task.rights.write.push(next()?.into()),
+            "--net" => task.rights.net = Network::Hosts(network_words::hosts(next()?.split(','))?),
+            "--call" => task.call = Some((next()?, next()?)),
+            "--install" => task.is_installed = true,
+            "--" => break,
+            other => return Err(format!("no flag {other}").into()),
+        }
+    }
+    task.command = next()?;
+    task.arguments = words.collect();
+    Ok(task)
+}
+
+async fn drive() -> Said<String> {
+    let mut task = task()?;
+    std::fs::create_dir_all(&task.store)?;
+    let programs = Programs::beside_current_exe()?;
+    let mut said = Vec::new();
+    if task.is_installed {
+        said.push(installed(&programs, &mut task).await?);
+    }
+    let confined = confinement(&programs, &task.store, task.rights, task.tier, None);
+    let command = McpCommand { program: task.command, arguments: task.arguments };
+    let begun = Instant::now();
+    let mut server = timeout(PATIENCE, DescribedServer::start(&programs, confined, command)).await??;
+    let description = &server.description;
+    said.push(format!(
+        "{} {}, MCP {}, {} tools after {} ms",
+        description.name,
+        description.version,
+        description.protocol,
+        server.tools.len(),
+        begun.elapsed().as_millis()
+    ));
+    if let Some((tool, arguments)) = &task.call {
+        let begun = Instant::now();
+        let result = timeout(PATIENCE, server.call(tool, arguments)).await?;
+        let result = result.map_err(|failure| format!("{tool}: {failure:?}"))?;
+        let text = match result.content.first() {
+            Some(McpContent::Text(text)) => text.escape_debug().take(60).collect(),
+            other => format!("{other:?}").chars().take(60).collect::<String>(),
+        };
+        if result.failed {
+            return Err(format!("{tool}: {text}").into());
+        }
+        said.push(format!("{tool} after {} ms: {text}", begun.elapsed().as_millis()));
+    }
+    let ended = server.process.end().await;
+    ended.end?;
+    Ok(said.join("; "))
+}
+
+/// Installs the server, and replaces the command by that of the installed program.
+async fn installed(programs: &Programs, task: &mut Task) -> Said<String> {
+    let what = SelfInstaller::of(&task.command, &task.arguments).ok_or("it does not install itself")?;
+    let tree = task.store.with_extension("installed");
+    if tree.exists() {
+        std::fs::remove_dir_all(&tree)?;
+    }
+    std::fs::create_dir_all(&tree)?;
+    let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default())?;
+    let base = confinement(programs, &task.store, ServerRights::default(), TierChoice::Full, None);
+    let begun = Instant::now();
+    let done = install(&spawner, what.confinement(base, &tree), &what, tree.clone()).await?;
+    task.command = done.command;
+    task.arguments = done.arguments;
+    task.rights.read.push(tree);
+    Ok(format!(
+        "installed {} in {} s: {} entries, {} KiB, {}",
+        done.version,
+        begun.elapsed().as_secs(),
+        done.tree.entries,
+        done.tree.bytes >> 10,
+        &done.tree.sha256[..12]
+    ))
+}

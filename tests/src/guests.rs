@@ -1,0 +1,120 @@
+//! Guests around MCP servers, confined as a table of the settings would have it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use boundary::monitor::{McpEvent, McpServerProcess, McpServerSpec, Programs, Spawner};
+use boundary::policy::HiddenInodes;
+use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
+use ipc::mcp::{McpCommand, McpDescription, McpFailure, McpReport, McpRequest, McpResult, McpTool};
+use ipc::path::WirePath;
+use ipc::rights::{Network, Reach, Rights};
+
+/// Places of the system's programs.
+const SYSTEM: [&str; 11] =
+    ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt", "/proc", "/sys", "/dev"];
+
+/// Directories of a server's own home.
+const HOME: [&str; 4] = ["home/.cache", "home/.config", "home/.local/share", "tmp"];
+
+/// The rights of a server beside those of every server.
+#[derive(Clone, Debug, Default)]
+pub struct ServerRights {
+    pub read: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
+    pub net: Network,
+    pub reach: Reach,
+}
+
+/// Returns the confinement of a server whose temp and home are in this existing directory.
+///
+/// # Panics
+///
+/// If the directory cannot be filled.
+pub fn confinement(
+    programs: &Programs,
+    store: &Path,
+    rights: ServerRights,
+    tier: TierChoice,
+    identity: Option<Identity>,
+) -> Confinement {
+    for place in HOME {
+        let place = store.join(place);
+        fs::create_dir_all(&place).expect("our own directory");
+    }
+    if let Some(Identity { uid, gid }) = identity {
+        for place in ["", "tmp", "home", "home/.cache", "home/.config", "home/.local", "home/.local/share"] {
+            std::os::unix::fs::chown(store.join(place), Some(uid), Some(gid)).expect("our own directory");
+        }
+    }
+    let named = SYSTEM.iter().map(Path::new).chain([programs.worker.as_path()]);
+    let own = rights.read.iter().chain(&rights.write).map(PathBuf::as_path);
+    let read = named.chain(own).filter_map(|place| fs::canonicalize(place).ok()).map(WirePath::from);
+    let ServerRights { write, net, reach, .. } = rights.clone();
+    let write = write.iter().map(|place| WirePath::from(place.as_path()));
+    let rights = Rights {
+        read: read.chain([store.into()]).collect(),
+        write: write.chain([store.into()]).collect(),
+        net,
+        reach,
+        ..Rights::default()
+    };
+    let set = [("HOME", "home"), ("XDG_CACHE_HOME", "home/.cache")]
+        .map(|(name, place)| (name.to_owned(), store.join(place).into_os_string().into_encoded_bytes()));
+    Confinement {
+        temp: Some(store.join("tmp").as_path().into()),
+        environment: Environment { set: set.into(), ..Environment::default() },
+        tier,
+        identity,
+        ..Confinement::new(rights.normalised(), "/".into())
+    }
+}
+
+/// A server that was started and described itself.
+#[derive(Debug)]
+pub struct DescribedServer {
+    pub process: McpServerProcess,
+    /// Its end would end the process.
+    _spawner: Spawner,
+    pub tools: Vec<McpTool>,
+    pub description: McpDescription,
+}
+
+impl DescribedServer {
+    /// Starts a server, and waits until it has described itself.
+    pub async fn start(
+        programs: &Programs,
+        confinement: Confinement,
+        command: McpCommand,
+    ) -> Result<Self, String> {
+        let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default());
+        let spawner = spawner.map_err(|error| error.to_string())?;
+        let spec = McpServerSpec { program: programs.worker.clone(), confinement, command };
+        let mut process = McpServerProcess::start(&spawner, spec).await.map_err(|error| error.to_string())?;
+        let mut tools = Vec::new();
+        loop {
+            match process.next().await {
+                McpEvent::Report(McpReport::Tool(tool)) => tools.push(tool),
+                McpEvent::Report(McpReport::Described(description)) => {
+                    return Ok(Self { process, _spawner: spawner, tools, description });
+                }
+                McpEvent::Report(McpReport::Gone(failure)) => return Err(format!("{failure:?}")),
+                McpEvent::Ended(end) => return Err(format!("{end:?}")),
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls a tool, and returns the outcome.
+    pub async fn call(&mut self, tool: &str, arguments: &str) -> Result<McpResult, McpFailure> {
+        let what = McpRequest::CallTool { tool: tool.to_owned(), arguments: arguments.to_owned() };
+        self.process.request(what).await.expect("the guest reads");
+        loop {
+            match self.process.next().await {
+                McpEvent::Report(McpReport::Done { outcome, .. }) => return outcome,
+                McpEvent::Ended(end) => panic!("{end:?}"),
+                _ => {}
+            }
+        }
+    }
+}
