@@ -97,6 +97,10 @@ real-caches:
 real-clients *WORDS:
     cargo build --workspace --bins && tests/real-clients/run.sh {{WORDS}}
 
+# MCP servers from npm and PyPI: installed, started without a network, called, in both tiers.
+real-mcp:
+    cargo build --bins -p worker -p sandbox-exec -p tests && tests/real-mcp/run.sh
+
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh

@@ -1,6 +1,6 @@
 //! Starts one MCP server in a sandbox of its own, and says what it is and does.
 //!
-//! `drive-mcp STORE TIER [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
+//! `drive-mcp STORE full|floor|both [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 #[derive(Debug, Default)]
 struct Task {
     store: PathBuf,
-    tier: TierChoice,
+    tiers: Vec<TierChoice>,
     rights: ServerRights,
     call: Option<(String, String)>,
     is_installed: bool,
@@ -35,10 +35,7 @@ struct Task {
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(drive())) {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("failed: {error}");
             ExitCode::FAILURE
@@ -50,9 +47,10 @@ fn task() -> Said<Task> {
     let mut words = std::env::args().skip(1);
     let mut next = || words.next().ok_or("a word is missing");
     let mut task = Task { store: next()?.into(), ..Task::default() };
-    task.tier = match next()?.as_str() {
-        "full" => TierChoice::Full,
-        "floor" => TierChoice::Floor,
+    task.tiers = match next()?.as_str() {
+        "full" => vec![TierChoice::Full],
+        "floor" => vec![TierChoice::Floor],
+        "both" => vec![TierChoice::Full, TierChoice::Floor],
         other => return Err(format!("no tier {other}").into()),
     };
     loop {
@@ -71,27 +69,34 @@ fn task() -> Said<Task> {
     Ok(task)
 }
 
-async fn drive() -> Said<String> {
+async fn drive() -> Said<()> {
     let mut task = task()?;
     std::fs::create_dir_all(&task.store)?;
     let programs = Programs::beside_current_exe()?;
-    let mut said = Vec::new();
     if task.is_installed {
-        said.push(installed(&programs, &mut task).await?);
+        println!("{}", installed(&programs, &mut task).await?);
     }
-    let confined = confinement(&programs, &task.store, task.rights, task.tier, None);
-    let command = McpCommand { program: task.command, arguments: task.arguments };
+    for &tier in &task.tiers {
+        println!("{tier:?}: {}", served(&programs, &task, tier).await?);
+    }
+    Ok(())
+}
+
+/// Starts the server in a tier, and calls it.
+async fn served(programs: &Programs, task: &Task, tier: TierChoice) -> Said<String> {
+    let confined = confinement(programs, &task.store, task.rights.clone(), tier, None);
+    let command = McpCommand { program: task.command.clone(), arguments: task.arguments.clone() };
     let begun = Instant::now();
-    let mut server = timeout(PATIENCE, DescribedServer::start(&programs, confined, command)).await??;
+    let mut server = timeout(PATIENCE, DescribedServer::start(programs, confined, command)).await??;
     let description = &server.description;
-    said.push(format!(
+    let mut said = format!(
         "{} {}, MCP {}, {} tools after {} ms",
         description.name,
         description.version,
         description.protocol,
         server.tools.len(),
         begun.elapsed().as_millis()
-    ));
+    );
     if let Some((tool, arguments)) = &task.call {
         let begun = Instant::now();
         let result = timeout(PATIENCE, server.call(tool, arguments)).await?;
@@ -103,11 +108,10 @@ async fn drive() -> Said<String> {
         if result.failed {
             return Err(format!("{tool}: {text}").into());
         }
-        said.push(format!("{tool} after {} ms: {text}", begun.elapsed().as_millis()));
+        said += &format!("; {tool} after {} ms: {text}", begun.elapsed().as_millis());
     }
-    let ended = server.process.end().await;
-    ended.end?;
-    Ok(said.join("; "))
+    server.process.end().await.end?;
+    Ok(said)
 }
 
 /// Installs the server, and replaces the command by that of the installed program.

@@ -78,7 +78,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
             name: "worker",
             place: "worker",
             ours: &["complaint", "ipc", "picture", "sandbox-exec"],
-            packages: &["tokio", "grep-searcher", "html2text", "hyper", "ignore", "rustls", "tracing"],
+            packages: &["tokio", "grep-searcher", "html2text", "hyper", "ignore", "rmcp", "rustls", "tracing"],
             never: &["protocol"],
         },
         &[HTTP_STACKS, TERMINAL],
@@ -325,7 +325,7 @@ fn only_the_monitor_starts_processes() {
         });
     }
     offenders.sort();
-    // A worker executes itself as a reaper. The demo starts the session that it attacks, and git for
+    // A worker executes itself as a reaper. The guest around an MCP server starts that server, which has the guest's rights. The demo starts the session that it attacks, and git for
     // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input.
     // A batch starts this very program, as `exec` and as `sandbox`.
     assert_eq!(
@@ -338,6 +338,7 @@ fn only_the_monitor_starts_processes() {
             "supervisor/src/front/demo/project.rs",
             "supervisor/src/process/editor.rs",
             "supervisor/src/process/pager.rs",
+            "worker/src/mcp/server.rs",
         ]
     );
 }

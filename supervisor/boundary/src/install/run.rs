@@ -64,6 +64,10 @@ PATH=/usr/local/bin:/usr/bin:/bin:$PATH
 HOME=$TMPDIR npm_config_cache=$TMPDIR/npm XDG_CACHE_HOME=$TMPDIR/cache PYTHONNOUSERSITE=1 PIP_CONFIG_FILE=/dev/null
 UV_PYTHON_DOWNLOADS=never UV_NO_CONFIG=1
 export PATH HOME npm_config_cache XDG_CACHE_HOME PYTHONNOUSERSITE PIP_CONFIG_FILE UV_PYTHON_DOWNLOADS UV_NO_CONFIG
+# Node brings certificates of its own, which lack those of an organisation's proxy.
+for found in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt; do
+    [ ! -r "$found" ] || { export npm_config_cafile="$found"; break; }
+done
 "#;
 
 /// The reason why nothing was installed.

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Real MCP servers from npm and PyPI: installed in a sandbox that reaches the registry alone, then started without a network, in
+# both tiers, and called once each. Prints one line for each run; docs/mcp-servers.md keeps a dated copy.
+#
+# Needs npm, node and python3 of the system, and the network. Directories are made below $PLACE (default: a new one in /var/tmp).
+set -u
+here=$(cd "$(dirname "$0")/../.." && pwd)
+drive=$here/target/debug/drive-mcp
+place=${PLACE:-$(mktemp -d /var/tmp/real-mcp-XXXXXX)}
+mkdir -p "$place/project"
+failed=0
+
+echo "one line of text" > "$place/project/note.txt"
+if [ ! -d "$place/project/.git" ]; then
+    git -C "$place/project" init -q
+    git -C "$place/project" add .
+    git -C "$place/project" -c user.name=a -c user.email=a@a.example commit -qm "first"
+fi
+
+# run NAME TIERS "FLAGS" TOOL ARGUMENTS COMMAND…: installs the server, starts it in each tier and calls a tool. Lists of hosts exist
+# in the full tier alone.
+run() {
+    name=$1 tiers=$2 flags=$3 tool=$4 arguments=$5
+    shift 5
+    echo "## $name"
+    # shellcheck disable=SC2086
+    "$drive" "$place/$name" "$tiers" $flags --install --call "$tool" "$arguments" -- "$@" 2>&1 || failed=1
+}
+
+run everything both "" echo '{"message":"hello"}' npx -y @modelcontextprotocol/server-everything
+run filesystem both "--read $place/project" read_text_file "{\"path\":\"$place/project/note.txt\"}" \
+    npx -y @modelcontextprotocol/server-filesystem "$place/project"
+run memory both "" read_graph '{}' npx -y @modelcontextprotocol/server-memory
+run sequential-thinking both "" sequentialthinking \
+    '{"thought":"one","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}' \
+    npx -y @modelcontextprotocol/server-sequential-thinking
+run git both "--read $place/project" git_log "{\"repo_path\":\"$place/project\"}" uvx mcp-server-git
+run time both "" get_current_time '{"timezone":"Europe/Berlin"}' uvx mcp-server-time
+run sqlite both "" list_tables '{}' uvx mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
+run search full "--net duckduckgo.com,*.duckduckgo.com" search '{"query":"landlock"}' uvx duckduckgo-mcp-server
+exit $failed
