@@ -36,6 +36,6 @@ run sequential-thinking both "" sequentialthinking \
     npx -y @modelcontextprotocol/server-sequential-thinking
 run git both "--read $place/project" git_log "{\"repo_path\":\"$place/project\"}" uvx mcp-server-git
 run time both "" get_current_time '{"timezone":"Europe/Berlin"}' uvx mcp-server-time
-run sqlite both "" list_tables '{}' uvx mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
+run sqlite both "" list_tables '{}' uvx --with 'mcp<2' mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
 run search full "--net duckduckgo.com,*.duckduckgo.com" search '{"query":"landlock"}' uvx duckduckgo-mcp-server
 exit $failed
