@@ -92,7 +92,17 @@ fn socket() -> DeniedCommandApprovalParams {
 
 #[test]
 fn a_denied_socket_is_shown_with_what_it_gives() {
-    assert_snapshot!(card(&asked((80, 24), socket())), @"");
+    assert_snapshot!(card(&asked((80, 24), socket())), @r"
+     Blocked by the sandbox  proved ────────────────────────────────────────────────
+    │ docker ps
+      tried     use /run/docker.sock by docker, a socket of another program
+      allows    reach /run/docker.sock, for one more run
+      gives     root on this machine: a container can change any file
+      again     the whole command runs once more; what it did before stays
+      runs      by bash -c, in this project
+    o allow once, run it again  s allow this socket, this session  n leave it  ? why
+    e no, because…  d full screen  Esc stop
+    ");
     let mut unknown = socket();
     unknown.grant.sockets = vec!["/srv/app/s".into()];
     let card = card(&asked((80, 24), unknown));
