@@ -92,10 +92,10 @@ fn beyond_the_hosts_nothing_is_asked_where_nobody_answers() {
     on_a_machine("fetch::beyond_the_hosts_nothing_is_asked_where_nobody_answers", |ground| {
         for mode in ["auto", "deny", "ask"] {
             let server = model(&fetching(&["http://evil.example/"]));
-            ground.take();
+            ground.outside.take();
             let ended =
                 ground.world.run(&server, &["--tier", "full", "--mode", mode, "--net", "a.example:80"]);
-            assert!(ground.take().is_empty(), "{mode}");
+            assert!(ground.outside.take().is_empty(), "{mode}");
             let content = results(ground).pop().unwrap();
             assert!(
                 content.contains("--net a.example:80,evil.example:80"),
@@ -109,7 +109,7 @@ fn beyond_the_hosts_nothing_is_asked_where_nobody_answers() {
         let spawn = replies::calls(&[("spawn_agent", json!({"task": "fetch", "network": true}))]);
         let server = model_of_agents([spawn, replies::done()], [task]);
         ground.world.run(&server, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
-        assert!(ground.take().is_empty());
+        assert!(ground.outside.take().is_empty());
     });
 }
 

@@ -167,7 +167,7 @@ const CRATES: &[&str] = &[
 ];
 
 /// The top level: the crates with what belongs to them below.
-const TOP: &[&str] = &["fixtures", "ipc", "sandbox-exec", "supervisor", "tests", "tui", "worker"];
+const TOP: &[&str] = &[".cargo", "fixtures", "ipc", "sandbox-exec", "supervisor", "tests", "tui", "worker"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

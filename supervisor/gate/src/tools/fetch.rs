@@ -1,5 +1,4 @@
 //! The tool that fetches a page.
-#![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use ipc::page_url::PageUrl;
 use ipc::rights::{Hosts, Reach};
