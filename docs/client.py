@@ -21,7 +21,8 @@ def send(**message):
 
 def approval(method, params):
     """Shows a request for an approval; True if the person at the keyboard agrees."""
-    print(f"{method}: {json.dumps(params.get('command') or params, indent=2)}", file=sys.stderr)
+    shown = params if "host" in params else params.get("command") or params
+    print(f"{method}: {json.dumps(shown, indent=2)}", file=sys.stderr)
     return input("approve? [y/N] ").strip() == "y"
 
 
