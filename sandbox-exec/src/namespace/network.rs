@@ -63,7 +63,7 @@ impl Networks {
         let Some((own, ports)) = self.own.zip(ports) else {
             return lonely().map(|()| None).map_err(refused("switch the loopback device on"));
         };
-        beside(own.as_fd()).map_err(refused("make a pair of network devices"))?;
+        beside(own.as_fd()).map_err(refused("make a pair of veth devices for the list of hosts"))?;
         let mut entrances = Entrances::default();
         resolve_at(RESOLVER, &mut entrances).map_err(refused("open the resolver's port"))?;
         for port in ports {

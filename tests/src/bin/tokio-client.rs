@@ -1,5 +1,7 @@
 //! A client of tokio: `tokio-client HOST:PORT TEXT` sends a text to an echo and prints the answer.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a client of the command line")]
+
 use std::process::ExitCode;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
