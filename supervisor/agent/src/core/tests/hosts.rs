@@ -128,7 +128,7 @@ fn a_host_for_the_session_joins_the_list_when_no_command_runs() {
 
 #[test]
 fn whoever_may_not_ask_is_answered_with_no_at_once() {
-    let sub_agent = || AgentId::root().child(1);
+    let sub_agent = || AgentId::from("1.2");
     let planner = AgentConfig { activity: Activity::Plan, ..listed(ask_config()) };
     let silent = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
     let standing = |mode| StandingRights { mode, ..listed(ask_config()).standing };
