@@ -57,10 +57,10 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         Self {
-            handshake: Duration::from_secs(60),
-            listing: Duration::from_secs(60),
-            request: Duration::from_secs(120),
-            total: Duration::from_secs(600),
+            handshake: Duration::from_mins(1),
+            listing: Duration::from_mins(1),
+            request: Duration::from_mins(2),
+            total: Duration::from_mins(10),
             grace: Duration::from_millis(1500),
         }
     }
@@ -86,9 +86,8 @@ where
     W: AsyncWrite + Unpin,
 {
     let (mut orders, outgoing) = async_pair(reader, writer, Generation(0));
-    let command = match orders.receive().await?.ok_or(McpError::NoOrder)? {
-        McpOrder::Start(command) => command,
-        _ => return Err(McpError::Order),
+    let McpOrder::Start(command) = orders.receive().await?.ok_or(McpError::NoOrder)? else {
+        return Err(McpError::Order);
     };
     let (reports, queue) = mpsc::channel(REPORTS);
     // Sent even if nothing is read yet: the queue is empty.

@@ -141,10 +141,8 @@ impl Form {
                 break word;
             }
         };
-        let (mut packages, program) = match from.is_empty() {
-            true => (vec![first.clone()], None),
-            false => (from, Some(first.clone())),
-        };
+        let (mut packages, program) =
+            if from.is_empty() { (vec![first.clone()], None) } else { (from, Some(first.clone())) };
         packages.append(&mut with);
         let packages =
             packages.iter().map(|package| self.registry.package(package)).collect::<Option<_>>()?;

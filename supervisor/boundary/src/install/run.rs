@@ -37,7 +37,7 @@ console.log((wanted || (names.includes(last) ? last : names[0])) + " " + version
 ' "$1" "$program"
 "#;
 
-/// Installs packages of PyPI into an environment of the system's Python.
+/// Installs packages of `PyPI` into an environment of the system's Python.
 const PYPI: &str = r#"
 python=python3
 for found in /usr/bin/python3 /usr/local/bin/python3; do [ -x "$found" ] && python=$found && break; done
@@ -151,7 +151,7 @@ pub async fn install(
     if !is_program(name) {
         return Err(InstallError::NoProgram(said.output.escape_debug().take(80).collect()));
     }
-    let version = version.chars().filter(|c| c.is_ascii_graphic()).take(64).collect();
+    let version = version.chars().filter(char::is_ascii_graphic).take(64).collect();
     let (command, arguments) = what.command(&tree, name);
     let digested =
         tokio::task::spawn_blocking(move || digest_tree(&tree)).await.map_err(io::Error::from)??;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -52,7 +53,10 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     let directory = open_root(root).map_err(failed)?;
     let mut walk = Walk { root, digest: Sha256::new(), entries: 0, bytes: 0 };
     walk.directory(directory, &mut Vec::new())?;
-    let sha256 = walk.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = walk.digest.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
@@ -68,7 +72,7 @@ impl Walk<'_> {
         if place.len() > MAX_DEPTH {
             return Err(TreeError::TooMuch(self.path(place)));
         }
-        let names = self.names(&directory).map_err(|source| self.unread(place, source))?;
+        let names = Self::names(&directory).map_err(|source| self.unread(place, source))?;
         for (name, stat) in names {
             self.entries += 1;
             place.push(name);
@@ -84,7 +88,7 @@ impl Walk<'_> {
     }
 
     /// Returns the entries of a directory by their names.
-    fn names(&self, directory: &OwnedFd) -> io::Result<BTreeMap<OsString, FileStat>> {
+    fn names(directory: &OwnedFd) -> io::Result<BTreeMap<OsString, FileStat>> {
         // One more than there may be, so that it is counted.
         let most = usize::try_from(MAX_ENTRIES + 1).unwrap_or(usize::MAX);
         let mut names = BTreeMap::new();

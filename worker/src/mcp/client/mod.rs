@@ -82,7 +82,7 @@ async fn note_changes(service: &McpService, state: &State) {
             state.tools_changed().await;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Translates the reason why a server is not initialised; `None` if it closed its output.

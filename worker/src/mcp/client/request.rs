@@ -96,8 +96,7 @@ impl Request {
         let mut cursors = Cursors::default();
         let mut resources = Vec::new();
         loop {
-            let mut request = ListResourcesRequest::default();
-            request.params = cursors.params();
+            let request = ListResourcesRequest { params: cursors.params(), ..Default::default() };
             match self.exchange(peer, ClientRequest::ListResourcesRequest(request), clock).await? {
                 ServerResult::ListResourcesResult(page) => {
                     resources.extend(page.resources);
@@ -122,10 +121,7 @@ impl Request {
         clock: &mut Clock,
     ) -> Result<ServerResult, McpFailure> {
         let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let mut handle = match sent {
-            Ok(handle) => handle,
-            Err(_) => return Err(self.state.gone().await),
-        };
+        let Ok(mut handle) = sent else { return Err(self.state.gone().await) };
         self.state.known_as(self.number, handle.progress_token.0.to_string());
         let ended = loop {
             tokio::select! {
