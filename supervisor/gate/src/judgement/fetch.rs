@@ -1,14 +1,14 @@
 //! Decides if an agent may fetch a page: by the hosts that it may reach, as for a command that connects.
 
 use ipc::confinement::Tier;
-use ipc::denial::{Object, Operation};
+use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
 use ipc::rights::{Grant, Hosts, Network};
 use protocol::approval::AskKind;
 
 use super::judge::{Ask, Verdict, refused};
 use super::standing::StandingRights;
-use crate::tools::{FetchCall, PermittedFetch};
+use crate::tools::{FETCH_URL, FetchCall, PermittedFetch};
 
 impl StandingRights {
     pub(super) fn judge_fetch(&self, call: &FetchCall, asks: bool) -> Verdict {
@@ -28,7 +28,8 @@ impl StandingRights {
                 let flag = self.flag_for_network(&Network::Hosts(rule.clone().into()));
                 let object = Object::Address(format!("{}:{}", url.host(), url.port()));
                 let missing = MissingRight::Host { host: rule };
-                Verdict::Deny(refused(Operation::Network, object, missing, self.offered(&flag)))
+                let denial = refused(Operation::Network, object, missing, self.offered(&flag));
+                Verdict::Deny(Denial { program: Some(FETCH_URL.to_owned()), ..denial })
             }
         }
     }
