@@ -29,8 +29,7 @@ impl Agent {
             _ => return,
         };
         let (by, in_part) = match served {
-            ServedCall::Supervisor(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
-            ServedCall::Fetch(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
+            ServedCall::Supervisor(_) | ServedCall::Fetch(_) => (ObservedBy::Supervisor, SERVED_IN_PART),
             ServedCall::External(_) => (ObservedBy::Server, IN_PART),
         };
         let (result, by) = match outcome {
