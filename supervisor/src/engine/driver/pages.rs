@@ -79,8 +79,8 @@ impl AgentRun {
     /// Logs the use of a host by a fetch, with the agent's worker.
     pub(super) fn on_page_use(&mut self, shared: &mut Shared, used: HostUse) -> Result<(), SessionError> {
         let generation = self.worker.generation();
-        let uses = vec![self.page_uses.sum(generation, used)];
-        self.record(shared, EventKind::HostsUsed { generation, uses }, ObservedBy::Supervisor)
+        let sum = self.page_uses.sum(generation, used);
+        self.record(shared, EventKind::HostsUsed { generation, uses: vec![sum] }, ObservedBy::Supervisor)
     }
 }
 

@@ -108,9 +108,9 @@ impl ServedCalls {
         let uses = uses.clone();
         let fetching = boundary.fetch(PageOrder { agent: agent.clone(), fetch: fetch.clone() }, cancelled);
         let fetched = tokio::spawn(async move {
-            let (outcome, used) = pages::outcome(&fetch, fetching.await);
+            let (outcome, host) = pages::outcome(&fetch, fetching.await);
             // Nobody counts any more if the session is over.
-            let _ = uses.send(used);
+            let _ = uses.send(host);
             outcome
         });
         let task = self.tasks.spawn(async move {
