@@ -193,9 +193,11 @@ fn a_front_end_of_serve_is_asked_with_the_access_of_the_server() {
     assert_eq!((&params["server"], &params["tool"]), (&json!("docs"), &json!("echo")));
     assert_eq!(params["access"]["variables"], json!(["MCP_TOKEN"]));
     assert_eq!(params["definition"].as_str().map(str::len), Some(64));
-    let decision = json!({"decision": {"approved_for_session": {"scope": {"type": "tool"}}}, "digest": params["digest"]});
+    let decision = json!({
+        "decision": "approved_for_session", "scope": {"type": "tool"}, "digest": params["digest"],
+    });
     served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": decision}).to_string());
-    let finished = served.until("toolCallFinished");
+    let finished = served.until("event/toolCallFinished");
     assert!(finished.to_string().contains("hello"), "{finished}");
     served.end();
 }

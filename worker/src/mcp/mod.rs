@@ -39,6 +39,9 @@ const REPORTS: usize = 64;
 /// The time that open requests have to fail when the server is gone.
 const LAST_REPORTS: Duration = Duration::from_secs(2);
 
+/// The longest time that the guest stays after its last report.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
 /// Times that a server has.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -97,6 +100,10 @@ where
         written = write(outgoing, queue) => written.map_err(McpError::from),
         served = run(&mut orders, &command, &state, patience) => served,
     };
+    if ended.is_ok() {
+        // The supervisor looks at this process after the first report, also where the last one followed at once.
+        let _ = timeout(LAST_LOOK, async { while let Ok(Some(_)) = orders.receive().await {} }).await;
+    }
     match ended {
         Err(McpError::Frame(FrameError::Io(error))) if is_end(&error) => Ok(()),
         ended => ended,
