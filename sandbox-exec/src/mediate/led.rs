@@ -15,7 +15,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use ipc::gateway::Arrival;
@@ -131,10 +131,10 @@ impl Led {
 impl Arrivals for Led {
     fn arrival(&self, connection: &TcpStream) -> Option<Arrival> {
         let (client, own) = (connection.peer_addr().ok()?, connection.local_addr().ok()?);
-        // A stranger may have had the port of a client from inside, and be gone: that connection is not this one.
-        let this = socket::cookie(&connection.as_fd().try_clone_to_owned().ok()?).ok();
-        let is_this = this.is_some() && holders::of_connection(own, client) == this;
-        holders::of_connection(client, own).filter(|_| is_this).and_then(|client| self.noted.accept(client))
+        let client = holders::of_connection(client, own)?;
+        // A stranger that is gone may have left its port to the client that was found (then ENOTCONN).
+        connection.peer_addr().ok()?;
+        self.noted.accept(client)
     }
 }
 
