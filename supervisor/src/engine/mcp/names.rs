@@ -36,9 +36,9 @@ pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) 
 pub(super) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_hidden(c) {
-            shown.extend(c.escape_unicode())
+            shown.extend(c.escape_unicode());
         } else {
-            shown.push(c)
+            shown.push(c);
         }
         shown
     })

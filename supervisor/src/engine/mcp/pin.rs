@@ -76,7 +76,9 @@ pub(crate) fn digest_of_server(server: &McpServer) -> String {
     }
     for list in [args, env, read, write] {
         hash.update((list.len() as u64).to_le_bytes());
-        list.iter().for_each(|part| enter(&mut hash, part));
+        for part in list {
+            enter(&mut hash, part);
+        }
     }
     hexadecimal(&hash.finalize())
 }

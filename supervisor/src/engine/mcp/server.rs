@@ -158,13 +158,13 @@ impl<'a, L: ServerLink> Attended<'a, L> {
         loop {
             let fault = tokio::select! {
                 event = self.link.next() => self.on_event(event).await,
-                order = orders.recv() => match order {
-                    Some(order) => self.on_order(order).await,
-                    None => {
+                order = orders.recv() => {
+                    let Some(order) = order else {
                         self.link.end().await;
                         return None;
-                    }
-                },
+                    };
+                    self.on_order(order).await
+                }
             };
             if let Err(why) = fault {
                 return Some(self.fail(why).await);

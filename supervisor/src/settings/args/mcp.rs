@@ -32,7 +32,7 @@ pub(crate) struct McpListArgs {
 /// Arguments of `mcp add`.
 #[derive(Debug, Args)]
 pub(crate) struct McpAddArgs {
-    /// Its name; its tools are called NAME__TOOL
+    /// Its name, with which the names of its tools begin
     pub name: String,
     /// Lets the server read a path, relative to the project or absolute
     #[arg(long, value_name = "PATH")]

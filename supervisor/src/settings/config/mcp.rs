@@ -78,10 +78,10 @@ impl McpServer {
             }
             "read" => {
                 self.read =
-                    words(item, is_path).ok_or("expected a list of paths, as in [\".\", \"~/notes\"]")?
+                    words(item, is_path).ok_or("expected a list of paths, as in [\".\", \"~/notes\"]")?;
             }
             "write" => {
-                self.write = words(item, is_path).ok_or("expected a list of paths, as in [\"~/notes\"]")?
+                self.write = words(item, is_path).ok_or("expected a list of paths, as in [\"~/notes\"]")?;
             }
             "hosts" => {
                 let hosts =

@@ -85,7 +85,7 @@ fn place(
 /// Returns the words for a server that did not describe itself.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     let InspectError { why, is_servers, refused } = error;
-    let denied: String = denied(refused).into_iter().map(|line| format!("\n  {line}")).collect();
+    let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
     let hint = "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
     let program = program::unread(server);
     let hint = match program.as_slice() {

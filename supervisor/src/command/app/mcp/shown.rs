@@ -72,10 +72,9 @@ pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     for tool in &pin.tools {
         let before = approved.map(|approved| approved.tools.iter().find(|before| before.name == tool.name));
         let mark = match before {
-            None => "",
             Some(None) => "new: ",
             Some(Some(before)) if differs(before, tool) => "changed: ",
-            Some(Some(_)) => "",
+            None | Some(Some(_)) => "",
         };
         let _ = writeln!(text, "  {mark}{}  {}", one_line(&tool.name), one_line(&cut(&tool.description)));
         if let Some(Some(before)) = before {
