@@ -5,6 +5,7 @@ use ipc::id::{AgentId, CallId};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use protocol::approval::ReviewDecision;
 use protocol::event::{ApprovalAnswered, DecidedBy, Recorded};
+use protocol::known_sockets::gives;
 
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
@@ -24,6 +25,9 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
     facts.push(("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)));
     facts.push(("missing", denial.missing_right.to_string()));
+    if let Some(MissingRight::Socket { path }) = denial.missing_right.value() {
+        facts.push(("gives", gives(path).to_owned()));
+    }
     let takes_too_much = denial.missing_right.value().is_some_and(MissingRight::takes_too_much);
     facts.push(match &denial.grant {
         Some(grant) => ("to allow", here(grant, &denial.missing_right)),

@@ -83,6 +83,16 @@ const ADVICE: &[Advice] = &[
                says what the machine lacks for it).",
     },
     Advice {
+        holds: |standing| !standing.is_fixed,
+        lines: &[
+            &["could not open a connection to your authentication agent"],
+            &["error connecting to agent"],
+        ],
+        of: &[],
+        says: "The user's ssh agent is out of reach until the user allows its socket: with :allow socket PATH in the terminal, or \
+               --socket PATH at the start.",
+    },
+    Advice {
         holds: |standing| standing.tier != Tier::Full,
         lines: &[
             &["accessdeniedexception", "/tmp/"],

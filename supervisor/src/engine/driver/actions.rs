@@ -9,6 +9,7 @@ use ipc::rights::RightsChange;
 use protocol::approval::ApprovalMode;
 use protocol::event::NoticeCode;
 use protocol::frontend::{AgentAction, Op, UserAction, UserActionKind};
+use protocol::known_sockets::gives;
 use tokio::time::Instant;
 
 use super::{AgentRun, SessionError, Shared};
@@ -22,6 +23,10 @@ impl AgentRun {
                     && let Some(warning) = warning_of_home(path)
                 {
                     self.notice(shared, NoticeCode::Settings, &warning)?;
+                }
+                if let AgentAction::SetRights { change: RightsChange::AddSocket { path } } = &action {
+                    let message = format!("{path} gives {}", gives(path));
+                    self.notice(shared, NoticeCode::Settings, &message)?;
                 }
                 if begins_turn(&action) && !self.agent.is_busy() {
                     self.turn_began = Some(Instant::now());

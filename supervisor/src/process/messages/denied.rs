@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
+use protocol::known_sockets::gives;
 
 /// The port of DNS, which people know by its name.
 const DNS: &str = ":53";
@@ -30,7 +31,12 @@ impl PlainDenial<'_> {
         let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
             && matches!(denial.layer, Layer::Landlock | Layer::Mask);
         match &denial.grant {
-            Some(grant) => Some(format!("{grant} allows it")),
+            Some(grant) => Some(match denial.missing_right.value() {
+                Some(MissingRight::Socket { path }) => {
+                    format!("{grant} allows it, and gives {}", gives(path))
+                }
+                _ => format!("{grant} allows it"),
+            }),
             None if is_hidden => {
                 Some("copy the needed file into the project; no flag opens hidden paths".to_owned())
             }

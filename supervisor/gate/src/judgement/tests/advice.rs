@@ -156,3 +156,13 @@ fn ordinary_failures_get_no_advice() {
         }
     }
 }
+
+#[test]
+fn an_ssh_agent_takes_a_word_of_the_user() {
+    let said = ("ssh-add -l", "Could not open a connection to your authentication agent.");
+    for tier in [Tier::Full, Tier::Floor] {
+        assert!(advised(&of(false, tier), said, ":allow socket PATH"));
+        let fixed = StandingRights { is_fixed: true, ..of(false, tier) };
+        assert!(!advised(&fixed, said, ":allow socket PATH"), "a sub-agent has its parent's");
+    }
+}

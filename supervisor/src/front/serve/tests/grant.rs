@@ -13,6 +13,7 @@ async fn a_right_is_granted_and_withdrawn_without_a_question() {
     let reach = Reach { lan: true, ..Reach::default() };
     for (right, change) in [
         (json!({"write": "out"}), RightsChange::AddWrite { path: "out".into() }),
+        (json!({"socket": "/run/s"}), RightsChange::AddSocket { path: "/run/s".into() }),
         (json!({"network": {}}), RightsChange::Network { net: Network::On, reach: None }),
         (
             json!({"network": {"reach": reach}}),
@@ -25,6 +26,7 @@ async fn a_right_is_granted_and_withdrawn_without_a_question() {
     }
     for (right, change) in [
         (json!({"write": "out"}), RightsChange::RemoveWrite { path: "out".into() }),
+        (json!({"socket": "/run/s"}), RightsChange::RemoveSocket { path: "/run/s".into() }),
         (json!({"network": {}}), RightsChange::Network { net: Network::Off, reach: None }),
     ] {
         client.call(5, "withdraw", json!({"conversation_id": "c1", "agent": "1.2", "right": right})).await;
