@@ -145,9 +145,9 @@ impl MissingRight {
                 Object::Path(of),
             )
             | (Self::Read { path }, Operation::Read, Object::Path(of))
-            | (Self::Execute { path }, Operation::Execute, Object::Path(of)) => path == of,
+            | (Self::Execute { path }, Operation::Execute, Object::Path(of))
+            | (Self::Socket { path }, Operation::Share, Object::Path(of)) => path == of,
             (Self::Call { name }, Operation::Call, Object::Syscall(of)) => name == of,
-            (Self::Socket { path }, Operation::Share, Object::Path(of)) => path == of,
             (Self::Network | Self::Host { .. }, ..) => true,
             _ => false,
         }

@@ -35,7 +35,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let mut net = if rights.net.is_off() { String::new() } else { format!(", net {}", rights.net) };
     if !rights.sockets.is_empty() {
         let unit = if rights.sockets.len() == 1 { "socket" } else { "sockets" };
-        net.push_str(&format!(", {} {unit}", rights.sockets.len()));
+        net = format!("{net}, {} {unit}", rights.sockets.len());
     }
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
