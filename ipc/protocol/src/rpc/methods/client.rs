@@ -29,6 +29,7 @@ macro_rules! requests {
 
         /// A request of a front end.
         #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(clippy::large_enum_variant, reason = "one request is read at a time")]
         pub enum ClientRequest {
             $($(#[$doc])* $variant($params),)*
         }
