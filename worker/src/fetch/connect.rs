@@ -21,9 +21,9 @@ use super::words;
 use crate::gateway::dial;
 
 /// A stream of bytes.
-pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Bytes for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 #[derive(Debug, Default)]
 struct Carried {
@@ -55,7 +55,7 @@ impl Connector {
     }
 
     /// Connects to the host of a URL, encrypted if the URL says so.
-    pub(super) async fn connect(&self, url: &PageUrl) -> Result<Box<dyn Bytes>, FetchFailure> {
+    pub(super) async fn connect(&self, url: &PageUrl) -> Result<Box<dyn ByteStream>, FetchFailure> {
         if !self.allows(url) {
             return Err(FetchFailure::Unresolved);
         }

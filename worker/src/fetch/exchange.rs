@@ -29,7 +29,7 @@ pub(super) struct Exchange {
 
 /// An answer with its body, decompressed.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct PageAnswer {
     pub(super) url: PageUrl,
     pub(super) status: u16,
     /// The type that the host names; empty if it names none.
@@ -80,7 +80,7 @@ impl Exchange {
     }
 
     /// Reads the body, as far as a page may be long.
-    pub(super) async fn read(self, url: PageUrl) -> Result<Answer, FetchFailure> {
+    pub(super) async fn read(self, url: PageUrl) -> Result<PageAnswer, FetchFailure> {
         let status = self.status();
         let content_type = self.field(&header::CONTENT_TYPE).map(|text| words(&text)).unwrap_or_default();
         let length = self.field(&header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
@@ -101,7 +101,7 @@ impl Exchange {
         let body = if is_partial { body.so_far() } else { body.finish().map_err(http)? };
         // The last bytes of a compressed body may come only at its end.
         let is_partial = is_partial || body.is_full();
-        Ok(Answer { url, status, content_type, length, body: body.bytes, is_partial })
+        Ok(PageAnswer { url, status, content_type, length, body: body.bytes, is_partial })
     }
 }
 

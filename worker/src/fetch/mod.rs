@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use connect::Connector;
-use exchange::{Answer, Exchange};
+use exchange::{Exchange, PageAnswer};
 
 /// Time limit for all connections and answers. That of the supervisor is longer.
 const LATEST: Duration = Duration::from_secs(25);
@@ -103,7 +103,10 @@ async fn fetch(
 }
 
 /// Returns the last answer, or the redirect that is not followed.
-async fn answer(mut url: PageUrl, connector: &Connector) -> Result<Result<Answer, Fetched>, FetchFailure> {
+async fn answer(
+    mut url: PageUrl,
+    connector: &Connector,
+) -> Result<Result<PageAnswer, Fetched>, FetchFailure> {
     for _ in 0..=MAX_REDIRECTS {
         let exchange = Exchange::begin(&url, connector).await?;
         connector.tell_carried();
@@ -120,7 +123,7 @@ async fn answer(mut url: PageUrl, connector: &Connector) -> Result<Result<Answer
 }
 
 /// Makes text of an answer, in a thread of its own: the supervisor may end the process meanwhile.
-async fn page(answer: Answer) -> Result<Page, FetchFailure> {
+async fn page(answer: PageAnswer) -> Result<Page, FetchFailure> {
     page::text_of(answer).await
 }
 

@@ -8,7 +8,7 @@ use ipc::text::harmless;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::exchange::Answer;
+use super::exchange::PageAnswer;
 use super::html;
 
 /// Time limit for the rendering of HTML. Later the page is given as it is.
@@ -29,8 +29,8 @@ pub(super) enum Kind {
 }
 
 /// Makes text of an answer. Fails if it is none.
-pub(super) async fn text_of(answer: Answer) -> Result<Page, FetchFailure> {
-    let Answer { url, status, content_type, length, body, is_partial } = answer;
+pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
+    let PageAnswer { url, status, content_type, length, body, is_partial } = answer;
     let kind = kind_of(&content_type, &body);
     if kind == Kind::Other {
         let size = length.or_else(|| (!is_partial).then_some(body.len() as u64));

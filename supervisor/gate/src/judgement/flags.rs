@@ -1,6 +1,6 @@
 //! Command-line flags that make an approval unnecessary.
 
-use ipc::rights::{Grant, Network};
+use ipc::rights::Grant;
 
 use super::StandingRights;
 
@@ -13,11 +13,11 @@ impl StandingRights {
         if grant.is_empty() {
             flags.push("--mode auto".to_owned());
         }
-        if let Network::Hosts(_) = grant.net {
+        if grant.net.hosts().is_some() {
             flags.push(self.flag_for_network(&grant.net));
         }
         let reach = [
-            (grant.net == Network::On, "--net on"),
+            (grant.net.reaches_out() && grant.net.hosts().is_none(), "--net on"),
             (grant.reach.host, "--reach host"),
             (grant.reach.lan, "--reach lan"),
             (grant.reach.link_local, "--reach link-local"),
