@@ -155,7 +155,7 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       o                             yes, once
-      s                             yes, for this session: choose the scope
+      s h                           yes, for this session: choose the scope
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
