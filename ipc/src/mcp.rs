@@ -244,7 +244,7 @@ pub struct McpResult {
 /// A part of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpContent {
-    /// A text to read.
+    /// A text for the model.
     Text(String),
     /// A picture, not looked into.
     Image(Image),

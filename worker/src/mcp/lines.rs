@@ -16,13 +16,13 @@ pub(super) enum LineError {
 
 /// Reader of lines of at most [`MAX_LINE`] bytes.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct ServerLines<R> {
     reader: BufReader<R>,
     /// The bytes of the line so far.
     line: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> ServerLines<R> {
     pub(super) fn new(reader: R) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     async fn lines(bytes: &[u8]) -> Vec<Result<Option<Vec<u8>>, String>> {
-        let mut lines = Lines::new(bytes);
+        let mut lines = ServerLines::new(bytes);
         let mut all = Vec::new();
         loop {
             let line = lines.next().await.map_err(|error| error.to_string());

@@ -31,7 +31,7 @@ use tokio::time::timeout;
 
 use client::{Ready, Request};
 use server::Server;
-use state::State;
+use state::GuestState;
 
 /// Maximum number of reports that wait for the supervisor.
 const REPORTS: usize = 64;
@@ -95,7 +95,7 @@ where
     let (reports, queue) = mpsc::channel(REPORTS);
     // Sent even if nothing is read yet: the queue is empty.
     let _ = reports.try_send(McpReport::Ready);
-    let state = Arc::new(State::new(reports));
+    let state = Arc::new(GuestState::new(reports));
     let ended = tokio::select! {
         written = write(outgoing, queue) => written.map_err(McpError::from),
         served = run(&mut orders, &command, &state, patience) => served,
@@ -134,7 +134,7 @@ async fn write<W: AsyncWrite + Unpin>(
 async fn run<R: AsyncRead + Unpin>(
     orders: &mut AsyncIncoming<R, McpOrder>,
     command: &McpCommand,
-    state: &Arc<State>,
+    state: &Arc<GuestState>,
     patience: Patience,
 ) -> Result<(), McpError> {
     let mut server = match Server::start(command) {
@@ -169,7 +169,7 @@ async fn run<R: AsyncRead + Unpin>(
 }
 
 /// Sends the last report, and waits until it is written.
-async fn gone(state: &State, failure: McpFailure) -> Result<(), McpError> {
+async fn gone(state: &GuestState, failure: McpFailure) -> Result<(), McpError> {
     state.report(McpReport::Gone(failure)).await;
     std::future::pending().await
 }
@@ -177,7 +177,7 @@ async fn gone(state: &State, failure: McpFailure) -> Result<(), McpError> {
 /// Begins what an order says.
 fn take(
     order: McpOrder,
-    state: &Arc<State>,
+    state: &Arc<GuestState>,
     readiness: &watch::Receiver<Option<Ready>>,
     patience: Patience,
     requests: &mut JoinSet<()>,
@@ -207,7 +207,7 @@ const EITHER_END: Duration = Duration::from_millis(500);
 /// Speaks with the server until one of the two is done, and returns the reason.
 async fn talk(
     server: &mut Server,
-    state: &Arc<State>,
+    state: &Arc<GuestState>,
     patience: Patience,
     ready: watch::Sender<Option<Ready>>,
 ) -> McpFailure {

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 ///
 /// A report about a request is queued under the lock that says whether the request is open. So none follows its `Done`.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct GuestState {
     reports: mpsc::Sender<McpReport>,
     inner: Mutex<Inner>,
     gone: watch::Sender<Option<McpFailure>>,
@@ -47,7 +47,7 @@ struct Asked {
 
 /// News of an open request for the task that carries it out.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedRequest {
     /// The supervisor took it back.
     pub(super) cancelled: Arc<Notify>,
     /// Words of the server about its progress.
@@ -65,7 +65,7 @@ pub(super) enum NotAsked {
     TooLong,
 }
 
-impl State {
+impl GuestState {
     pub(super) fn new(reports: mpsc::Sender<McpReport>) -> Self {
         Self { reports, inner: Mutex::default(), gone: watch::Sender::new(None) }
     }
@@ -80,7 +80,7 @@ impl State {
     }
 
     /// Opens a request; `None` if it is open already.
-    pub(super) fn open(&self, request: u64) -> Option<Opened> {
+    pub(super) fn open(&self, request: u64) -> Option<OpenedRequest> {
         let cancelled = Arc::new(Notify::new());
         let (progress, news) = mpsc::channel(1);
         let mut inner = self.lock();
@@ -89,7 +89,7 @@ impl State {
         }
         let open = Open { cancelled: Arc::clone(&cancelled), progress, token: None, questions: 0 };
         inner.open.insert(request, open);
-        Some(Opened { cancelled, progress: news })
+        Some(OpenedRequest { cancelled, progress: news })
     }
 
     /// Notes the server's word for a request.

@@ -51,7 +51,7 @@ pub enum TreeError {
 pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     let failed = |source: nix::Error| TreeError::Read { path: root.to_owned(), source: source.into() };
     let directory = open_root(root).map_err(failed)?;
-    let mut walk = Walk { root, digest: Sha256::new(), entries: 0, bytes: 0 };
+    let mut walk = TreeWalk { root, digest: Sha256::new(), entries: 0, bytes: 0 };
     walk.directory(directory, &mut Vec::new())?;
     let sha256 = walk.digest.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -60,14 +60,14 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
     entries: u64,
     bytes: u64,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     fn directory(&mut self, directory: OwnedFd, place: &mut Vec<OsString>) -> Result<(), TreeError> {
         if place.len() > MAX_DEPTH {
             return Err(TreeError::TooMuch(self.path(place)));

@@ -17,7 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
-use crate::mcp::state::State;
+use crate::mcp::state::GuestState;
 
 /// The most characters of words about progress.
 const MOST_WORDS: usize = 200;
@@ -25,11 +25,11 @@ const MOST_WORDS: usize = 200;
 /// The client, as the server sees it.
 #[derive(Debug)]
 pub(super) struct Handler {
-    state: Arc<State>,
+    state: Arc<GuestState>,
 }
 
 impl Handler {
-    pub(super) fn new(state: Arc<State>) -> Self {
+    pub(super) fn new(state: Arc<GuestState>) -> Self {
         Self { state }
     }
 }
@@ -69,7 +69,7 @@ impl ClientHandler for Handler {
 
 /// Puts a question of the server to the person.
 pub(super) async fn elicit(
-    state: &State,
+    state: &GuestState,
     request: Option<u64>,
     question: ElicitRequestParams,
 ) -> Result<ElicitResult, ErrorData> {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{McpService, request_failed};
-use crate::mcp::state::State;
+use crate::mcp::state::GuestState;
 
 /// The most pages of a list.
 const MAX_PAGES: usize = 128;
@@ -21,7 +21,7 @@ const MAX_PAGES: usize = 128;
 type Failed = Option<McpFailure>;
 
 /// Reports the tools and prompts of a server, and describes it.
-pub(super) async fn describe(service: &McpService, state: &State) -> Result<McpDescription, Failed> {
+pub(super) async fn describe(service: &McpService, state: &GuestState) -> Result<McpDescription, Failed> {
     let info = service.peer().peer_info().ok_or(None)?;
     let mut bytes = 0;
     if info.capabilities.tools.is_some() {

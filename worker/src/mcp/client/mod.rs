@@ -24,7 +24,7 @@ pub(super) use request::Request;
 
 use super::Patience;
 use super::server::Streams;
-use super::state::State;
+use super::state::GuestState;
 use handler::Handler;
 use transport::LineTransport;
 
@@ -39,7 +39,7 @@ pub(super) struct Ready(McpPeer);
 /// than to close its output.
 pub(super) async fn speak(
     streams: Streams,
-    state: Arc<State>,
+    state: Arc<GuestState>,
     patience: Patience,
     ready: watch::Sender<Option<Ready>>,
 ) -> Option<McpFailure> {
@@ -69,7 +69,7 @@ pub(super) async fn speak(
 }
 
 /// Reports changed tools of a server of 2026-07-28, which tells them only to who listens. Never ends.
-async fn note_changes(service: &McpService, state: &State) {
+async fn note_changes(service: &McpService, state: &GuestState) {
     let peer = service.peer();
     let tells = peer.peer_info().is_some_and(|info| {
         let tools = info.capabilities.tools.as_ref();

@@ -18,7 +18,7 @@ use super::handler::elicit;
 use super::listing::Cursors;
 use super::{McpPeer, Ready, content, request_failed};
 use crate::mcp::Patience;
-use crate::mcp::state::{Opened, State};
+use crate::mcp::state::{GuestState, OpenedRequest};
 
 /// The shortest time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(200);
@@ -37,8 +37,8 @@ struct Round {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) number: u64,
-    pub(crate) opened: Opened,
-    pub(crate) state: Arc<State>,
+    pub(crate) opened: OpenedRequest,
+    pub(crate) state: Arc<GuestState>,
     pub(crate) ready: watch::Receiver<Option<Ready>>,
     pub(crate) patience: Patience,
 }

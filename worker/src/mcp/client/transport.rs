@@ -10,9 +10,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdout;
 use tokio::sync::Notify;
 
-use crate::mcp::lines::Lines;
+use crate::mcp::lines::ServerLines;
 use crate::mcp::server::{Input, Streams};
-use crate::mcp::state::State;
+use crate::mcp::state::GuestState;
 
 type FromServer = RxJsonRpcMessage<RoleClient>;
 type ToServer = TxJsonRpcMessage<RoleClient>;
@@ -32,9 +32,9 @@ const MAX_REQUESTS: usize = 32;
 /// The connection with a server.
 #[derive(Debug)]
 pub(super) struct LineTransport {
-    lines: Lines<ChildStdout>,
+    lines: ServerLines<ChildStdout>,
     input: Input,
-    state: Arc<State>,
+    state: Arc<GuestState>,
     book: Arc<Mutex<Book>>,
     /// Notified once nothing more is received.
     closed: Arc<Notify>,
@@ -54,9 +54,9 @@ struct Book {
 }
 
 impl LineTransport {
-    pub(super) fn new(streams: Streams, state: Arc<State>, closed: Arc<Notify>) -> Self {
+    pub(super) fn new(streams: Streams, state: Arc<GuestState>, closed: Arc<Notify>) -> Self {
         let Streams { input, output } = streams;
-        Self { lines: Lines::new(output), input, state, book: Arc::default(), closed }
+        Self { lines: ServerLines::new(output), input, state, book: Arc::default(), closed }
     }
 
     async fn next(&mut self) -> Option<FromServer> {
