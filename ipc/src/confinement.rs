@@ -12,6 +12,7 @@ use crate::refusal::Refusal;
 use crate::rights::{NamedPlaces, Rights, RightsSummary};
 
 /// Everything that `sandbox-exec` needs to know to confine one program.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The rights, canonical.

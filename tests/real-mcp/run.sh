@@ -1,6 +1,6 @@
 #!/bin/sh
 # Real MCP servers from npm and PyPI: installed in a sandbox that reaches the registry alone, then started without a network, in
-# both tiers, and called once each. Prints one line for each run; docs/mcp-servers.md keeps a dated copy.
+# both tiers, and called once each. Prints one line for each run; docs/real-programs.md keeps a dated copy.
 #
 # Needs npm, node and python3 of the system, and the network. Directories are made below $PLACE (default: a new one in /var/tmp).
 set -u
