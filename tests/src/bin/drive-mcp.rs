@@ -2,6 +2,9 @@
 //!
 //! `drive-mcp STORE full|floor|both [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
 
+#![expect(clippy::print_stdout, reason = "it is a program of the command line")]
+
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -108,7 +111,7 @@ async fn served(programs: &Programs, task: &Task, tier: TierChoice) -> Said<Stri
         if result.failed {
             return Err(format!("{tool}: {text}").into());
         }
-        said += &format!("; {tool} after {} ms: {text}", begun.elapsed().as_millis());
+        write!(said, "; {tool} after {} ms: {text}", begun.elapsed().as_millis())?;
     }
     server.process.end().await.end?;
     Ok(said)

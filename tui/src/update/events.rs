@@ -61,34 +61,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             }
         }
         UiEventKind::ApprovalRequested { id, request } => {
-            if let ServerRequest::PlanApproval(params) = &*request {
-                model.plans.asked(params);
-            }
-            if let ServerRequest::DeniedCommandApproval(params) = &*request
-                && let Some(call) = view.calls.get_mut(&params.call_id)
-            {
-                call.after_denial = true;
-            }
-            if let ServerRequest::HostApproval(params) = &*request {
-                view.asked_hosts.insert(id, params.host.to_string());
-            }
-            if model.cards.is_empty() {
-                model.answered = 0;
-            }
-            let asked = Asked { agent, id };
-            let reason = if matches!(*request, ServerRequest::DeniedCommandApproval(_)) {
-                Reason::Denial
-            } else {
-                Reason::Approval
-            };
-            let revision = model.next_revision();
-            let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
-            card.versions = model.plans.versions(&card.asked.agent).len();
-            comments::take_over(model, &mut card);
-            // A person who is typing a command continues typing: the new request waits.
-            model.aside |= model.cards.is_empty() && model.mode == Mode::Command;
-            model.cards.push_back(card);
-            call(model, reason, actions);
+            requested(model, Asked { agent, id }, request, actions);
         }
         UiEventKind::Branch { name } => model.branch = name,
         UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),
@@ -107,6 +80,38 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
         }
     }
     true
+}
+
+/// Shows the card of a request, or lets it wait behind others.
+fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actions: &mut Vec<Action>) {
+    let view = model.agents.of(&asked.agent);
+    if let ServerRequest::PlanApproval(params) = &*request {
+        model.plans.asked(params);
+    }
+    if let ServerRequest::DeniedCommandApproval(params) = &*request
+        && let Some(call) = view.calls.get_mut(&params.call_id)
+    {
+        call.after_denial = true;
+    }
+    if let ServerRequest::HostApproval(params) = &*request {
+        view.asked_hosts.insert(asked.id, params.host.to_string());
+    }
+    if model.cards.is_empty() {
+        model.answered = 0;
+    }
+    let reason = if matches!(*request, ServerRequest::DeniedCommandApproval(_)) {
+        Reason::Denial
+    } else {
+        Reason::Approval
+    };
+    let revision = model.next_revision();
+    let mut card = Card::new(asked, request, &model.start.project, model.now, revision);
+    card.versions = model.plans.versions(&card.asked.agent).len();
+    comments::take_over(model, &mut card);
+    // A person who is typing a command continues typing: the new request waits.
+    model.aside |= model.cards.is_empty() && model.mode == Mode::Command;
+    model.cards.push_back(card);
+    call(model, reason, actions);
 }
 
 /// True if the notice answers a command that changed nothing.

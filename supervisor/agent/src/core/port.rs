@@ -294,6 +294,7 @@ pub enum Input {
 }
 
 /// Something to be done by the driver.
+#[allow(clippy::large_enum_variant, reason = "most effects are events to log, which are moved a few times")]
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Sends a request to the model.

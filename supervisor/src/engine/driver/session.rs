@@ -54,7 +54,7 @@ enum Happened {
     TimeUp,
     Base(Result<(), ObserverError>),
     Tripwire(Result<Watched, SessionError>),
-    Run(usize, Result<Occurrence, SessionError>),
+    Run(usize, Box<Result<Occurrence, SessionError>>),
     Closed(Closed),
     Looked(Result<Vec<String>, ObserverError>),
     FilesSeen,
@@ -169,7 +169,7 @@ impl Session {
             () = files_seen(&mut self.shared.written) => Happened::FilesSeen,
             ended = rewound(&mut self.rewinding) => Happened::Rewound(ended),
             (run, happened) = next_of(&mut self.runs, self.turn, rewinds) => {
-                Happened::Run(run, happened)
+                Happened::Run(run, Box::new(happened))
             }
         }
     }
@@ -218,7 +218,7 @@ impl Session {
             Happened::Rewound(ended) => self.on_rewound(ended),
             Happened::Run(run, happened) => {
                 self.turn = run + 1;
-                self.guarded(run, |run, shared| run.on(shared, happened?))
+                self.guarded(run, |run, shared| run.on(shared, (*happened)?))
             }
         }
     }
