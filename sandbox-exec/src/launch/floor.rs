@@ -71,7 +71,7 @@ fn start(
         let mediation = ruleset.mediation.clone().map(|mediation| mediation.with_domain(domain));
         let asks = launch.confinement.asks_hosts;
         let hosts = ruleset.net.hosts().cloned().zip(gateway);
-        let way = hosts.map(|(hosts, gateway)| Way { hosts, asks, gateway });
+        let way = hosts.map(|(hosts, gateway)| HostsPath { hosts, asks, gateway });
         attend(making, calls, program, mediation.map(|mediation| (mediation, way)), status)
     });
     match attended {
@@ -105,7 +105,7 @@ struct Calls {
 
 /// Way to hosts that the program reaches by name.
 #[derive(Debug)]
-struct Way {
+struct HostsPath {
     hosts: Hosts,
     /// True if somebody may be asked about others.
     asks: bool,
@@ -168,7 +168,7 @@ fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
     program: Pid,
-    mediation: Option<(Mediation, Option<Way>)>,
+    mediation: Option<(Mediation, Option<HostsPath>)>,
     status: &Reports,
 ) -> Result<(Option<Mediator>, Opened), Failure> {
     let refusals = broker::refusals(program, status, Listeners::here)?;
@@ -197,8 +197,8 @@ fn attend(
 }
 
 /// Opens the way to the hosts that the program reaches by name, if there are any.
-fn lead(mediation: Mediation, way: Option<Way>) -> io::Result<Mediation> {
-    let Some(Way { hosts, asks, gateway }) = way else { return Ok(mediation) };
+fn lead(mediation: Mediation, way: Option<HostsPath>) -> io::Result<Mediation> {
+    let Some(HostsPath { hosts, asks, gateway }) = way else { return Ok(mediation) };
     let (led, entrances) = Led::open(hosts, asks)?;
     let led = Arc::new(led);
     hosts::start(entrances, Arc::clone(led.hosts()), Arc::<Led>::clone(&led), gateway)?;

@@ -25,7 +25,7 @@ use super::listeners;
 use super::own::Own;
 use super::refusals::Denied;
 use super::reservations::Reservations;
-use super::rules::Named;
+use super::rules::HostAddress;
 use super::socket::{self, SocketKind, port};
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) struct Inside {
     pub(super) at: SocketAddr,
     pub(super) receivers: Vec<Holder>,
     /// Host in whose place the broker receives there, or the machine's resolver.
-    pub(super) named: Option<Named>,
+    pub(super) named: Option<HostAddress>,
 }
 
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use super::address::Address;
 use super::caller::Caller;
 use super::connections::Connections;
 use super::refusals::Denied;
-use super::rules::{Named, hosted};
+use super::rules::{HostAddress, hosted};
 use super::socket::{self, SocketKind};
 use super::{admitted, holders};
 use crate::hosts::{Arrivals, Entrances, NamedHosts};
@@ -57,9 +57,9 @@ struct Ports {
 
 /// Way to a socket of this process.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct LedSocket {
     pub(super) at: SocketAddr,
-    pub(super) named: Named,
+    pub(super) named: HostAddress,
 }
 
 impl Led {
@@ -116,15 +116,18 @@ impl Led {
         socket: &OwnedFd,
         kind: SocketKind,
         to: SocketAddr,
-    ) -> Result<Option<Way>, Denied> {
+    ) -> Result<Option<LedSocket>, Denied> {
         if !kind.is_stream() && is_resolver(to, &self.resolvers) {
-            return Ok(Some(Way { at: in_family(kind, self.ports.resolver), named: Named::default() }));
+            return Ok(Some(LedSocket {
+                at: in_family(kind, self.ports.resolver),
+                named: HostAddress::default(),
+            }));
         }
         let at = SocketAddr::new(plain(to.ip()), to.port());
         let Some(named) = hosted(&self.hosts, caller, kind, at)? else { return Ok(None) };
         let meant = self.hosts.arrival(at).ok_or(Errno::ECONNREFUSED)?;
         self.noted.begin(socket::cookie(socket)?, meant);
-        Ok(Some(Way { at: in_family(kind, self.ports.hosts), named }))
+        Ok(Some(LedSocket { at: in_family(kind, self.ports.hosts), named }))
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Target {
 
 /// Host, or resolver, for which an address stands.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct HostAddress {
     /// Report about a host beyond the list, whose connection waits while somebody is asked.
     pub(super) asked: Option<Denied>,
 }
@@ -255,14 +255,16 @@ pub(super) fn hosted(
     caller: &Caller<'_>,
     kind: SocketKind,
     to: SocketAddr,
-) -> Result<Option<Named>, Denied> {
+) -> Result<Option<HostAddress>, Denied> {
     let host = |name| Refused::Host { name, port: to.port() };
     match hosts.judge(to, kind.is_stream(), || caller.program()) {
         Permission::Inside => Ok(None),
-        Permission::Allowed => Ok(Some(Named::default())),
+        Permission::Allowed => Ok(Some(HostAddress::default())),
         Permission::Asked(name) => {
             // The caller sees its connection reset if the answer is no.
-            Ok(Some(Named { asked: Some(Denied::Rules { target: host(name), errno: Errno::ECONNRESET }) }))
+            Ok(Some(HostAddress {
+                asked: Some(Denied::Rules { target: host(name), errno: Errno::ECONNRESET }),
+            }))
         }
         Permission::Denied(name) => {
             let target = name.map_or_else(|| Refused::Internet(to, Place::Elsewhere), host);

@@ -1,5 +1,6 @@
 //! The rights of a server, in both tiers, as root and as a plain user.
 
+use std::fmt::Write;
 use std::fs;
 use std::future::Future;
 use std::net::TcpListener;
@@ -178,7 +179,7 @@ async fn rest(process: &mut McpServerProcess) -> String {
     let mut said = String::new();
     loop {
         let event = process.next().await;
-        said += &format!("{event:?}");
+        write!(said, "{event:?}").unwrap();
         if matches!(event, McpEvent::Ended(_)) {
             return said;
         }

@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use worker::mcp::{McpError, Patience, serve};
 
 /// Longer than anything takes; a guest that hangs fails its test.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Times that tests wait for.
 pub const SHORT: Patience = Patience {

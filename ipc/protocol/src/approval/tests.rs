@@ -100,7 +100,7 @@ fn host() -> HostApprovalParams {
         program: "curl".to_owned(),
         host,
         digest: "ab".to_owned(),
-        grant: Grant { write: vec![], net, reach: Reach::default() },
+        grant: Grant { write: vec![], net, reach: Reach::default(), ..Grant::default() },
         rights: rights(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
@@ -132,7 +132,12 @@ fn fetch() -> FetchApprovalParams {
         url: "https://docs.example/a?q=1".to_owned(),
         host: "docs.example".to_owned(),
         digest: "ab".to_owned(),
-        grant: Grant { write: vec![], net: Network::Hosts(hosts), reach: Reach::default() },
+        grant: Grant {
+            write: vec![],
+            net: Network::Hosts(hosts),
+            reach: Reach::default(),
+            ..Grant::default()
+        },
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
     }

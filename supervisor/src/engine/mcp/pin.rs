@@ -54,13 +54,13 @@ pub(crate) struct PinnedTool {
 
 /// Differences of a server's tools from its pin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct ToolChanges {
     pub(crate) added: Vec<String>,
     pub(crate) changed: Vec<String>,
     pub(crate) removed: Vec<String>,
 }
 
-impl Changes {
+impl ToolChanges {
     pub(crate) const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
@@ -155,9 +155,9 @@ impl Pin {
     }
 
     /// Compares the tools with those of this pin.
-    pub(crate) fn changes(&self, now: &Self) -> Changes {
+    pub(crate) fn changes(&self, now: &Self) -> ToolChanges {
         let find = |pin: &Self, name: &str| pin.tools.iter().find(|tool| tool.name == name).cloned();
-        let mut changes = Changes::default();
+        let mut changes = ToolChanges::default();
         for tool in &now.tools {
             match find(self, &tool.name) {
                 None => changes.added.push(tool.name.clone()),
@@ -334,7 +334,7 @@ pub(super) mod tests {
         let names = |name: &str| vec![name.to_owned()];
         assert_eq!(
             before.changes(&now),
-            Changes { added: names("d"), changed: names("b"), removed: names("c") }
+            ToolChanges { added: names("d"), changed: names("b"), removed: names("c") }
         );
         assert!(before.changes(&before).is_empty());
         assert!(pins.remove("docs").unwrap() && !pins.remove("docs").unwrap());

@@ -121,7 +121,7 @@ pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: Unbounde
         }
         starts += 1;
         let ended = match L::start(&spec).await {
-            Ok(link) => Attended::new(link, &spec).serve(call, &mut orders).await,
+            Ok(link) => AttendedServer::new(link, &spec).serve(call, &mut orders).await,
             Err(why) => {
                 call.fail(format!("the server `{name}` could not be started: {why}"));
                 Some(why)
@@ -135,7 +135,7 @@ pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: Unbounde
 }
 
 /// A running server.
-struct Attended<'a, L> {
+struct AttendedServer<'a, L> {
     link: L,
     spec: &'a ServerSpec,
     tools: Vec<McpTool>,
@@ -147,7 +147,7 @@ struct Attended<'a, L> {
     open: HashMap<u64, ToolCall>,
 }
 
-impl<'a, L: ServerLink> Attended<'a, L> {
+impl<'a, L: ServerLink> AttendedServer<'a, L> {
     fn new(link: L, spec: &'a ServerSpec) -> Self {
         Self { link, spec, tools: Vec::new(), live: None, waiting: Vec::new(), open: HashMap::new() }
     }
