@@ -135,6 +135,7 @@ fn run(role: Role) -> anyhow::Result<()> {
                 anyhow::Ok(mcp::serve(reader, writer, mcp::Patience::default()).await?)
             }
             Role::Fetch => {
+                fetch::limit_memory();
                 let (reader, writer) = dialling()?;
                 anyhow::Ok(fetch::serve(reader, writer).await?)
             }

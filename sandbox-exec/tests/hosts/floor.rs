@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use ipc::place::Place as Whose;
 use ipc::refusal::{Act, Target};
-use nix::libc;
-use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::gateway::{echo, in_floor, pair, receive, run, start};
+use crate::gateway::{echo, in_floor, pair, run, start};
 
 /// Prints the ports of the broker at which a host and the resolver are, then waits for a line.
 const AT: &str = "c = open_to(('a.example', 443))
@@ -221,48 +219,5 @@ print(len(u.recv(600)))";
         stranger.send_to(b"stranger", ("127.0.0.1", port)).unwrap();
         running.tell("");
         assert_eq!(running.finish().said, "EAGAIN\n43\n");
-    });
-}
-
-/// A stranger's connection, and what it sent, is no program's, although a program has the port of its client by now.
-#[test]
-fn a_port_that_a_stranger_gave_up_is_no_way_in() {
-    in_floor(|place| {
-        let (gateway, theirs) = pair();
-        let script = "ip = s.gethostbyname('a.example')
-import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (3000, 3000))
-all = [open_to((ip, 443)) for _ in range(600)]
-print(all[0].getpeername()[1], flush=True)
-c = s.socket()
-c.bind(('127.0.0.1', int(sys.stdin.readline())))
-c.connect((ip, 443))
-c.sendall(b'mine')
-print(flush=True)
-sys.stdin.readline()";
-        let mut running = start(place, "a.example", script, theirs);
-        let host: u16 = running.hear().parse().unwrap();
-        let mut stranger = TcpStream::connect(("127.0.0.1", host)).unwrap();
-        stranger.write_all(b"stranger").unwrap();
-        let port = stranger.local_addr().unwrap().port();
-        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-        setsockopt(&stranger, sockopt::Linger, &at_once).unwrap();
-        drop(stranger);
-        running.tell(&port.to_string());
-        running.hear();
-        let mut said = vec![];
-        for _ in 0..601 {
-            let (arrival, mut connection) = receive(&gateway).unwrap();
-            assert_eq!(arrival.name.as_str(), "a.example");
-            connection.set_nonblocking(true).unwrap();
-            let mut bytes = [0; 9];
-            match connection.read(&mut bytes) {
-                Ok(length) => said.push(bytes[..length].to_vec()),
-                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
-            }
-        }
-        assert_eq!(said, [b"mine"]);
-        running.tell("");
-        running.finish();
     });
 }

@@ -52,6 +52,13 @@ pub enum FetchError {
     Frame(#[from] FrameError),
 }
 
+/// Bounds the memory of this process, in which a page is read and rendered.
+pub fn limit_memory() {
+    if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY) {
+        tracing::warn!(%error, "memory is not limited");
+    }
+}
+
 /// Fetches the page of the one order that comes, unless the supervisor closes its end before that.
 pub async fn serve<R, W>(reader: R, writer: W) -> Result<(), FetchError>
 where
@@ -69,9 +76,6 @@ where
     let (mut incoming, mut outgoing) = async_pair(reader, writer, Generation(0));
     let order: FetchOrder = incoming.receive().await?.ok_or(FetchError::NoOrder)?;
     outgoing.send(FetchReport::Ready).await?;
-    if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY) {
-        tracing::warn!(%error, "memory is not limited");
-    }
     let (reports, mut queue) = mpsc::channel(2 * (MAX_REDIRECTS + 2) + 1);
     let mut fetching = std::pin::pin!(fetch(order, latest, reports));
     let outcome = loop {

@@ -302,8 +302,9 @@ fn a_request_for_an_external_tool_has_its_shape() {
         ServerRequest::ExternalToolApproval(external()),
         concat!(
             r#"{"method":"externalToolApproval","params":{"conversation_id":"s","agent":"1","call_id":7,"#,
-            r#""server":"docs","tool":"search","json":"{\"q\": \"é\"}","digest":"ab","timeout_ms":1000,"#,
-            r#""reason":"because"}}"#
+            r#""server":"docs","tool":"search","json":"{\"q\": \"é\"}","#,
+            r#""access":{"read":[],"write":[],"net":"off","variables":["TOKEN"]},"definition":"cd","#,
+            r#""digest":"ab","timeout_ms":1000,"reason":"because"}}"#
         ),
     );
 }

@@ -93,7 +93,7 @@ fn an_approved_call_is_served_and_its_answer_goes_to_the_model() {
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: approved by User - by Supervisor
     asked 1 no more
-    serve 1 External(ExternalCall { server: "docs", tool: "search", json: "{\"q\": \"x\"}" })
+    serve 1 External(ExternalCall { server: "docs", tool: "search", json: "{\"q\": \"x\"}", guest: None })
     "#);
     script.served(1, answered("found it"));
     assert_snapshot!(script.lines(), @r#"
@@ -223,7 +223,7 @@ fn what_is_approved_for_the_session_is_these_bytes_and_no_other() {
     log finished 1 a Completed "found it" by Server
     log started 2 b docs__search {"q": "x"} by Supervisor
     log answered - of call 2: approved by SessionGrant(GrantId(1)) - by Supervisor
-    serve 2 External(ExternalCall { server: "docs", tool: "search", json: "{\"q\": \"x\"}" })
+    serve 2 External(ExternalCall { server: "docs", tool: "search", json: "{\"q\": \"x\"}", guest: None })
     log finished 2 b Completed "found it again" by Server
     log started 3 c docs__search {"q":"x"} by Supervisor
     ask 2: externalToolApproval {"tool":"search","json":"{\"q\":\"x\"}","call_id":3,"server":"docs"}
