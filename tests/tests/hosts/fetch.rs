@@ -25,29 +25,23 @@ fn results(ground: &Ground) -> Vec<String> {
     log.map(|event| event["data"]["content"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Flags that let an agent reach the page in each tier. The floor has no lists of hosts.
-const REACHED: [(&str, &str); 2] = [("full", "a.example:80"), ("floor", "on")];
-
 #[test]
 fn a_page_is_fetched_in_both_tiers_and_counted() {
     on_a_machine("fetch::a_page_is_fetched_in_both_tiers_and_counted", |ground| {
-        for (tier, net) in REACHED {
-            ground.take();
-            let ended = ground
-                .world
-                .run(&model(&fetching(&[PAGE])), &["--tier", tier, "--mode", "auto", "--net", net]);
-            assert_eq!(ended.code, 0, "{tier}: {}\n{}", ended.stdout, ended.stderr);
-            let came = ground.take();
-            let asked =
-                "said 203.0.113.1:80 GET /page?q=1 HTTP/1.1\r\nhost: a.example\r\nuser-agent: bailiwick/";
-            assert!(came.iter().any(|packet| packet.starts_with(asked)), "{tier}: {came:?}");
-            let content = results(ground).pop().unwrap();
-            assert!(content.starts_with("http://a.example/page?q=1 · status 200"), "{tier}: {content}");
-            assert!(content.contains("\n\nGET answered by ::ffff:203.0.113.1"), "{tier}: {content}");
-            let audit = Finished::of(ground.world.bailiwick(["audit", "-C"]).arg(ground.world.project()));
-            let told = "\n  fetch_url reached a.example:80 · 1 connection · ";
-            assert!(audit.code == 0 && audit.stdout.contains(told), "{tier}: {audit:?}");
-        }
+        let tier = ground.tier;
+        ground.take();
+        let ended =
+            ground.world.run(&model(&fetching(&[PAGE])), &["--mode", "auto", "--net", "a.example:80"]);
+        assert_eq!(ended.code, 0, "{tier}: {}\n{}", ended.stdout, ended.stderr);
+        let came = ground.take();
+        let asked = "said 203.0.113.1:80 GET /page?q=1 HTTP/1.1\r\nhost: a.example\r\nuser-agent: bailiwick/";
+        assert!(came.iter().any(|packet| packet.starts_with(asked)), "{tier}: {came:?}");
+        let content = results(ground).pop().unwrap();
+        assert!(content.starts_with("http://a.example/page?q=1 · status 200"), "{tier}: {content}");
+        assert!(content.contains("\n\nGET answered by ::ffff:203.0.113.1"), "{tier}: {content}");
+        let audit = Finished::of(ground.world.bailiwick(["audit", "-C"]).arg(ground.world.project()));
+        let told = "\n  fetch_url reached a.example:80 · 1 connection · ";
+        assert!(audit.code == 0 && audit.stdout.contains(told), "{tier}: {audit:?}");
     });
 }
 
@@ -58,26 +52,23 @@ fn no_page_leads_to_the_machine_or_its_neighbours() {
             ["loopback", "loopback6", "any", "own", "private", "near", "metadata", "inside", "mapped"];
         let urls: Vec<_> = names.iter().map(|name| format!("http://{name}.example:7/")).collect();
         let urls: Vec<_> = urls.iter().map(String::as_str).collect();
-        for tier in ["full", "floor"] {
-            ground.take();
-            let ended = ground
-                .world
-                .run(&model(&fetching(&urls)), &["--tier", tier, "--mode", "auto", "--net", "on"]);
-            let came = ground.take();
-            let leads = |packet: &&String| packet.starts_with("tcp") && packet.ends_with(":7");
-            assert_eq!(came.iter().find(leads), None, "{tier}: {came:?}\n{}", ended.stdout);
-            let results = results(ground);
-            let results = &results[results.len() - names.len()..];
-            for (name, result) in names.iter().zip(results) {
-                let expected = match *name {
-                    "inside" => "has no address",
-                    "private" => "to allow: --reach lan",
-                    "near" => "to allow: --reach link-local",
-                    "metadata" => "to allow: --reach metadata",
-                    _ => "to allow: --reach host",
-                };
-                assert!(result.contains(expected), "{tier} {name}: {result}");
-            }
+        let tier = ground.tier;
+        ground.take();
+        let ended = ground.world.run(&model(&fetching(&urls)), &["--mode", "auto", "--net", "on"]);
+        let came = ground.take();
+        let leads = |packet: &&String| packet.starts_with("tcp") && packet.ends_with(":7");
+        assert_eq!(came.iter().find(leads), None, "{tier}: {came:?}\n{}", ended.stdout);
+        let results = results(ground);
+        let results = &results[results.len() - names.len()..];
+        for (name, result) in names.iter().zip(results) {
+            let expected = match *name {
+                "inside" => "has no address",
+                "private" => "to allow: --reach lan",
+                "near" => "to allow: --reach link-local",
+                "metadata" => "to allow: --reach metadata",
+                _ => "to allow: --reach host",
+            };
+            assert!(result.contains(expected), "{tier} {name}: {result}");
         }
         // The twin: with the reach, the connection is made, and what answers there is no HTTP.
         let reach = ["--mode", "auto", "--net", "on", "--reach", "host"];
@@ -93,8 +84,7 @@ fn beyond_the_hosts_nothing_is_asked_where_nobody_answers() {
         for mode in ["auto", "deny", "ask"] {
             let server = model(&fetching(&["http://evil.example/"]));
             ground.outside.take();
-            let ended =
-                ground.world.run(&server, &["--tier", "full", "--mode", mode, "--net", "a.example:80"]);
+            let ended = ground.world.run(&server, &["--mode", mode, "--net", "a.example:80"]);
             assert!(ground.outside.take().is_empty(), "{mode}");
             let content = results(ground).pop().unwrap();
             assert!(
@@ -108,7 +98,7 @@ fn beyond_the_hosts_nothing_is_asked_where_nobody_answers() {
             ("fetch".to_owned(), vec![replies::calls(&fetching(&["http://evil.example/"])), replies::done()]);
         let spawn = replies::calls(&[("spawn_agent", json!({"task": "fetch", "network": true}))]);
         let server = model_of_agents([spawn, replies::done()], [task]);
-        ground.world.run(&server, &["--tier", "full", "--mode", "auto", "--net", "a.example:80"]);
+        ground.world.run(&server, &["--mode", "auto", "--net", "a.example:80"]);
         assert!(ground.outside.take().is_empty());
     });
 }

@@ -27,7 +27,7 @@ impl Conversation {
         let mut served = Served::greeted(&ground.world);
         let net = json!({"hosts": ["b.example:7"]});
         let options = json!({
-            "cwd": ground.world.project(), "base_url": model.base_url(), "mode": "ask", "tier": "full", "net": net,
+            "cwd": ground.world.project(), "base_url": model.base_url(), "mode": "ask", "tier": ground.tier.to_string(), "net": net,
         });
         let id = served.call("newConversation", options)["conversation_id"].clone();
         served.call("sendUserMessage", json!({"conversation_id": id, "text": "begin"}));
@@ -231,7 +231,7 @@ fn sub_agents_and_runs_that_nobody_answers_are_refused_at_once() {
     on_a_machine("waiting::sub_agents_and_runs_that_nobody_answers_are_refused_at_once", |ground| {
         let began = Instant::now();
         let model = model_of([shell(FETCH), done()]);
-        let flags = ["--tier", "full", "--mode", "ask", "--net", "b.example:7"];
+        let flags = ["--mode", "ask", "--net", "b.example:7"];
         let ended = ground.world.run(&model, &flags);
         assert!(
             ended.stdout.contains("Connection refused") || ended.stdout.contains("Failed to connect"),

@@ -34,11 +34,11 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that adds a network to the rights. The floor tier has no lists of hosts.
+    /// Returns the flag that adds a network to the rights. A floor without mediation has no lists of hosts.
     pub(super) fn flag_for_network(&self, more: &Network) -> String {
         match self.tier {
-            Tier::Full => format!("--net {}", self.rights.net.join(more).flag()),
-            Tier::Floor | Tier::FloorUnmediated => "--net on".to_owned(),
+            Tier::Full | Tier::Floor => format!("--net {}", self.rights.net.join(more).flag()),
+            Tier::FloorUnmediated => "--net on".to_owned(),
         }
     }
 

@@ -77,8 +77,8 @@ fn beyond_the_rights_only_an_agent_that_asks_asks() {
 }
 
 #[test]
-fn the_floor_has_no_list_to_name() {
-    let floor = StandingRights { tier: Tier::Floor, ..standing("off", ApprovalMode::Auto) };
+fn a_floor_without_mediation_has_no_list_to_name() {
+    let floor = StandingRights { tier: Tier::FloorUnmediated, ..standing("off", ApprovalMode::Auto) };
     let Verdict::Deny(denial) = floor.judge(&call("https://docs.example/").into(), Position::FIRST) else {
         panic!("it is not denied");
     };
