@@ -73,13 +73,13 @@ fn a_socket_of_another_program_is_proved_and_its_grant_helps() {
         let (listener, path) = socket(&world, "socket");
         let asked = [command(&connect(&path))];
         let told = tell(&world, tier, AUTO, &asked).remove(0);
-        let grant = format!("--write {path}");
+        let grant = format!("--socket {path}");
         let expected =
             [json!("mediation"), json!("proved"), json!({"path": path}), json!(grant), json!("python3")];
         let denied: Vec<_> = told.denials.iter().map(facts).collect();
         assert_eq!(denied, [expected], "{user:?} {tier}: {told:?}");
         assert!(listener.accept().is_err(), "nobody came");
-        let granted = tell(&world, tier, &["--mode", "auto", "--write", &path], &asked).remove(0);
+        let granted = tell(&world, tier, &["--mode", "auto", "--socket", &path], &asked).remove(0);
         assert!(!granted.failed && granted.denials.is_empty(), "{user:?} {tier}: {granted:?}");
         assert!(listener.accept().is_ok(), "it came");
     }
