@@ -238,7 +238,9 @@ fn on_80_websocket_passes_and_other_upgrades_end_the_connection() {
         // Sent before the answer is known, and held until then.
         client.write_all(&[&request[..], b"from the client"].concat()).unwrap();
         client.read_exact(&mut vec![0; length]).unwrap();
-        client.shutdown(Shutdown::Write).unwrap();
+        // A connection that the gateway has reset by now has no direction to end.
+        let ended = client.shutdown(Shutdown::Write);
+        assert!(ended.is_ok() || !passes, "{ended:?}");
         assert_eq!(served.join().unwrap(), passes.then(|| b"from the client".to_vec()));
         gateway.connected();
         let failure = if passes { None } else { Some(other("")) };
