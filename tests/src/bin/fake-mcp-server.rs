@@ -331,6 +331,17 @@ impl Server {
 }
 
 /// Acts on files and the network, and says what became of it.
+/// What of a process's memory, environment and descriptors can be opened, by its names in `/proc`.
+fn opened(process: &str) -> String {
+    let descriptors = (0..16).map(|number| format!("fd/{number}"));
+    let names = ["mem", "environ"].into_iter().map(str::to_owned).chain(descriptors);
+    let opens = |name: &String| {
+        let path = format!("/proc/{process}/{name}");
+        std::fs::File::open(&path).is_ok() || std::fs::read_link(&path).is_ok()
+    };
+    names.filter(opens).collect::<Vec<_>>().join(" ")
+}
+
 fn act(words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
@@ -338,6 +349,8 @@ fn act(words: &[String]) -> String {
         ["write", path] => std::fs::write(path, "written").map(|()| "written".to_owned()),
         ["connect", address] => std::net::TcpStream::connect(address).map(|_| "connected".to_owned()),
         ["fetch", address, name] => fetch(address, name),
+        ["opens", "guest"] => return opened(&std::os::unix::process::parent_id().to_string()),
+        ["opens", "itself"] => return opened("self"),
         ["environment", name] => return std::env::var(name).unwrap_or_else(|_| "unset".to_owned()),
         _ => return "unknown".to_owned(),
     };

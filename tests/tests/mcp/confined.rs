@@ -126,20 +126,27 @@ fn a_server_has_no_network_unless_its_table_names_hosts() {
 
 #[test]
 fn a_server_with_hosts_reaches_no_other_name_or_address() {
-    if !tier::all().contains(&Tier::Full) {
-        return;
-    }
-    for user in User::all() {
-        let world = World::new(user);
+    everywhere(|user, tier, world| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let hosts = network_words::hosts(["a.example"]).unwrap();
         let rights = ServerRights { net: Network::Hosts(hosts), ..ServerRights::default() };
         for target in ["other.example:443", "a.example:444", &address] {
-            let said = act(user, Tier::Full, &world, &rights, &["connect", target]);
-            assert!(is_denied(&said, &[ECONNREFUSED, EACCES]), "{user:?} {target}: {said}");
+            let said = act(user, tier, &world, &rights, &["connect", target]);
+            assert!(is_denied(&said, &[ECONNREFUSED, EACCES]), "{user:?} {tier} {target}: {said}");
         }
-    }
+    });
+}
+
+/// The server runs in the confinement of its guest, whose socket leads to the supervisor.
+#[test]
+fn a_server_reaches_nothing_of_its_guest() {
+    everywhere(|user, tier, world| {
+        let said = |whose: &str| act(user, tier, &world, &ServerRights::default(), &["opens", whose]);
+        assert_eq!(said("guest"), "", "{user:?} {tier}");
+        let own = said("itself");
+        assert!(own.contains("environ fd/0 fd/1"), "{user:?} {tier}: {own}");
+    });
 }
 
 #[test]

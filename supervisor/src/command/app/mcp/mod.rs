@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gate::modes::ApprovalMode;
+use ipc::refusal::Refusal;
 use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
@@ -86,7 +87,11 @@ fn place(
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     let InspectError { why, is_servers, refused } = error;
     let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
-    let hint = "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more";
+    let hint = if refused.iter().any(Refusal::is_of_internet) {
+        "\n  hint: --net HOST, or `hosts` in its table, lets it reach a host"
+    } else {
+        "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more"
+    };
     let program = program::unread(server);
     let hint = match program.as_slice() {
         _ if !is_servers => String::new(),
