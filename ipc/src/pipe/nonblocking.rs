@@ -68,11 +68,6 @@ impl<W: AsyncWrite, M> AsyncOutgoing<W, M> {
 }
 
 impl<W: AsyncWrite + Unpin, M: Serialize + Unpin> AsyncOutgoing<W, M> {
-    /// Ends the stream.
-    pub async fn shutdown(&mut self) -> Result<(), FrameError> {
-        self.frames.close().await
-    }
-
     /// Writes one message and flushes.
     pub async fn send(&mut self, message: M) -> Result<(), FrameError> {
         self.frames.send(message).await

@@ -41,7 +41,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts the server.
     pub(super) fn start(command: &McpCommand) -> io::Result<Self> {
         let mut child = Command::new(&command.program)
             .args(&command.arguments)

@@ -79,7 +79,6 @@ pub struct CallProgress {
 /// A question of a worker's gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostQuestionId {
-    /// The worker.
     pub generation: Generation,
     /// The number of the question.
     pub number: u64,
@@ -94,7 +93,6 @@ pub struct HostAsked {
     pub call: Option<CallId>,
     /// The process below which the connection is made, as in the result of a command.
     pub process: u32,
-    /// The host.
     pub host: HostRule,
     /// Name that the connecting process gives itself.
     pub program: String,

@@ -62,13 +62,11 @@ impl GuestKind for FetchKind {
 /// A page to fetch for an agent.
 #[derive(Clone, Debug)]
 pub struct FetchSpec {
-    /// The worker's program.
     pub program: PathBuf,
     /// The agent's confinement, for its tier and user.
     pub agent: Confinement,
     /// Addresses beyond public ones that may be connected to.
     pub reach: Reach,
-    /// The page.
     pub url: PageUrl,
     /// The hosts that may be connected to.
     pub hosts: Hosts,

@@ -15,14 +15,12 @@ pub const FETCH_URL: &str = "fetch_url";
 /// A call of the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchCall {
-    /// The page.
     pub url: PageUrl,
 }
 
 /// A page that may be fetched, and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermittedFetch {
-    /// The page.
     pub url: PageUrl,
     /// The hosts that may be connected to, all of the page's name.
     pub hosts: Hosts,
@@ -32,7 +30,6 @@ pub struct PermittedFetch {
     pub is_approved: bool,
 }
 
-/// Returns the tool.
 pub(super) fn fetching() -> Box<dyn Tool> {
     Box::new(Typed::<FetchUrl>::new())
 }

@@ -44,7 +44,6 @@ pub trait Boundary: Send + Sync {
 pub struct PageOrder {
     /// The confinement of the agent.
     pub agent: Confinement,
-    /// The page.
     pub fetch: PermittedFetch,
 }
 

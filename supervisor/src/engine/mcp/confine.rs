@@ -62,7 +62,6 @@ pub(crate) enum ConfineError {
     Store(PathBuf, #[source] io::Error),
 }
 
-/// A server's confinement.
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Confinement,

@@ -134,7 +134,6 @@ pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: Unbounde
     }
 }
 
-/// A running server.
 struct AttendedServer<'a, L> {
     link: L,
     spec: &'a ServerSpec,
@@ -288,7 +287,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 pub(super) fn words_of_end(end: &McpEnd) -> String {
     match end {
         McpEnd::Closed => "its process ended".to_owned(),
-        McpEnd::Violation(violation) => format!("it broke the protocol: {violation:?}"),
+        McpEnd::Violation(violation) => format!("it broke the protocol by {violation}"),
         McpEnd::GatewayGone => "the gateway to its hosts ended".to_owned(),
     }
 }

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use boundary::install::{Registry, SelfInstaller};
 use ipc::rights::Network;
+use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
@@ -82,7 +84,27 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
         let mut seen = std::collections::BTreeSet::new();
         list.retain(|word| seen.insert(word.clone()));
     }
-    Ok(server)
+    match SelfInstaller::of(&server.command, &server.args) {
+        Some(installer) if server.net.is_off() => Err(installs_itself(&server, &installer)),
+        _ => Ok(server),
+    }
+}
+
+/// Returns the words for a command that would install its packages at each start, for which a server has no network.
+fn installs_itself(server: &McpServer, installer: &SelfInstaller) -> McpRefusal {
+    let McpServer { name, command, .. } = server;
+    let packages: Vec<_> = installer.packages.iter().map(shell_word).collect();
+    let packages = packages.join(" ");
+    let (install, programs) = match installer.registry {
+        Registry::Npm => (format!("npm install --prefix DIR {packages}"), "DIR/node_modules/.bin"),
+        Registry::PyPi => (format!("python3 -m venv DIR && DIR/bin/pip install {packages}"), "DIR/bin"),
+    };
+    McpRefusal::usage(format!(
+        "{} installs its package when it starts, and this server has no network\n  hint: install it first: {}\n  hint: then: \
+         bailiwick mcp add {name} --read DIR -- {programs}/PROGRAM",
+        one_line(command),
+        one_line(&install),
+    ))
 }
 
 /// Returns a program's name, or its absolute path: the table holds in every directory.
@@ -138,4 +160,30 @@ fn decide(
         server.name, server.name
     ));
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_installs_says_how_to_install_first() {
+        let said = |command: &str, args: &[&str]| {
+            let mut server = McpServer::new("x", ConfigOrigin::Default);
+            server.command = command.to_owned();
+            server.args = args.iter().map(|&word| word.to_owned()).collect();
+            let installer = SelfInstaller::of(&server.command, &server.args).unwrap();
+            installs_itself(&server, &installer).1
+        };
+        insta::assert_snapshot!(said("npx", &["-y", "@a/server", "/data"]), @r"
+        npx installs its package when it starts, and this server has no network
+          hint: install it first: npm install --prefix DIR @a/server
+          hint: then: bailiwick mcp add x --read DIR -- DIR/node_modules/.bin/PROGRAM
+        ");
+        insta::assert_snapshot!(said("uvx", &["server"]), @r"
+        uvx installs its package when it starts, and this server has no network
+          hint: install it first: python3 -m venv DIR && DIR/bin/pip install server
+          hint: then: bailiwick mcp add x --read DIR -- DIR/bin/PROGRAM
+        ");
+    }
 }

@@ -50,7 +50,7 @@ fn programs(command: &str) -> Vec<PathBuf> {
 
 fn found(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
-        return Some(PathBuf::from(command));
+        return Some(PathBuf::from(command)).filter(|program| program.exists());
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())

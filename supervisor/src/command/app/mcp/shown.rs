@@ -41,7 +41,13 @@ pub(super) fn denied(refused: &[Refusal]) -> Vec<String> {
         let what = attempt(refusal.act, &refusal.object);
         one_line(&format!("blocked by the sandbox: {} tried to {what}", refusal.program))
     };
-    refused.iter().take(DENIALS).map(line).collect()
+    let mut lines: Vec<String> = Vec::new();
+    for line in refused.iter().map(line) {
+        if lines.len() < DENIALS && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Returns the words for an act that was denied, after `tried to`.
@@ -173,7 +179,8 @@ mod tests {
             count: 1,
             untold: 0,
         };
-        let said: Vec<_> = acts.map(refusal).chunks(DENIALS).flat_map(denied).collect();
+        let twice = acts.map(|act| [refusal(act.clone()), refusal(act)]);
+        let said: Vec<_> = twice.chunks(DENIALS).flat_map(|some| denied(&some.concat())).collect();
         insta::assert_snapshot!(said.join("\n"), @r"
         blocked by the sandbox: sh\n tried to reach 1.1.1.1:443
         blocked by the sandbox: sh\n tried to listen at 1.1.1.1:443
