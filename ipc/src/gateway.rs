@@ -23,6 +23,9 @@ pub const MAX_ARRIVAL: usize = 1024;
 /// Maximum number of questions of one gateway that have no answer yet.
 pub const MAX_QUESTIONS: usize = 16;
 
+/// Host and port inside at which the gateway itself speaks CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928).
+pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
+
 /// A connection from inside to an address that stands for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 
-use ipc::gateway::Arrival;
+use ipc::gateway::{Arrival, PROXY};
 use ipc::rights::Hosts;
 
 pub(crate) use acceptor::start;
@@ -40,6 +40,9 @@ pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
 /// First address of those that stand for hosts: 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
+
+/// The one of them that stands for the proxy of the gateway ([`ipc::gateway::PROXY`]).
+pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
 /// Ports at which hosts beyond the list can be asked about: web, ssh, git, and common databases and test servers.
 /// Connections to their other ports are denied at once.
@@ -67,8 +70,8 @@ impl Arrivals for NamedHosts {
     }
 }
 
-/// Returns the ports of a list, and those at which hosts beyond it are asked about.
+/// Returns the ports of a list, of the proxy, and those at which hosts beyond the list are asked about.
 pub(crate) fn ports(hosts: &Hosts, asks: bool) -> BTreeSet<u16> {
     let asked = ASKED.into_iter().filter(|_| asks);
-    hosts.rules().iter().map(ipc::rights::HostRule::port).chain(asked).collect()
+    hosts.rules().iter().map(ipc::rights::HostRule::port).chain([PROXY.1]).chain(asked).collect()
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ipc::gateway::Arrival;
+use ipc::gateway::{Arrival, PROXY};
 use ipc::place::{DOMAIN, plain};
 use ipc::rights::{HostName, Hosts};
 
-use super::{OF_HOSTS, OWN, RESOLVER, ports};
+use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 
-/// Maximum number of names that have an address at a time.
+/// Maximum number of names that have an address at a time, beside the proxy.
 const MOST: usize = 4096;
 
 /// Maximum number of names beyond the list that somebody is asked about.
@@ -52,7 +52,7 @@ pub(crate) enum Permission {
     Denied(Option<HostName>),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct GivenAddresses {
     /// Addresses by their last two bytes.
     by_address: HashMap<u16, GivenAddress>,
@@ -80,7 +80,7 @@ struct GivenAddress {
 impl NamedHosts {
     /// Returns these hosts without addresses. `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
-        Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::default() }
+        Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::new(GivenAddresses::new()) }
     }
 
     /// Returns the same hosts, beyond which somebody may be asked.
@@ -108,7 +108,8 @@ impl NamedHosts {
         // process that connects, by name. A name without a dot is no name of the internet, and one of `arpa` is no host's.
         let is_no_host = name.as_str().rsplit_once('.').is_none_or(|(_, last)| last == "arpa");
         let is_no_host = is_no_host || self.search.iter().any(|domain| name.is_below(domain));
-        if is_no_host && !self.hosts.rules().iter().any(|rule| rule.names(name)) {
+        let is_listed = || self.hosts.rules().iter().any(|rule| rule.names(name));
+        if is_no_host && name.as_str() != PROXY.0 && !is_listed() {
             return Resolved::Unlisted;
         }
         let number = self.given().give(name);
@@ -136,12 +137,12 @@ impl NamedHosts {
         if !connects {
             return Permission::Denied(Some(name));
         }
-        if self.hosts.allows(&name, to.port()) {
+        if self.allows(&name, to.port()) {
             (entry.connected, entry.program) = (true, program());
             return Permission::Allowed;
         }
         let is_new = entry.asked.is_empty();
-        if !self.asked.contains(&to.port()) || is_new && !has_room {
+        if name.as_str() == PROXY.0 || !self.asked.contains(&to.port()) || is_new && !has_room {
             return Permission::Denied(Some(name));
         }
         (entry.connected, entry.program) = (true, program());
@@ -155,11 +156,14 @@ impl NamedHosts {
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
-        let may_pass =
-            |entry: &GivenAddress| self.hosts.allows(&entry.name, port) || entry.asked.contains(&port);
+        let may_pass = |entry: &GivenAddress| self.allows(&entry.name, port) || entry.asked.contains(&port);
         let entry = given.entry(ip).filter(|entry| may_pass(entry))?;
         entry.connected = true;
         Some(Arrival { name: entry.name.clone(), port, program: entry.program.clone() })
+    }
+
+    fn allows(&self, name: &HostName, port: u16) -> bool {
+        (name.as_str(), port) == PROXY || self.hosts.allows(name, port)
     }
 
     fn given(&self) -> MutexGuard<'_, GivenAddresses> {
@@ -168,17 +172,33 @@ impl NamedHosts {
 }
 
 impl GivenAddresses {
+    /// Returns the address of the proxy alone, which it keeps.
+    fn new() -> Self {
+        let mut given = Self {
+            by_address: HashMap::new(),
+            by_name: HashMap::new(),
+            last: last_bytes(OF_PROXY) - 1,
+            count: 0,
+            asked: 0,
+        };
+        if let Ok(proxy) = PROXY.0.parse() {
+            given.give(&proxy);
+            given.by_address.values_mut().for_each(|proxy| proxy.connected = true);
+        }
+        given
+    }
+
     fn entry(&mut self, ip: Ipv4Addr) -> Option<&mut GivenAddress> {
-        let [first, second, high, low] = ip.octets();
+        let [first, second, ..] = ip.octets();
         let is_of_hosts = OF_HOSTS.octets().starts_with(&[first, second]);
-        is_of_hosts.then(|| self.by_address.get_mut(&u16::from_be_bytes([high, low])))?
+        is_of_hosts.then(|| self.by_address.get_mut(&last_bytes(ip)))?
     }
 
     fn give(&mut self, name: &HostName) -> Option<u16> {
         if let Some(number) = self.by_name.get(name) {
             return Some(*number);
         }
-        if self.by_address.len() >= MOST {
+        if self.by_address.len() > MOST {
             let unused = self.by_address.iter().filter(|(_, entry)| !entry.connected);
             let oldest = *unused.min_by_key(|(_, entry)| entry.order)?.0;
             let entry = self.by_address.remove(&oldest)?;
@@ -215,6 +235,12 @@ fn address(number: u16) -> Ipv4Addr {
     let [first, second, ..] = OF_HOSTS.octets();
     let [high, low] = number.to_be_bytes();
     Ipv4Addr::new(first, second, high, low)
+}
+
+/// Returns the last two bytes of an address.
+const fn last_bytes(address: Ipv4Addr) -> u16 {
+    let [_, _, high, low] = address.octets();
+    u16::from_be_bytes([high, low])
 }
 
 #[cfg(test)]
@@ -328,6 +354,23 @@ mod tests {
     }
 
     #[test]
+    fn the_proxy_has_an_address_of_its_own_and_one_port() {
+        let hosts = hosts("a.example").asking();
+        assert_eq!(
+            judged(&hosts, "198.19.255.254:1080", true),
+            Permission::Allowed,
+            "before it was asked for"
+        );
+        assert_eq!(number(&hosts, PROXY.0), 0xfffe);
+        let denied = Permission::Denied(Some(PROXY.0.parse().unwrap()));
+        assert_eq!(judged(&hosts, "198.19.255.254:443", true), denied);
+        assert_eq!(judged(&hosts, "198.19.255.254:1080", false), denied);
+        let arrival = hosts.arrival("198.19.255.254:1080".parse().unwrap()).unwrap();
+        assert_eq!((arrival.name.as_str(), arrival.port, &*arrival.program), (PROXY.0, PROXY.1, "curl"));
+        assert_eq!(hosts.arrival("198.19.255.254:443".parse().unwrap()), None);
+    }
+
+    #[test]
     fn names_beyond_the_list_leave_addresses_for_others() {
         let hosts = hosts("a.example").asking();
         for n in 1..=10_000 {
@@ -375,7 +418,7 @@ mod tests {
     fn all_addresses_have_their_turn_and_none_is_taken_from_a_name() {
         let hosts = hosts("*.a");
         assert_eq!(number(&hosts, "first.a"), 1);
-        hosts.given().last = u16::MAX - 2;
-        assert_eq!(["x.a", "y.a", "z.a"].map(|name| number(&hosts, name)), [u16::MAX - 1, 2, 3]);
+        hosts.given().last = u16::MAX - 3;
+        assert_eq!(["x.a", "y.a", "z.a"].map(|name| number(&hosts, name)), [u16::MAX - 2, 2, 3]);
     }
 }

@@ -29,6 +29,21 @@ say(lambda: s.gethostbyname('a.example') == s.gethostbyname('A.EXAMPLE'))";
     });
 }
 
+#[test]
+fn the_proxy_is_reached_whatever_is_on_the_list() {
+    in_both(|place| {
+        let script = "say(lambda: s.gethostbyname('proxy.bailiwick.internal'))
+say(lambda: talk(('198.19.255.254', 1080)))
+say(lambda: talk(('Proxy.Bailiwick.Internal.', 1080)))
+say(lambda: talk(('198.19.255.254', 443)))";
+        let ran = run(place, "a.example", script);
+        assert_eq!(ran.said, "198.19.255.254\nb'hi'\nb'hi'\nECONNREFUSED\n");
+        let proxy = || arrival("proxy.bailiwick.internal", 1080, "python3");
+        assert_eq!(ran.arrivals, [proxy(), proxy()]);
+        assert_eq!(ran.refused.len(), 1, "{:?}", ran.refused);
+    });
+}
+
 /// The address that a socket is connected to can be one of IPv6 that means one of IPv4, and a connection can
 /// be started without waiting, or by its first bytes (in the floor not by these: programs fall back).
 #[test]

@@ -51,6 +51,33 @@ fn a_list_of_hosts_needs_a_gateway() {
     });
 }
 
+/// Threads of init, processes, and interfaces.
+const COUNTED: &str = "import os
+threads = len(os.listdir('/proc/1/task'))
+processes = sum(name.isdecimal() for name in os.listdir('/proc'))
+print(threads, processes, sum(':' in line for line in open('/proc/net/dev')))";
+
+#[test]
+fn a_program_without_a_list_has_no_thread_process_or_interface_for_one() {
+    in_full(|place| {
+        let (_gateway, theirs) = pair();
+        let count = |net: &str, descriptor: Option<OwnedFd>| {
+            let flags: &[&str] = if descriptor.is_some() { &["--gateway-fd", "22"] } else { &[] };
+            let mut command = place.sandbox(&[&["--net", net], flags].concat());
+            command.args(["/usr/bin/python3", "-c", COUNTED]);
+            if let Some(descriptor) = descriptor {
+                pass(&mut command, descriptor, 22);
+            }
+            let output = command.output().unwrap();
+            let printed = text(&output);
+            let counts: Vec<i32> = printed.split_whitespace().map(|count| count.parse().unwrap()).collect();
+            <[i32; 3]>::try_from(counts).unwrap_or_else(|_| panic!("{}", errors(&output)))
+        };
+        let [threads, processes, interfaces] = count("off", None);
+        assert_eq!(count("a.example", Some(theirs)), [threads + 1, processes, interfaces + 1]);
+    });
+}
+
 /// Nobody would answer the connects of a program there.
 #[test]
 fn the_floor_without_a_listener_of_seccomp_has_no_list() {

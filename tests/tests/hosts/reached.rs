@@ -109,6 +109,40 @@ fn programs_reach_what_is_on_the_list_and_nothing_else() {
     });
 }
 
+/// By its name, and by its address for programs that cannot resolve a name.
+const PROXIES: [&str; 4] = [
+    "http://proxy.bailiwick.internal:1080",
+    "http://198.19.255.254:1080",
+    "socks5h://proxy.bailiwick.internal:1080",
+    "socks5h://198.19.255.254:1080",
+];
+
+#[test]
+fn programs_that_speak_proxy_reach_what_is_on_the_list_and_nothing_else() {
+    on_a_machine("reached::programs_that_speak_proxy_reach_what_is_on_the_list_and_nothing_else", |ground| {
+        for proxy in PROXIES {
+            let fetch = |url: &str| format!("https_proxy={proxy} ALL_PROXY={proxy} curl -ksS -p {url}");
+            for url in ["https://a.example/", "http://x.b.example/"] {
+                let reached = ground.run(LIST, &fetch(url));
+                assert!(reached.stdout.contains("GET answered by"), "{proxy} {url}: {reached:?}");
+                let came = ground.take();
+                assert!(came.iter().any(|packet| packet.starts_with("tcp 203.0.113.")), "{came:?}");
+            }
+            for url in ["https://evil.example/", "https://a.example:7777/", "http://203.0.113.1/"] {
+                let denied = ground.run(LIST, &fetch(url));
+                assert!(denied.code != 0 && !denied.stdout.contains("GET"), "{proxy} {url}: {denied:?}");
+                assert_eq!(ground.take(), Vec::<String>::new(), "{proxy} {url}");
+            }
+            // The name inside has to be the one that was asked for.
+            let hidden = "--connect-to evil.example:443:a.example:443 https://evil.example/";
+            let denied = ground.run(LIST, &fetch(hidden));
+            assert!(denied.code != 0, "{proxy}: {denied:?}");
+            let came = ground.take();
+            assert!(!came.iter().any(|packet| packet.starts_with("tcp")), "{proxy}: {came:?}");
+        }
+    });
+}
+
 #[test]
 fn subdomains_and_names_of_the_resolver_are_reached() {
     on_a_machine("reached::subdomains_and_names_of_the_resolver_are_reached", |ground| {

@@ -29,12 +29,14 @@ pub(super) struct Connection {
     pub(super) client: TcpStream,
     /// Leave that it needs; `None` if the host is on the list.
     pub(super) leave: Option<Leave>,
+    /// Bytes for the host that have come already.
+    pub(super) held: Vec<u8>,
 }
 
 impl Connection {
     /// Connects to the host and carries bytes until the end. Reports both; if nobody reads the reports, nothing more is carried.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
-        let Self { number: connection, arrival, client, mut leave } = self;
+        let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
         if let Some(leave) = &mut leave
             && (!leave.is_given().await || is_gone(&client).await)
@@ -42,7 +44,7 @@ impl Connection {
             return;
         }
         let opened = tokio::select! {
-            opened = open(&arrival, &client) => opened,
+            opened = open(&arrival, &client, held) => opened,
             () = given_up(&client) => Err(GatewayFailure::ClientClosed),
             () = is_taken_back(leave.as_mut()) => return,
         };
@@ -103,9 +105,10 @@ async fn is_gone(client: &TcpStream) -> bool {
 async fn open(
     arrival: &Arrival,
     client: &TcpStream,
+    held: Vec<u8>,
 ) -> Result<(TcpStream, SocketAddr, Outbound), GatewayFailure> {
     let Arrival { name, port, .. } = arrival;
-    let mut outbound = Outbound::new(Screen::new(name.clone(), *port));
+    let mut outbound = Outbound::new(Screen::new(name.clone(), *port), held);
     let (addresses, ()) = tokio::try_join!(dial::resolve(name, *port), outbound.first(client))?;
     let (host, address) = dial::connect(addresses).await?;
     prepare(&host);

@@ -17,6 +17,7 @@ mod connection;
 pub(crate) mod dial;
 mod outbound;
 mod pipe;
+mod proxy;
 mod pump;
 mod questions;
 mod screen;
@@ -37,7 +38,8 @@ use tokio::task::{JoinError, JoinSet};
 
 use arrivals::Arrivals;
 use connection::{Connection, reset_when_closed};
-use questions::{Placed, Questions};
+use proxy::Proxied;
+use questions::{Leave, Placed, Questions};
 
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
@@ -173,9 +175,12 @@ impl Gateway {
         let listed = self.hosts.allows(&arrival.name, arrival.port);
         let failure = if self.connections.len() >= MAX_CONNECTIONS {
             GatewayFailure::TooMany
+        } else if proxy::is_meant(&arrival) {
+            let proxied = Proxied { number: self.last, arrival, client, hosts: self.hosts.clone() };
+            self.connections.spawn(proxied.run(self.reports.clone()));
+            return;
         } else if listed {
-            let connection = Connection { number: self.last, arrival, client, leave: None };
-            self.connections.spawn(connection.run(self.reports.clone()));
+            self.connect(arrival, client, None);
             return;
         } else {
             match self.questions.as_mut().map(|questions| questions.place(&arrival)) {
@@ -183,8 +188,7 @@ impl Gateway {
                     if let Some(question) = asked {
                         report.send(GatewayReport::Asked { question, arrival: arrival.clone() });
                     }
-                    let connection = Connection { number: self.last, arrival, client, leave: Some(leave) };
-                    self.connections.spawn(connection.run(self.reports.clone()));
+                    self.connect(arrival, client, Some(leave));
                     return;
                 }
                 // The supervisor knows its own answer.
@@ -193,6 +197,11 @@ impl Gateway {
             }
         };
         report.send(GatewayReport::Failed { arrival, failure });
+    }
+
+    fn connect(&mut self, arrival: Arrival, client: TcpStream, leave: Option<Leave>) {
+        let connection = Connection { number: self.last, arrival, client, leave, held: vec![] };
+        self.connections.spawn(connection.run(self.reports.clone()));
     }
 }
 

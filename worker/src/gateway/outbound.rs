@@ -23,8 +23,8 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
-    pub(super) const fn new(screen: Screen) -> Self {
-        Self { screen, held: Vec::new(), admitted: 0 }
+    pub(super) const fn new(screen: Screen, held: Vec<u8>) -> Self {
+        Self { screen, held, admitted: 0 }
     }
 
     /// True if the answer to the first request has to be read.
@@ -35,6 +35,7 @@ impl Outbound {
     /// Waits for the first message, if it has to come before anything is dialled.
     pub(super) async fn first(&mut self, client: &TcpStream) -> Result<(), GatewayFailure> {
         let first = async {
+            self.admit()?;
             while self.screen.precedes_dialling() && self.admitted == 0 {
                 if !read(client, &mut self.held).await.is_ok_and(|read| read > 0) {
                     return Err(GatewayFailure::NoFirstMessage);

@@ -11,4 +11,5 @@ mod harness;
 mod limits;
 mod names;
 mod namespace;
+mod proxied;
 mod questions;

@@ -1,0 +1,141 @@
+//! The proxy: a port inside at which programs that cannot use an address for each name say the name instead, by
+//! CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928).
+//!
+//! A yes means that the host is on the list. Nothing is dialled before it, and behind it the connection is judged as
+//! every other one: its first message has to name the host, and if the host cannot be reached, it is reset. Nobody is
+//! asked about a host beyond the list, since the agent's broker did not see the name and cannot bear the question out.
+
+mod connect;
+mod socks;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use ipc::gateway::{Arrival, GatewayFailure, GatewayReport, PROXY};
+use ipc::rights::{HostName, Hosts};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::connection::{Connection, reset_when_closed};
+use super::pump::{read, write};
+
+/// Time limit for a request.
+const REQUEST: Duration = Duration::from_secs(10);
+
+/// Maximum size of a request in bytes.
+const MAX_REQUEST: usize = 8 << 10;
+
+/// A connection to the proxy.
+#[derive(Debug)]
+pub(super) struct Proxied {
+    pub(super) number: u64,
+    pub(super) arrival: Arrival,
+    pub(super) client: TcpStream,
+    pub(super) hosts: Hosts,
+}
+
+/// A protocol of requests to the proxy, as a function of bytes.
+trait Protocol {
+    /// Reads the front of what has come.
+    fn read(&mut self, bytes: &[u8]) -> Said;
+
+    /// Returns the answer to a request.
+    fn answer(&self, refusal: Option<Refusal>) -> Vec<u8>;
+}
+
+/// Meaning of the first bytes.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// More have to come.
+    Nothing,
+    /// These are read, and an answer goes out before more come.
+    Greeting(usize, Vec<u8>),
+    /// These are a request for a host.
+    Request(usize, HostName, u16),
+    /// They are no request that is served.
+    Broken(Refusal),
+}
+
+/// Reason that a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    NotListed,
+    /// The host is an address, or no name.
+    NoName,
+    /// Another request than one for a connection.
+    OtherRequest,
+    /// No way to sign in that the program offers is *none*.
+    SignsIn,
+    Malformed,
+}
+
+/// True for a connection to the proxy.
+pub(super) fn is_meant(arrival: &Arrival) -> bool {
+    (arrival.name.as_str(), arrival.port) == PROXY
+}
+
+impl Proxied {
+    /// Reads the request, and carries on as the connection that it asks for.
+    pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
+        let Self { number, mut arrival, client, hosts } = self;
+        let request = async {
+            let mut bytes = Vec::new();
+            let asked = negotiate(&client, &mut bytes, &mut arrival, &hosts).await?;
+            asked.then_some(bytes).ok_or(GatewayFailure::NotListed)
+        };
+        match timeout(REQUEST, request).await.unwrap_or(Err(GatewayFailure::NoFirstMessage)) {
+            Ok(held) => Connection { number, arrival, client, leave: None, held }.run(reports).await,
+            Err(failure) => {
+                // The answer says why, and a reset could overtake it.
+                reset_when_closed(&client, false);
+                // Nobody reads reports once the gateway ends.
+                let _ = reports.send(GatewayReport::Failed { arrival, failure }).await;
+            }
+        }
+    }
+}
+
+/// Reads a request and answers it; `true` if its host may be reached. Leaves the bytes behind it, and sets the host.
+async fn negotiate(
+    client: &TcpStream,
+    bytes: &mut Vec<u8>,
+    arrival: &mut Arrival,
+    hosts: &Hosts,
+) -> Result<bool, GatewayFailure> {
+    let gone = |_| GatewayFailure::ClientClosed;
+    let mut protocol: Option<Box<dyn Protocol + Send>> = None;
+    let mut answered = 0;
+    loop {
+        if bytes.len() > MAX_REQUEST || read(client, bytes).await.map_err(gone)? == 0 {
+            return Err(GatewayFailure::NoFirstMessage);
+        }
+        let protocol = protocol.get_or_insert_with(|| match bytes.first() {
+            Some(&socks::VERSION) => Box::new(socks::Socks::default()),
+            _ => Box::new(connect::Connect),
+        });
+        loop {
+            let refusal = match protocol.read(bytes) {
+                Said::Nothing => break,
+                Said::Greeting(length, answer) => {
+                    bytes.drain(..length);
+                    write(client, &answer, &mut answered).await.map_err(gone)?;
+                    continue;
+                }
+                Said::Request(length, name, port) => {
+                    bytes.drain(..length);
+                    (arrival.name, arrival.port) = (name, port);
+                    (!hosts.allows(&arrival.name, port)).then_some(Refusal::NotListed)
+                }
+                Said::Broken(refusal) => Some(refusal),
+            };
+            write(client, &protocol.answer(refusal), &mut answered).await.map_err(gone)?;
+            return match refusal {
+                None => Ok(true),
+                Some(Refusal::NotListed) => Ok(false),
+                Some(_) => Err(GatewayFailure::NoFirstMessage),
+            };
+        }
+    }
+}

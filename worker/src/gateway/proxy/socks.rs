@@ -1,0 +1,81 @@
+//! Requests of SOCKS5 for a connection (RFC 1928), without signing in.
+
+use super::{Protocol, Refusal, Said};
+
+/// First byte of each message.
+pub(super) const VERSION: u8 = 5;
+
+/// The way to sign in that is none, and the answer that no way is accepted.
+const NONE: u8 = 0;
+const NO_WAY: u8 = 0xff;
+
+/// The command for a connection, and the type of an address that is a name.
+const CONNECT: u8 = 1;
+const NAME: u8 = 3;
+
+/// Replies (RFC 1928 §6).
+const SUCCEEDED: u8 = 0;
+const FAILED: u8 = 1;
+const NOT_ALLOWED: u8 = 2;
+const NO_COMMAND: u8 = 7;
+const NO_ADDRESS: u8 = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct Socks {
+    is_greeted: bool,
+}
+
+impl Protocol for Socks {
+    fn read(&mut self, bytes: &[u8]) -> Said {
+        if self.is_greeted {
+            return request(bytes);
+        }
+        match bytes {
+            [VERSION, count, ways @ ..] if ways.len() >= usize::from(*count) => {
+                let ways = &ways[..usize::from(*count)];
+                if !ways.contains(&NONE) {
+                    return Said::Broken(Refusal::SignsIn);
+                }
+                self.is_greeted = true;
+                Said::Greeting(2 + ways.len(), vec![VERSION, NONE])
+            }
+            [VERSION, ..] | [] => Said::Nothing,
+            [..] => Said::Broken(Refusal::Malformed),
+        }
+    }
+
+    fn answer(&self, refusal: Option<Refusal>) -> Vec<u8> {
+        let reply = match refusal {
+            None => SUCCEEDED,
+            Some(Refusal::NotListed) => NOT_ALLOWED,
+            Some(Refusal::NoName) => NO_ADDRESS,
+            Some(Refusal::OtherRequest) => NO_COMMAND,
+            Some(Refusal::Malformed) => FAILED,
+            Some(Refusal::SignsIn) => return vec![VERSION, NO_WAY],
+        };
+        // The address of this end, which nobody needs, is 0.0.0.0:0.
+        vec![VERSION, reply, 0, 1, 0, 0, 0, 0, 0, 0]
+    }
+}
+
+fn request(bytes: &[u8]) -> Said {
+    match bytes {
+        [] | [VERSION] | [VERSION, _] | [VERSION, _, 0] => Said::Nothing,
+        [VERSION, CONNECT, 0, NAME, rest @ ..] => named(rest),
+        [VERSION, CONNECT, 0, _, ..] => Said::Broken(Refusal::NoName),
+        [VERSION, _, 0, ..] => Said::Broken(Refusal::OtherRequest),
+        [..] => Said::Broken(Refusal::Malformed),
+    }
+}
+
+/// Reads a name with its length, and a port.
+fn named(bytes: &[u8]) -> Said {
+    let Some((&length, rest)) = bytes.split_first() else { return Said::Nothing };
+    let Some((name, rest)) = rest.split_at_checked(length.into()) else { return Said::Nothing };
+    let &[high, low, ..] = rest else { return Said::Nothing };
+    let name = str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+    match (name, u16::from_be_bytes([high, low])) {
+        (Some(name), port @ 1..) => Said::Request(4 + 1 + usize::from(length) + 2, name, port),
+        _ => Said::Broken(Refusal::NoName),
+    }
+}
