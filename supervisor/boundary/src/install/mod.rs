@@ -10,4 +10,4 @@ mod tree;
 
 pub use recognise::{Registry, SelfInstaller};
 pub use run::{InstallError, Installed, install};
-pub use tree::{TreeDigest, TreeError, digest_tree};
+pub use tree::{TreeChanges, TreeDigest, TreeError, compare_trees, digest_tree};

@@ -38,7 +38,7 @@ const NPM_IGNORED: &[&str] = &["-y", "--yes", "-q", "--quiet", "--silent", "--pr
 const NPM_FROM: &[&str] = &["-p", "--package"];
 const UV_IGNORED: &[&str] = &["-q", "--quiet", "--refresh", "--no-progress", "--isolated"];
 
-const FORMS: [Form; 6] = [
+const FORMS: [Form; 8] = [
     Form {
         program: "npx",
         words: &[],
@@ -61,6 +61,22 @@ const FORMS: [Form; 6] = [
         registry: Registry::Npm,
         ignored: &["--silent"],
         from: &["--package"],
+        with: &[],
+    },
+    Form {
+        program: "yarn",
+        words: &["dlx"],
+        registry: Registry::Npm,
+        ignored: &["-q", "--quiet"],
+        from: NPM_FROM,
+        with: &[],
+    },
+    Form {
+        program: "bunx",
+        words: &[],
+        registry: Registry::Npm,
+        ignored: &["-y", "--bun", "--silent"],
+        from: NPM_FROM,
         with: &[],
     },
     Form {
@@ -99,6 +115,37 @@ impl SelfInstaller {
                 && form.words.iter().copied().eq(arguments.iter().take(form.words.len()).map(String::as_str))
         })?;
         form.read(arguments.get(form.words.len()..)?)
+    }
+
+    /// True for a program that may install what it runs, in whichever words.
+    pub fn is_runner(command: &str, arguments: &[String]) -> bool {
+        let name = Path::new(command).file_name().and_then(|name| name.to_str());
+        let begins = |form: &Form| {
+            form.words.iter().copied().eq(arguments.iter().take(form.words.len()).map(String::as_str))
+        };
+        FORMS.iter().any(|form| name == Some(form.program) && begins(form))
+    }
+
+    /// Returns the words of the command with another version of its first package. `None` if it is no version, or the words are not
+    /// those of such a command.
+    pub fn versioned(command: &str, arguments: &[String], version: &str) -> Option<Vec<String>> {
+        let Self { registry, packages, .. } = Self::of(command, arguments)?;
+        if version.is_empty() || version.starts_with(['-', '=']) || !is_version(version) {
+            return None;
+        }
+        let first = packages.first()?;
+        let is_first = |word: &str| registry.package(word).as_ref() == Some(first);
+        let versioned = |word: &String| match word.split_once('=') {
+            _ if is_first(word) => Some(registry.versioned(word, version)),
+            Some((flag, value)) if flag.starts_with("--") && is_first(value) => {
+                Some(format!("{flag}={}", registry.versioned(value, version)))
+            }
+            _ => None,
+        };
+        let mut words = arguments.to_vec();
+        let place = words.iter().position(|word| versioned(word).is_some())?;
+        words[place] = versioned(&words[place])?;
+        Some(words)
     }
 
     /// The preset of hosts that the installation needs.
@@ -159,6 +206,29 @@ impl Form {
 }
 
 impl Registry {
+    /// The name that people know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::PyPi => "PyPI",
+        }
+    }
+
+    /// Returns a package with another version.
+    fn versioned(self, package: &str, version: &str) -> String {
+        match self {
+            Self::Npm => {
+                // The first character of a scope is an `@`, too.
+                let end = package.get(1..).and_then(|rest| rest.find('@')).map_or(package.len(), |at| at + 1);
+                format!("{}@{version}", &package[..end])
+            }
+            Self::PyPi => {
+                let end = package.find(['@', '=', '<', '>', '~', '!']).unwrap_or(package.len());
+                format!("{}=={version}", &package[..end])
+            }
+        }
+    }
+
     /// Returns a package as its installer takes it, with or without a version. Files, addresses and repositories are none.
     fn package(self, word: &str) -> Option<String> {
         match self {
@@ -232,6 +302,8 @@ mod tests {
             ("npx -p server@^2 run-it x", "@npm server@^2", Some("run-it"), "x"),
             ("npm exec --package=server -- run-it", "@npm server", Some("run-it"), ""),
             ("pnpm dlx server", "@npm server", None, ""),
+            ("yarn dlx -q server", "@npm server", None, ""),
+            ("bunx --bun @scope/server@1 x", "@npm @scope/server@1", None, "x"),
             ("uvx mcp-server-git --repository .", "@pypi mcp-server-git", None, "--repository ."),
             ("uvx server@latest", "@pypi server", None, ""),
             ("uvx server@1.0", "@pypi server==1.0", None, ""),
@@ -249,6 +321,30 @@ mod tests {
             let expected = Some((packages.to_owned(), program.map(str::to_owned), arguments));
             assert_eq!(of(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn another_version_changes_the_package_and_nothing_else() {
+        let said = |line: &str, version: &str| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let command = words.next().unwrap();
+            let words: Vec<_> = words.collect();
+            SelfInstaller::versioned(&command, &words, version).map(|words| words.join(" "))
+        };
+        for (line, changed) in [
+            ("npx -y @scope/server /a", "-y @scope/server@2.0 /a"),
+            ("npx -y server@1.0 server", "-y server@2.0 server"),
+            ("npx --package=server@1 run-it", "--package=server@2.0 run-it"),
+            ("uvx server@1 x", "server==2.0 x"),
+            ("uvx --from server[all]>=1 server", "--from server[all]==2.0 server"),
+            ("uv tool run server", "tool run server==2.0"),
+        ] {
+            assert_eq!(said(line, "2.0").as_deref(), Some(changed), "{line}");
+        }
+        for version in ["", "-x", "a b", "1;true", "=1"] {
+            assert_eq!(said("npx server", version), None, "{version}");
+        }
+        assert_eq!(said("node server", "1"), None);
     }
 
     #[test]

@@ -21,6 +21,13 @@ const MAX_ENTRIES: u64 = 300_000;
 /// The most bytes of all files.
 const MAX_BYTES: u64 = 4 << 30;
 
+/// The most bytes of a file that is searched for the place of its directory.
+const MAX_SEARCHED: u64 = 1 << 20;
+
+/// Names that differ between two installations of the same packages: compiled files with their times, and the list of digests of all
+/// files, some of which name the directory that they are in.
+const UNSTEADY: [&str; 2] = ["__pycache__", "RECORD"];
+
 /// Greatest depth. Each level holds a descriptor.
 const MAX_DEPTH: usize = 128;
 
@@ -31,6 +38,20 @@ pub struct TreeDigest {
     pub sha256: String,
     pub entries: u64,
     pub bytes: u64,
+}
+
+/// Numbers of files and links that differ between two directories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeChanges {
+    pub added: usize,
+    pub changed: usize,
+    pub removed: usize,
+}
+
+impl TreeChanges {
+    pub const fn is_empty(&self) -> bool {
+        self.added + self.changed + self.removed == 0
+    }
 }
 
 /// The reason why a directory has no digest.
@@ -49,10 +70,7 @@ pub enum TreeError {
 
 /// Digests a directory. No link is followed, and only regular files are read.
 pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
-    let failed = |source: nix::Error| TreeError::Read { path: root.to_owned(), source: source.into() };
-    let directory = open_root(root).map_err(failed)?;
-    let mut walk = TreeWalk { root, digest: Sha256::new(), entries: 0, bytes: 0 };
-    walk.directory(directory, &mut Vec::new())?;
+    let walk = TreeWalk::of(root, None)?;
     let sha256 = walk.digest.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -60,14 +78,39 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
+/// Compares two installations. Compiled files do not count, nor does the place of the directory in its files.
+pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError> {
+    let each = |root| Ok(TreeWalk::of(root, Some(BTreeMap::new()))?.each.unwrap_or_default());
+    let (before, now) = (each(before)?, each(now)?);
+    let mut changes = TreeChanges::default();
+    for (path, digest) in &now {
+        match before.get(path) {
+            None => changes.added += 1,
+            Some(earlier) => changes.changed += usize::from(earlier != digest),
+        }
+    }
+    changes.removed = before.keys().filter(|path| !now.contains_key(*path)).count();
+    Ok(changes)
+}
+
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
+    /// Digests of the files and links, by their paths, if each is wanted; the digest is that of one entry then.
+    each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,
 }
 
-impl TreeWalk<'_> {
+impl<'a> TreeWalk<'a> {
+    fn of(root: &'a Path, each: Option<BTreeMap<PathBuf, Vec<u8>>>) -> Result<Self, TreeError> {
+        let failed = |source: nix::Error| TreeError::Read { path: root.to_owned(), source: source.into() };
+        let directory = open_root(root).map_err(failed)?;
+        let mut walk = TreeWalk { root, digest: Sha256::new(), each, entries: 0, bytes: 0 };
+        walk.directory(directory, &mut Vec::new())?;
+        Ok(walk)
+    }
+
     fn directory(&mut self, directory: OwnedFd, place: &mut Vec<OsString>) -> Result<(), TreeError> {
         if place.len() > MAX_DEPTH {
             return Err(TreeError::TooMuch(self.path(place)));
@@ -79,12 +122,24 @@ impl TreeWalk<'_> {
             if self.entries > MAX_ENTRIES {
                 return Err(TreeError::TooMuch(self.root.to_owned()));
             }
+            if self.each.is_some() {
+                self.digest = Sha256::new();
+            }
             self.entry(&directory, &stat, place)?;
+            self.kept(&stat, place);
             place.pop();
         }
         // Ends the directory: without it, a file of this directory and one of its parent could change places.
         self.digest.update([b'.']);
         Ok(())
+    }
+
+    /// Keeps the digest of an entry, if each is wanted.
+    fn kept(&mut self, stat: &FileStat, place: &[OsString]) {
+        let is_steady = || !place.iter().any(|name| UNSTEADY.iter().any(|unsteady| name == unsteady));
+        if let Some(each) = self.each.as_mut().filter(|_| kind(stat) != SFlag::S_IFDIR && is_steady()) {
+            each.insert(place.iter().collect(), std::mem::take(&mut self.digest).finalize().to_vec());
+        }
     }
 
     /// Returns the entries of a directory by their names.
@@ -131,7 +186,21 @@ impl TreeWalk<'_> {
         if self.bytes > MAX_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        self.head(if stat.st_mode & 0o111 == 0 { b'f' } else { b'x' }, name, size);
+        let kind = if stat.st_mode & 0o111 == 0 { b'f' } else { b'x' };
+        if self.each.is_some() && size <= MAX_SEARCHED {
+            let mut content = Vec::new();
+            file.take(MAX_SEARCHED).read_to_end(&mut content)?;
+            self.head(kind, name, 0);
+            let root = self.root.as_os_str().as_bytes();
+            let mut rest = content.as_slice();
+            while let Some(at) = found(rest, root) {
+                self.digest.update(&rest[..at]);
+                rest = &rest[at + root.len()..];
+            }
+            self.digest.update(rest);
+            return Ok(());
+        }
+        self.head(kind, name, size);
         // A file that grows meanwhile has another digest the next time, and does not hold this up.
         let mut rest = size;
         let mut buffer = vec![0; 64 << 10];
@@ -162,6 +231,11 @@ impl TreeWalk<'_> {
     fn unread(&self, place: &[OsString], source: io::Error) -> TreeError {
         TreeError::Read { path: self.path(place), source }
     }
+}
+
+/// The position of some bytes in others.
+fn found(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len().max(1)).position(|window| window == part)
 }
 
 #[cfg(test)]
@@ -198,6 +272,27 @@ mod tests {
             assert!(seen.iter().all(|earlier| earlier.sha256 != digest.sha256), "{digest:?}");
             seen.push(digest);
         }
+    }
+
+    #[test]
+    fn differences_are_counted_without_compiled_files_and_the_place_itself() {
+        let place = tempfile::tempdir().unwrap();
+        let trees = ["one", "other"].map(|name| place.path().join(name));
+        for tree in &trees {
+            fs::create_dir_all(tree.join("lib/__pycache__")).unwrap();
+            fs::write(tree.join("lib/__pycache__/a.pyc"), tree.as_os_str().as_bytes()).unwrap();
+            fs::write(tree.join("lib/a.py"), "1").unwrap();
+            fs::write(tree.join("start"), format!("#!{}/bin/python\n", tree.display())).unwrap();
+            symlink("lib", tree.join("link")).unwrap();
+        }
+        let [one, other] = &trees;
+        assert!(compare_trees(one, other).unwrap().is_empty());
+        assert_ne!(digest_tree(one).unwrap(), digest_tree(other).unwrap());
+        fs::write(other.join("lib/a.py"), "2").unwrap();
+        fs::write(other.join("lib/b.py"), "2").unwrap();
+        fs::remove_file(other.join("link")).unwrap();
+        let expected = TreeChanges { added: 1, changed: 1, removed: 1 };
+        assert_eq!(compare_trees(one, other).unwrap(), expected);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use protocol::approval::ServerAccess;
 
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
-use crate::settings::config::{McpServer, at_home};
+use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
 /// Places of the system's programs, which every server may read.
 pub(crate) const SYSTEM: [&str; 15] = [
@@ -83,9 +83,38 @@ pub(crate) fn stores(directories: &Directories) -> PathBuf {
     directories.state.join("guests")
 }
 
-/// Computes the confinement of a server, and makes its own directory. Nothing in it comes from the rights of an agent; hidden paths
-/// are those of the session.
-pub(crate) fn confine(setup: &ProjectSandbox, server: &McpServer) -> Result<Confined, ConfineError> {
+/// Computes the confinement of a server, and makes its own directory. It reads its installed files, if there are such. Nothing in it
+/// comes from the rights of an agent; hidden paths are those of the session.
+pub(crate) fn confine(
+    setup: &ProjectSandbox,
+    server: &McpServer,
+    installed: Option<&Path>,
+) -> Result<Confined, ConfineError> {
+    let store = stores(&setup.directories).join(&server.name);
+    confine_at(setup, server, installed, store)
+}
+
+/// Computes the confinement of an installation: without project, variables and the person's files. It writes `store`, its temp and
+/// home, and nothing else yet; of the table only the programs outside the system count.
+pub(crate) fn confine_installation(
+    setup: &ProjectSandbox,
+    name: &str,
+    programs: Vec<String>,
+    store: PathBuf,
+    tree: &Path,
+) -> Result<Confinement, ConfineError> {
+    let server = McpServer { read: programs, ..McpServer::new(name, ConfigOrigin::Default) };
+    let mut confinement = confine_at(setup, &server, None, store)?.confinement;
+    confinement.rights.hidden = around(confinement.rights.hidden, tree);
+    Ok(confinement)
+}
+
+fn confine_at(
+    setup: &ProjectSandbox,
+    server: &McpServer,
+    installed: Option<&Path>,
+    store: PathBuf,
+) -> Result<Confined, ConfineError> {
     let project = &setup.policy.project;
     let read = resolved(project, &server.read)?;
     let write = resolved(project, &server.write)?;
@@ -103,7 +132,7 @@ pub(crate) fn confine(setup: &ProjectSandbox, server: &McpServer) -> Result<Conf
             return Err(ConfineError::HoldsHidden(path.clone(), place.clone()));
         }
     }
-    let store = store(setup, &server.name)?;
+    let store = made(setup, store)?;
     let system = SYSTEM.iter().filter_map(|place| fs::canonicalize(place).ok()).map(WirePath::from);
     let shared = Rights {
         read: system.chain(read.iter().cloned()).chain(write.iter().cloned()).collect(),
@@ -121,6 +150,10 @@ pub(crate) fn confine(setup: &ProjectSandbox, server: &McpServer) -> Result<Conf
     rights.read.push(WirePath::from(
         fs::canonicalize(&setup.programs.worker).unwrap_or_else(|_| setup.programs.worker.clone()),
     ));
+    if let Some(installed) = installed {
+        rights.read.push(WirePath::from(installed));
+        rights.hidden = around(rights.hidden, installed);
+    }
     rights.write.push(WirePath::from(store.as_path()));
     let confinement = setup.confinement_beside(rights.normalised(), WirePath::from(store.as_path()));
     let reads_project = read.iter().any(|root| project.is_within(root));
@@ -131,6 +164,22 @@ pub(crate) fn confine(setup: &ProjectSandbox, server: &McpServer) -> Result<Conf
     };
     let access = ServerAccess { read, write, net: server.net.clone(), variables: server.env.clone() };
     Ok(Confined { confinement, shared, access })
+}
+
+/// Returns the hidden paths with everything beside an own place in the stead of each that holds it.
+fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
+    let (holding, mut kept): (Vec<_>, Vec<_>) =
+        hidden.into_iter().partition(|place| own.starts_with(place.as_path()));
+    for place in holding {
+        let mut above = place.as_path().to_owned();
+        for next in own.strip_prefix(&place).into_iter().flat_map(Path::components) {
+            let next = above.join(next);
+            let entries = fs::read_dir(&above).into_iter().flatten().flatten().map(|entry| entry.path());
+            kept.extend(entries.filter(|entry| *entry != next).map(WirePath::from));
+            above = next;
+        }
+    }
+    kept
 }
 
 /// Returns the variables of a server: those of its own directory, and those that its table names.
@@ -153,8 +202,7 @@ fn resolved(project: &WirePath, named: &[String]) -> Result<Vec<WirePath>, Confi
 }
 
 /// Makes the directory that only this server has: its temp, its home and its caches, which last.
-fn store(setup: &ProjectSandbox, name: &str) -> Result<PathBuf, ConfineError> {
-    let store = stores(&setup.directories).join(name);
+fn made(setup: &ProjectSandbox, store: PathBuf) -> Result<PathBuf, ConfineError> {
     let failed = |source| ConfineError::Store(store.clone(), source);
     for place in ["", "home/.cache", "home/.config", "home/.local/share", "home/.local/state"] {
         DirBuilder::new().recursive(true).mode(0o700).create(store.join(place)).map_err(failed)?;
@@ -173,4 +221,28 @@ fn store(setup: &ProjectSandbox, name: &str) -> Result<PathBuf, ConfineError> {
         }
     }
     fs::canonicalize(&store).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_beside_an_own_place_stays_hidden() {
+        let place = tempfile::tempdir().unwrap();
+        for name in [
+            "state/sessions",
+            "state/installed/other",
+            "state/installed/mine/tree",
+            "state/installed/mine/temp",
+        ] {
+            fs::create_dir_all(place.path().join(name)).unwrap();
+        }
+        let at = |name: &str| WirePath::from(place.path().join(name).as_path());
+        let own = place.path().join("state/installed/mine/tree");
+        let mut found = around(vec![at("state"), at("elsewhere")], &own);
+        found.sort();
+        let expected = ["elsewhere", "state/installed/mine/temp", "state/installed/other", "state/sessions"];
+        assert_eq!(found, expected.map(at));
+    }
 }

@@ -8,6 +8,7 @@ use ipc::refusal::Refusal;
 use tokio::time::timeout;
 
 use super::confine::{Confined, confine};
+use super::installed::InstalledServer;
 use super::pin::Pin;
 use super::result::words;
 use super::server::{ServerSpec, words_of_end};
@@ -36,21 +37,29 @@ pub(crate) struct InspectError {
     pub(crate) refused: Vec<Refusal>,
 }
 
-/// Starts a server in its sandbox, reads its description and ends it.
-pub(crate) async fn inspect(setup: &ProjectSandbox, server: &McpServer) -> Result<Inspected, InspectError> {
+/// Starts a server in its sandbox, from its installed files if it has such, reads its description and ends it.
+pub(crate) async fn inspect(
+    setup: &ProjectSandbox,
+    server: &McpServer,
+    installed: Option<&InstalledServer>,
+) -> Result<Inspected, InspectError> {
     let failed = |why: String| InspectError { why, is_servers: false, refused: Vec::new() };
-    let confined = confine(setup, server).map_err(|error| failed(error.to_string()))?;
+    let tree = installed.map(|installed| installed.tree.as_path());
+    let confined = confine(setup, server, tree).map_err(|error| failed(error.to_string()))?;
     let spec = ServerSpec {
         server: server.clone(),
         spawner: setup.spawner.clone(),
         program: setup.programs.worker.clone(),
         confinement: confined.confinement.clone(),
         most: 0,
+        installed: installed.cloned(),
     };
+    let process = spec.process().await.map_err(|error| {
+        failed(format!("{error}\n  hint: bailiwick mcp update {} installs it anew and asks", server.name))
+    })?;
     let began = Instant::now();
-    let mut process = McpServerProcess::start(&spec.spawner, spec.process())
-        .await
-        .map_err(|error| failed(error.to_string()))?;
+    let mut process =
+        McpServerProcess::start(&spec.spawner, process).await.map_err(|error| failed(error.to_string()))?;
     let mut refused = Vec::new();
     let described = timeout(PATIENCE, description(&mut process, server, &mut refused)).await;
     let took = began.elapsed();
@@ -58,7 +67,10 @@ pub(crate) async fn inspect(setup: &ProjectSandbox, server: &McpServer) -> Resul
     match described
         .unwrap_or_else(|_| Err(format!("it did not describe itself within {} s", PATIENCE.as_secs())))
     {
-        Ok((pin, instructions)) => Ok(Inspected { pin, instructions, confined, took, refused }),
+        Ok((mut pin, instructions)) => {
+            pin.installed = installed.cloned();
+            Ok(Inspected { pin, instructions, confined, took, refused })
+        }
         Err(why) => Err(InspectError { why, is_servers: true, refused }),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use boundary::install::SelfInstaller;
 use gate::tools::{ExternalTool, Tool, ToolDefinition};
 use serde_json::value::RawValue;
 
@@ -79,7 +80,14 @@ fn of_server(
             "its table has changed since you approved it\n  hint: bailiwick mcp add {name}"
         )));
     }
-    let confined = confine(setup, server).map_err(|error| left_out(&error.to_string()))?;
+    let is_runner = SelfInstaller::of(&server.command, &server.args).is_some();
+    if is_runner && pin.installed.is_none() {
+        return Err(left_out(&format!(
+            "its package is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks"
+        )));
+    }
+    let tree = pin.installed.as_ref().map(|installed| installed.tree.as_path());
+    let confined = confine(setup, server, tree).map_err(|error| left_out(&error.to_string()))?;
     let is_offered = |tool: &PinnedTool| server.offer.as_ref().is_none_or(|offer| offer.contains(&tool.name));
     let spec = ServerSpec {
         server: server.clone(),
@@ -87,6 +95,7 @@ fn of_server(
         program: setup.programs.worker.clone(),
         confinement: confined.confinement.clone(),
         most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
+        installed: pin.installed.clone(),
     };
     Ok((spec, confined, pin.tools.into_iter().filter(is_offered).collect()))
 }

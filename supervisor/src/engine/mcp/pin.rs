@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::installed::InstalledServer;
 use crate::process::directories::Directories;
 use crate::process::scratch::private_in;
 use crate::settings::config::McpServer;
@@ -33,6 +34,9 @@ pub(crate) struct Pin {
     pub(crate) release: String,
     pub(crate) protocol: String,
     pub(crate) tools: Vec<PinnedTool>,
+    /// The installed files, if the command installs packages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) installed: Option<InstalledServer>,
 }
 
 /// A tool as a person approved it.
@@ -146,6 +150,7 @@ impl Pin {
             protocol: description.protocol.clone(),
             tools: tools.into_iter().map(|tool| PinnedTool::new(&digest, tool)).collect(),
             server: digest,
+            installed: None,
         }
     }
 

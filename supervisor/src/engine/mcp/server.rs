@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use boundary::install::SelfInstaller;
 use boundary::monitor::{McpEnd, McpEvent, McpOrderError, McpServerProcess, McpServerSpec, Spawner};
 use ipc::confinement::Confinement;
 use ipc::mcp::{McpAnswer, McpCommand, McpDescription, McpReport, McpRequest, McpTool};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
+use super::installed::{InstalledError, InstalledServer};
 use super::pin::Pin;
 use super::result::{text, words};
 use crate::settings::config::McpServer;
@@ -27,16 +29,26 @@ pub(super) struct ServerSpec {
     pub(super) confinement: Confinement,
     /// The most bytes of a result.
     pub(super) most: usize,
+    /// The installed files, if its command installs packages.
+    pub(super) installed: Option<InstalledServer>,
 }
 
 impl ServerSpec {
-    pub(super) fn process(&self) -> McpServerSpec {
+    /// Returns the process to start, once it is sure that its installed files are those that the person approved.
+    pub(super) async fn process(&self) -> Result<McpServerSpec, InstalledError> {
         let McpServer { command, args, .. } = &self.server;
-        McpServerSpec {
+        let (program, arguments) = match (&self.installed, SelfInstaller::of(command, args)) {
+            (Some(installed), Some(installer)) => {
+                installed.checked().await?;
+                (installed.command().to_owned(), installer.arguments)
+            }
+            _ => (command.clone(), args.clone()),
+        };
+        Ok(McpServerSpec {
             program: self.program.clone(),
             confinement: self.confinement.clone(),
-            command: McpCommand { program: command.clone(), arguments: args.clone() },
-        }
+            command: McpCommand { program, arguments },
+        })
     }
 }
 
@@ -82,7 +94,12 @@ pub(super) trait ServerLink: Sized + Send {
 
 impl ServerLink for McpServerProcess {
     async fn start(spec: &ServerSpec) -> Result<Self, String> {
-        Self::start(&spec.spawner, spec.process()).await.map_err(|error| error.to_string())
+        let name = &spec.server.name;
+        let process = spec.process().await;
+        let process = process.map_err(|why| {
+            format!("{why}; `bailiwick mcp update {name}` installs it anew and asks the user")
+        })?;
+        Self::start(&spec.spawner, process).await.map_err(|error| error.to_string())
     }
 
     async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
@@ -361,6 +378,7 @@ mod tests {
             program: "/none".into(),
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
+            installed: None,
         };
         let (orders, inbox) = unbounded_channel();
         let task = tokio::spawn(attend::<Scripted>(spec, inbox));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{CheckState, DoctorCheck};
-use crate::engine::mcp::Pins;
+use crate::engine::mcp::{Pins, fault};
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::{Layer, Sources};
 
@@ -22,10 +22,20 @@ pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
         .collect();
     let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
     let first = names.first()?;
+    let fault = servers.iter().find_map(|server| {
+        let pin = pins.read(&server.name).ok().flatten().filter(|pin| pin.is_of(server))?;
+        let why = fault(server, &pin)?;
+        Some((why, &server.name))
+    });
     Some(match left_out.first() {
-        None => {
+        None if fault.is_none() => {
             let found = format!("{}; not started here, bailiwick mcp test {first} does", names.join(", "));
             DoctorCheck::new("MCP servers", CheckState::Ok, found)
+        }
+        None => {
+            let (why, name) = fault?;
+            DoctorCheck::new("MCP servers", CheckState::Warn, format!("{name} is not started: {why}"))
+                .remedy(format!("bailiwick mcp test {name}"))
         }
         Some(one) => {
             let found = format!("not approved as they are, and left out: {}", left_out.join(", "));

@@ -13,10 +13,12 @@ use super::TierArg;
 pub(crate) enum McpCommand {
     /// Lists your servers with access and tools, and those that the project proposes
     List(McpListArgs),
-    /// Shows a server, started in its sandbox, and asks whether agents may call it
+    /// Installs, starts and shows a server in its sandbox, and asks whether agents may call it
     Add(McpAddArgs),
     /// Starts a server in its sandbox and prints its version, tools and time
     Test(McpTestArgs),
+    /// Installs a server's packages anew, shows the difference and asks
+    Update(McpUpdateArgs),
     /// Removes a server from your settings, with its approval and its own files
     Remove(McpRemoveArgs),
 }
@@ -71,6 +73,25 @@ pub(crate) struct McpAddArgs {
 pub(crate) struct McpTestArgs {
     /// The server
     pub name: String,
+    /// The project
+    #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
+    pub directory: PathBuf,
+    /// Takes the best sandbox of this machine, or one tier alone
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+}
+
+/// Arguments of `mcp update`.
+#[derive(Debug, Args)]
+pub(crate) struct McpUpdateArgs {
+    /// The server
+    pub name: String,
+    /// Takes this version of its package [default: the one its command names, or the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
+    /// Approves what is shown, without a question
+    #[arg(long)]
+    pub yes: bool,
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,

@@ -27,7 +27,7 @@ pub(crate) use self::batch::{
     BATCH_STATUS, BatchArgs, BatchCommand, BatchMergeArgs, BatchReportArgs, BatchRunsArgs, SweBenchArgs,
 };
 pub(crate) use self::flags::{of_batch, of_confinement, of_exec, of_task, of_tui};
-pub(crate) use self::mcp::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs};
+pub(crate) use self::mcp::{McpAddArgs, McpCommand, McpListArgs, McpRemoveArgs, McpTestArgs, McpUpdateArgs};
 pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };

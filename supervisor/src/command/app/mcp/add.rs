@@ -3,15 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use boundary::install::{Registry, SelfInstaller};
 use ipc::rights::Network;
-use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
-use super::{McpRefusal, named, not_started, place, sources};
+use super::{McpRefusal, installing, named, not_started, place, program, sources};
 use crate::command::app::ended::until_ended;
-use crate::engine::mcp::{Inspected, Pins, inspect};
+use crate::engine::mcp::{Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect};
+use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::process::exit::Exit;
 use crate::process::messages::{one_line, say};
@@ -37,9 +36,11 @@ pub(super) fn run(
     let exit = runtime.block_on(until_ended(async {
         let decided = async {
             let setup = place(directories.clone(), &sources, &args.directory, args.tier)?;
+            let (server, files) = with_files(args, &setup, server).await?;
             // A table that cannot be confined is told before anything is started.
-            let inspected = inspect(&setup, &server).await.map_err(|error| not_started(&server, &error))?;
-            decide(args, &directories, &server, &inspected)
+            let inspected = inspect(&setup, &server, files.installed()).await;
+            let inspected = inspected.map_err(|error| not_started(&server, &error))?;
+            decide(args, &directories, ShownServer { server, inspected, files })
         };
         outcome = decided.await;
         Exit::Done
@@ -84,27 +85,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
         let mut seen = std::collections::BTreeSet::new();
         list.retain(|word| seen.insert(word.clone()));
     }
-    match SelfInstaller::of(&server.command, &server.args) {
-        Some(installer) if server.net.is_off() => Err(installs_itself(&server, &installer)),
-        _ => Ok(server),
-    }
-}
-
-/// Returns the words for a command that would install its packages at each start, for which a server has no network.
-fn installs_itself(server: &McpServer, installer: &SelfInstaller) -> McpRefusal {
-    let McpServer { name, command, .. } = server;
-    let packages: Vec<_> = installer.packages.iter().map(shell_word).collect();
-    let packages = packages.join(" ");
-    let (install, programs) = match installer.registry {
-        Registry::Npm => (format!("npm install --prefix DIR {packages}"), "DIR/node_modules/.bin"),
-        Registry::PyPi => (format!("python3 -m venv DIR && DIR/bin/pip install {packages}"), "DIR/bin"),
-    };
-    McpRefusal::usage(format!(
-        "{} installs its package when it starts, and this server has no network\n  hint: install it first: {}\n  hint: then: \
-         bailiwick mcp add {name} --read DIR -- {programs}/PROGRAM",
-        one_line(command),
-        one_line(&install),
-    ))
+    Ok(server)
 }
 
 /// Returns a program's name, or its absolute path: the table holds in every directory.
@@ -135,18 +116,65 @@ fn proposed(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     Ok(proposal.server.clone())
 }
 
-/// Shows the server, asks, and keeps what was approved.
-fn decide(
+/// A server that a person is asked about.
+struct ShownServer {
+    server: McpServer,
+    inspected: Inspected,
+    files: Files,
+}
+
+/// The installed files of a server that is shown.
+enum Files {
+    /// Its command installs nothing.
+    None,
+    /// Those that the person has approved already.
+    Kept(Box<InstalledServer>),
+    New(Box<NewInstallation>),
+}
+
+impl Files {
+    fn installed(&self) -> Option<&InstalledServer> {
+        match self {
+            Self::None => None,
+            Self::Kept(installed) => Some(installed),
+            Self::New(new) => Some(&new.server),
+        }
+    }
+}
+
+/// Installs the packages of a command that would install them at each start. Those that are there already serve again where the
+/// person looks at a server of the settings.
+async fn with_files(
     args: &McpAddArgs,
-    directories: &Directories,
-    server: &McpServer,
-    inspected: &Inspected,
-) -> Result<Exit, McpRefusal> {
+    setup: &ProjectSandbox,
+    mut server: McpServer,
+) -> Result<(McpServer, Files), McpRefusal> {
+    let Some(what) = installing::installer(&server)? else { return Ok((server, Files::None)) };
+    let pin = Pins::new(&setup.directories).read(&server.name).ok().flatten();
+    let kept = pin.and_then(|pin| pin.installed).filter(|kept| kept.packages == what.packages);
+    let files = match kept.filter(|kept| args.command.is_empty() && kept.check().is_ok()) {
+        Some(kept) => Files::Kept(Box::new(kept)),
+        None => Files::New(Box::new(installing::install(setup, &server.name, &what).await?)),
+    };
+    if let Some(installed) = files.installed() {
+        server.read.extend(program::interpreters(&server, installed));
+    }
+    Ok((server, files))
+}
+
+/// Shows the server, asks, and keeps what was approved.
+fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> Result<Exit, McpRefusal> {
+    let ShownServer { server, inspected, files } = &shown;
     let internal = |error: &dyn std::fmt::Display| McpRefusal(Exit::Internal, error.to_string());
     let pins = Pins::new(directories);
     let before = pins.read(&server.name).map_err(|error| internal(&error))?;
-    let text = tools(inspected, before.as_ref());
-    write!(io::stdout(), "command   {}\n{text}", command(server)).map_err(|error| internal(&error))?;
+    let mut text = format!("command   {}\n", command(server));
+    text.extend(files.installed().map(installing::lines));
+    if let Files::New(new) = files {
+        text.push_str(&installing::blocked(new));
+    }
+    text.push_str(&tools(inspected, before.as_ref()));
+    write!(io::stdout(), "{text}").map_err(|error| internal(&error))?;
     io::stdout().flush().map_err(|error| internal(&error))?;
     let question = format!("Let agents call {} with this access?", server.name);
     if !args.yes && !yes(&question).map_err(|error| internal(&error))? {
@@ -155,35 +183,14 @@ fn decide(
     }
     write_server(&directories.config.join(USER_NAME), server).map_err(McpRefusal::usage)?;
     pins.write(&server.name, &inspected.pin).map_err(|error| internal(&error))?;
-    say(&format!(
-        "added the MCP server {}: the next session offers its tools; exec needs --mcp {}",
-        server.name, server.name
-    ));
-    Ok(Exit::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_that_installs_says_how_to_install_first() {
-        let said = |command: &str, args: &[&str]| {
-            let mut server = McpServer::new("x", ConfigOrigin::Default);
-            server.command = command.to_owned();
-            server.args = args.iter().map(|&word| word.to_owned()).collect();
-            let installer = SelfInstaller::of(&server.command, &server.args).unwrap();
-            installs_itself(&server, &installer).1
-        };
-        insta::assert_snapshot!(said("npx", &["-y", "@a/server", "/data"]), @r"
-        npx installs its package when it starts, and this server has no network
-          hint: install it first: npm install --prefix DIR @a/server
-          hint: then: bailiwick mcp add x --read DIR -- DIR/node_modules/.bin/PROGRAM
-        ");
-        insta::assert_snapshot!(said("uvx", &["server"]), @r"
-        uvx installs its package when it starts, and this server has no network
-          hint: install it first: python3 -m venv DIR && DIR/bin/pip install server
-          hint: then: bailiwick mcp add x --read DIR -- DIR/bin/PROGRAM
-        ");
+    match shown.files {
+        Files::None => {
+            Installations::new(directories).remove(&server.name).map_err(|error| internal(&error))?
+        }
+        Files::Kept(_) => {}
+        Files::New(new) => drop(new.keep()),
     }
+    let name = &shown.server.name;
+    say(&format!("added the MCP server {name}: the next session offers its tools; exec needs --mcp {name}"));
+    Ok(Exit::Done)
 }

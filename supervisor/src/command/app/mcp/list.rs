@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::shown::{access, command};
 use super::{McpRefusal, servers, sources};
-use crate::engine::mcp::Pins;
+use crate::engine::mcp::{Pin, Pins, fault};
 use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
 use crate::process::messages::{one_line, say};
@@ -17,6 +17,8 @@ pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit,
     let mut text = String::new();
     for server in &servers {
         text.push_str(&entry(server, &state(server, &pins)));
+        let installed = pins.read(&server.name).ok().flatten().and_then(|pin| pin.installed);
+        text.extend(installed.map(|installed| format!("  version  {}\n", one_line(&installed.in_words()))));
     }
     for proposal in sources.proposals() {
         match proposal {
@@ -50,7 +52,14 @@ fn state(server: &McpServer, pins: &Pins) -> String {
         Ok(Some(pin)) if !pin.is_of(server) => {
             format!("changed since you approved it: {again} shows it and asks")
         }
-        Ok(Some(pin)) => {
+        Ok(Some(pin)) => ready(server, &pin),
+    }
+}
+
+fn ready(server: &McpServer, pin: &Pin) -> String {
+    match fault(server, pin) {
+        Some(why) => format!("not started: {why}"),
+        None => {
             let is_offered = |name: &String| server.offer.as_ref().is_none_or(|offer| offer.contains(name));
             let names: Vec<_> = pin
                 .tools

@@ -1,9 +1,11 @@
 //! `bailiwick mcp`: servers of MCP, listed, added, tested and removed.
 
 mod add;
+mod installing;
 mod list;
 mod program;
 mod shown;
+mod update;
 
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use self::shown::{denied, tools};
 use super::ended::until_ended;
-use crate::engine::mcp::{InspectError, Pins, inspect, stores};
+use crate::engine::mcp::{InspectError, Installations, Pins, inspect, stores};
 use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox};
 use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
@@ -37,6 +39,7 @@ pub(super) fn run(command: McpCommand, runtime: &Runtime) -> Exit {
     let done = Directories::of_process().map_err(McpRefusal::usage).and_then(|directories| match command {
         McpCommand::List(args) => list::run(&args, &directories),
         McpCommand::Add(args) => add::run(&args, directories, runtime),
+        McpCommand::Update(args) => update::run(&args, directories, runtime),
         McpCommand::Test(args) => test(&args, directories, runtime),
         McpCommand::Remove(args) => remove(&args, &directories),
     });
@@ -107,6 +110,13 @@ fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     )
 }
 
+fn not_installed(server: &McpServer) -> McpRefusal {
+    let name = &server.name;
+    McpRefusal::usage(format!(
+        "the package of the MCP server {name} is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks"
+    ))
+}
+
 fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Result<Exit, McpRefusal> {
     let sources = sources(&directories, &args.directory)?;
     let server = named(&sources, &args.name)?;
@@ -115,7 +125,12 @@ fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Resu
     let exit = runtime.block_on(until_ended(async {
         let looked = async {
             let setup = place(directories, &sources, &args.directory, args.tier)?;
-            inspect(&setup, &server).await.map_err(|error| not_started(&server, &error))
+            let pin = pins.read(&server.name).ok().flatten();
+            let installed = pin.and_then(|pin| pin.installed);
+            if installed.is_none() && installing::installer(&server)?.is_some() {
+                return Err(not_installed(&server));
+            }
+            inspect(&setup, &server, installed.as_ref()).await.map_err(|error| not_started(&server, &error))
         };
         match looked.await {
             Ok(inspected) => {
@@ -147,6 +162,10 @@ fn remove(args: &McpRemoveArgs, directories: &Directories) -> Result<Exit, McpRe
     Pins::new(directories)
         .remove(&server.name)
         .map_err(|error| McpRefusal(Exit::Internal, error.to_string()))?;
+    if let Err(error) = Installations::new(directories).remove(&server.name) {
+        let why = format!("cannot remove the installed files of {}: {error}", server.name);
+        return Err(McpRefusal(Exit::Internal, why));
+    }
     let store = stores(directories).join(&server.name);
     match fs::remove_dir_all(&store) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

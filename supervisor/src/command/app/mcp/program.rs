@@ -7,14 +7,37 @@ use std::path::{Path, PathBuf};
 
 use boundary::policy::users_home;
 
-use crate::engine::mcp::SYSTEM;
-use crate::settings::config::{McpServer, at_home};
+use crate::engine::mcp::{InstalledServer, SYSTEM};
+use crate::settings::config::{ConfigOrigin, McpServer, at_home};
+
+/// Directories of the system's programs, in the order in which an installation looks for its installer.
+const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// The longest line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
 /// The most interpreters behind each other.
 const INTERPRETERS: usize = 4;
+
+/// Returns the places of these programs outside the system's directories. One that the system has is taken from there.
+pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
+    let is_systems = |name: &str| SYSTEM_PROGRAMS.iter().any(|place| Path::new(place).join(name).is_file());
+    let mut places: Vec<String> = Vec::new();
+    for name in programs.iter().filter(|name| !is_systems(name)) {
+        let mut server = McpServer::new("", ConfigOrigin::Default);
+        (server.command, server.read) = ((*name).to_owned(), places.clone());
+        places.extend(unread(&server).iter().filter_map(|place| place.to_str()).map(str::to_owned));
+    }
+    places
+}
+
+/// Returns the places of the interpreters of a server's installed program that its table does not let it read.
+pub(super) fn interpreters(server: &McpServer, installed: &InstalledServer) -> Vec<String> {
+    let tree = installed.tree.display().to_string();
+    let mut started = McpServer { command: installed.command().to_owned(), ..server.clone() };
+    started.read.push(tree);
+    unread(&started).iter().filter_map(|place| place.to_str()).map(str::to_owned).collect()
+}
 
 /// Returns the directories of the program and of its interpreters that the server may not read.
 pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
@@ -75,12 +98,15 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home or what holds it.
+/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home, what holds it, or its `.local`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };
-    let is_wide =
-        |tree: &Path| tree.parent().is_none() || users_home().is_some_and(|home| home.starts_with(tree));
+    let is_wide = |tree: &Path| {
+        tree.parent().is_none()
+            || tree.ends_with(".local")
+            || users_home().is_some_and(|home| home.starts_with(tree))
+    };
     [tree, directory].into_iter().find(|tree| !is_wide(tree)).map(Path::to_owned)
 }
 
@@ -89,7 +115,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::settings::config::ConfigOrigin;
 
     #[test]
     fn the_places_of_a_program_and_its_interpreter_are_named_until_the_server_may_read_them() {

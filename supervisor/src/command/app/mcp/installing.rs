@@ -1,0 +1,174 @@
+//! Installs the packages of a server's command, and says in words why that failed.
+
+use std::time::{Duration, Instant};
+
+use boundary::install::{InstallError, Registry, SelfInstaller};
+use boundary::monitor::Ended;
+use protocol::shell_word::shell_word;
+
+use super::{McpRefusal, program};
+use crate::command::app::sessions::size;
+use crate::engine::mcp::{Installations, InstalledServer, NewInstallation, NotInstalled};
+use crate::engine::place::ProjectSandbox;
+use crate::process::exit::Exit;
+use crate::process::messages::{one_line, say};
+use crate::settings::config::McpServer;
+
+/// The time between two lines that say that the installation goes on.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// The most lines of an installer that are shown.
+const LINES: usize = 8;
+
+/// Status of a shell that did not find a program (sh(1)).
+const NOT_FOUND: i32 = 127;
+
+/// Returns the packages that a server's command would install; nothing for other commands. Fails if the command would install from
+/// elsewhere.
+pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, McpRefusal> {
+    let McpServer { command, args, .. } = server;
+    let found = SelfInstaller::of(command, args);
+    if found.is_none() && SelfInstaller::is_runner(command, args) {
+        return Err(McpRefusal::usage(format!(
+            "cannot install what {} names: expected a package of the registry with or without a version, and no other source, registry \
+             or flag\n  hint: install it by hand, then add the installed program",
+            one_line(command)
+        )));
+    }
+    Ok(found)
+}
+
+/// Installs the packages, and says so.
+pub(super) async fn install(
+    setup: &ProjectSandbox,
+    name: &str,
+    what: &SelfInstaller,
+) -> Result<NewInstallation, McpRefusal> {
+    let (packages, registry) = (what.packages.join(" "), what.registry.name());
+    say(&format!(
+        "installing {} in a sandbox that reaches {registry} and writes its own directory, nothing else",
+        one_line(&packages)
+    ));
+    let tools = match what.registry {
+        Registry::Npm => ["npm", "node"].as_slice(),
+        Registry::PyPi => &["python3"],
+    };
+    let programs = program::toolchain(tools);
+    let installations = Installations::new(&setup.directories);
+    let work = installations.install(setup, name, what, programs);
+    tokio::pin!(work);
+    let begun = Instant::now();
+    let installed = loop {
+        tokio::select! {
+            installed = &mut work => break installed,
+            () = tokio::time::sleep(PROGRESS) => say(&format!("still installing after {} s", begun.elapsed().as_secs())),
+        }
+    };
+    installed.map_err(|error| refusal(what, &error))
+}
+
+/// Returns the lines about installed files, for a card.
+pub(super) fn lines(installed: &InstalledServer) -> String {
+    let InstalledServer { packages, registry, version, sha256, entries, bytes, .. } = installed;
+    let package = one_line(&packages.join(" "));
+    format!(
+        "installed {package}, version {} from {registry}: {entries} files and directories, {}; runs from there without {registry}\n\
+         digest    {sha256}\n",
+        one_line(version),
+        size(*bytes),
+    )
+}
+
+/// Returns the hosts that were asked for in vain while packages were installed.
+pub(super) fn blocked(new: &NewInstallation) -> String {
+    let failed = new.hosts.iter().filter(|used| used.connections == 0 && used.failures > 0);
+    failed
+        .map(|used| {
+            let program = if used.program.is_empty() { "a program" } else { &used.program };
+            let line = format!("its installation tried to reach {}:{} ({program})", used.host, used.port);
+            format!("          {}\n", one_line(&line))
+        })
+        .collect()
+}
+
+fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {
+    let packages = what.packages.join(" ");
+    let why = match error {
+        NotInstalled::Install(InstallError::Failed { ended, said }) => failure(what, *ended, said),
+        error => error.to_string(),
+    };
+    McpRefusal(Exit::NoSandbox, format!("cannot install {}: {why}", one_line(&packages)))
+}
+
+/// Returns the reason of an installer's failure, with a remedy where one is known.
+fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let registry = what.registry.name();
+    if ended == Ended::Exited(NOT_FOUND) && has(&["not found"]) {
+        let (missing, from) = match what.registry {
+            Registry::Npm => ("npm and node are not installed", "with Node.js"),
+            Registry::PyPi => {
+                ("neither python3 with its module venv nor uv is installed", "from your system's packages")
+            }
+        };
+        return format!("{missing}, or lie where no sandbox reads\n  hint: install them {from}");
+    }
+    if has(&["E404", "No matching distribution found", "ETARGET", "No solution found"]) {
+        let page = match what.registry {
+            Registry::Npm => {
+                format!("npm view {} versions", what.packages.first().map(shell_word).unwrap_or_default())
+            }
+            Registry::PyPi => {
+                format!("pip index versions {}", what.packages.first().map(shell_word).unwrap_or_default())
+            }
+        };
+        return format!(
+            "{registry} has no such package, or not in this version\n  hint: {page}\n{}",
+            last(said)
+        );
+    }
+    if has(&[
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ECONNREFUSED",
+        "ETIMEDOUT",
+        "ECONNRESET",
+        "name resolution",
+        "NewConnectionError",
+        "Connection refused",
+    ]) {
+        return format!(
+            "{registry} cannot be reached\n  hint: try again once this machine reaches it\n{}",
+            last(said)
+        );
+    }
+    format!("the installer failed ({ended}), and nothing was kept\n{}", last(said))
+}
+
+/// Returns the last lines of an installer, indented.
+fn last(said: &str) -> String {
+    let lines: Vec<_> = said.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    last.iter().map(|line| format!("  | {}", one_line(line))).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str, code: i32, said: &str) -> String {
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = words.next().unwrap();
+        let what = SelfInstaller::of(&command, &words.collect::<Vec<_>>()).unwrap();
+        failure(&what, Ended::Exited(code), said)
+    }
+
+    #[test]
+    fn failures_of_installers_are_told_in_words() {
+        insta::assert_snapshot!(said("npx x", 127, "sh: 7: npm: not found"), @"");
+        insta::assert_snapshot!(said("npx x@9", 1, "npm error code ETARGET\nnpm error notarget No matching version\n"), @"");
+        insta::assert_snapshot!(said("uvx x", 1, "ERROR: No matching distribution found for x"), @"");
+        insta::assert_snapshot!(said("npx x", 1, "npm error code EAI_AGAIN"), @"");
+        insta::assert_snapshot!(said("npx x", 1, "a\x1b[2J\n\nnpm error command sh -c exit 3"), @"");
+    }
+}
