@@ -214,19 +214,23 @@ impl Registry {
         }
     }
 
+    /// Returns a package without its version.
+    pub fn unversioned(self, package: &str) -> &str {
+        let end = match self {
+            // The first character of a scope is an `@`, too.
+            Self::Npm => package.get(1..).and_then(|rest| rest.find('@')).map(|at| at + 1),
+            Self::PyPi => package.find(['@', '=', '<', '>', '~', '!']),
+        };
+        &package[..end.unwrap_or(package.len())]
+    }
+
     /// Returns a package with another version.
     fn versioned(self, package: &str, version: &str) -> String {
-        match self {
-            Self::Npm => {
-                // The first character of a scope is an `@`, too.
-                let end = package.get(1..).and_then(|rest| rest.find('@')).map_or(package.len(), |at| at + 1);
-                format!("{}@{version}", &package[..end])
-            }
-            Self::PyPi => {
-                let end = package.find(['@', '=', '<', '>', '~', '!']).unwrap_or(package.len());
-                format!("{}=={version}", &package[..end])
-            }
-        }
+        let sign = match self {
+            Self::Npm => "@",
+            Self::PyPi => "==",
+        };
+        format!("{}{sign}{version}", self.unversioned(package))
     }
 
     /// Returns a package as its installer takes it, with or without a version. Files, addresses and repositories are none.

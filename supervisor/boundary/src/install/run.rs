@@ -32,8 +32,8 @@ cd "$tree" && node -e '
 const [, spec, wanted] = process.argv, at = spec.lastIndexOf("@");
 const name = at > 0 ? spec.slice(0, at) : spec, last = name.split("/").pop();
 const { bin, version } = require(process.cwd() + "/node_modules/" + name + "/package.json");
-const names = typeof bin === "object" ? Object.keys(bin) : [last];
-console.log((wanted || (names.includes(last) ? last : names[0])) + " " + version);
+const names = typeof bin === "object" ? Object.keys(bin) : bin ? [last] : [];
+console.log((wanted || (names.includes(last) ? last : names[0] || "")) + " " + version);
 ' "$1" "$program"
 "#;
 
@@ -52,7 +52,7 @@ import importlib.metadata, re, sys
 name = re.split(r"[\[@=<>~!]", sys.argv[1])[0]
 found = importlib.metadata.distribution(name)
 names = [entry.name for entry in found.entry_points if entry.group == "console_scripts"]
-print(sys.argv[2] or (name if name in names or not names else names[0]), found.version)
+print(sys.argv[2] or (name if name in names else (names + [""])[0]), found.version)
 ' "$1" "$program"
 "#;
 
@@ -87,10 +87,10 @@ pub enum InstallError {
     Slow,
     /// The installer failed.
     #[error("the installation failed ({ended}): {said}")]
-    Failed { ended: Ended, said: String },
-    /// It did not say which program there is to start.
-    #[error("the package has no program: {0}")]
-    NoProgram(String),
+    Failed { ended: Ended, said: String, hosts: Vec<HostUse> },
+    /// The package has no program, or one with a strange name.
+    #[error("the package has no program to start")]
+    NoProgram,
     /// The installed files cannot be digested.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -144,12 +144,12 @@ pub async fn install(
     let (ended, said, hosts) =
         timeout(PATIENCE, attend(launched)).await.map_err(|_| InstallError::Slow)??;
     if ended != Ended::Exited(0) {
-        return Err(InstallError::Failed { ended, said: said.errors });
+        return Err(InstallError::Failed { ended, said: said.errors, hosts });
     }
     let (name, version) =
         said.output.trim().rsplit('\n').next().unwrap_or_default().split_once(' ').unwrap_or_default();
     if !is_program(name) {
-        return Err(InstallError::NoProgram(said.output.escape_debug().take(80).collect()));
+        return Err(InstallError::NoProgram);
     }
     let version = version.chars().filter(char::is_ascii_graphic).take(64).collect();
     let (command, arguments) = what.command(&tree, name);

@@ -102,8 +102,32 @@ pub(crate) struct NewInstallation {
     pub(crate) server: InstalledServer,
     pub(crate) hosts: Vec<HostUse>,
     place: TempDir,
-    /// Held until the installation is kept or dropped.
-    _lock: File,
+    _parent: ServersDirectory,
+}
+
+/// The directory of a server's installations, of which one is made at a time. It is removed at the end if it is empty.
+struct ServersDirectory {
+    path: PathBuf,
+    /// Locked.
+    _directory: File,
+}
+
+impl Drop for ServersDirectory {
+    fn drop(&mut self) {
+        // An error means that there are installed files.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+impl ServersDirectory {
+    fn make(path: &Path) -> Result<Self, NotInstalled> {
+        let failed = |source| NotInstalled::Make(path.to_owned(), source);
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let path = fs::canonicalize(path).map_err(failed)?;
+        let directory = File::open(&path).map_err(failed)?;
+        directory.try_lock().map_err(|_| NotInstalled::Busy)?;
+        Ok(Self { path, _directory: directory })
+    }
 }
 
 impl NewInstallation {
@@ -140,13 +164,8 @@ impl Installations {
 
     /// Removes the installed files of a server, and the remains of what was not approved.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
-        let removed = fs::remove_dir_all(self.0.join(name));
-        let _ = fs::remove_file(self.lock(name));
-        removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-    }
-
-    fn lock(&self, name: &str) -> PathBuf {
-        self.0.join(format!("{name}.lock"))
+        fs::remove_dir_all(self.0.join(name))
+            .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
     }
 
     /// Installs a server's packages into a new directory, in a sandbox that writes nothing else and reaches the registry alone.
@@ -158,16 +177,12 @@ impl Installations {
         what: &SelfInstaller,
         programs: Vec<String>,
     ) -> Result<NewInstallation, NotInstalled> {
-        let parent = self.0.join(name);
+        let parent = ServersDirectory::make(&self.0.join(name))?;
         let failed = |place: &Path| {
             let place = place.to_owned();
             move |source| NotInstalled::Make(place, source)
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(&parent).map_err(failed(&parent))?;
-        let parent = fs::canonicalize(&parent).map_err(failed(&parent))?;
-        let lock = File::create(self.lock(name)).map_err(failed(&parent))?;
-        lock.try_lock().map_err(|_| NotInstalled::Busy)?;
-        let place = private_in(&parent, "").map_err(failed(&parent))?;
+        let place = private_in(&parent.path, "").map_err(failed(&parent.path))?;
         let [tree, temp] = ["tree", "temp"].map(|name| place.path().join(name));
         DirBuilder::new().mode(0o700).create(&tree).map_err(failed(&tree))?;
         if let Some(Identity { uid, gid }) = setup.identity {
@@ -189,6 +204,72 @@ impl Installations {
             bytes: installed.tree.bytes,
             tree,
         };
-        Ok(NewInstallation { server, hosts: installed.hosts, place, _lock: lock })
+        Ok(NewInstallation { server, hosts: installed.hosts, place, _parent: parent })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::super::pin::tests::{pin, server};
+    use super::*;
+
+    /// A server whose command installs packages, and its installed files in this directory.
+    pub(crate) fn installed(place: &Path) -> (McpServer, InstalledServer) {
+        let tree = place.join("tree");
+        fs::create_dir_all(tree.join("bin")).unwrap();
+        fs::write(tree.join("bin/server"), "#!/bin/sh\n").unwrap();
+        let digest = digest_tree(&tree).unwrap();
+        let installed = InstalledServer {
+            packages: vec!["docs-server".to_owned()],
+            registry: "npm".to_owned(),
+            version: "1.0".to_owned(),
+            command: tree.join("bin/server").display().to_string(),
+            tree,
+            sha256: digest.sha256,
+            entries: digest.entries,
+            bytes: digest.bytes,
+        };
+        let server = McpServer {
+            command: "npx".to_owned(),
+            args: vec!["-y".to_owned(), "docs-server".to_owned(), "--port=3".to_owned()],
+            ..server()
+        };
+        (server, installed)
+    }
+
+    #[test]
+    fn a_server_is_not_started_from_files_that_have_changed_or_are_not_installed() {
+        let place = tempfile::tempdir().unwrap();
+        let (server, installed) = installed(place.path());
+        let program = place.path().join("tree/bin/server");
+        let mut pin = pin(Vec::new());
+        let said = |pin: &Pin| fault(&server, pin).unwrap_or_default();
+        insta::assert_snapshot!(said(&pin), @"its package is not installed yet; bailiwick mcp add docs installs it and asks");
+        pin.installed = Some(installed);
+        assert_eq!(said(&pin), "");
+        fs::write(&program, "#!/bin/sh\ntrue\n").unwrap();
+        insta::assert_snapshot!(said(&pin), @"its installed files have changed since you approved them; bailiwick mcp update docs installs it anew and asks");
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        assert_eq!(said(&pin), "");
+        symlink("/etc/passwd", place.path().join("tree/more")).unwrap();
+        assert!(said(&pin).contains("have changed"));
+        fs::remove_dir_all(place.path().join("tree")).unwrap();
+        assert!(said(&pin).starts_with("its installed files cannot be read: "), "{}", said(&pin));
+    }
+
+    #[test]
+    fn a_directory_of_installations_is_locked_and_leaves_nothing_empty() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("installed/docs");
+        let first = ServersDirectory::make(&path).unwrap();
+        assert!(matches!(ServersDirectory::make(&path), Err(NotInstalled::Busy)));
+        drop(first);
+        assert!(!path.exists());
+        let again = ServersDirectory::make(&path).unwrap();
+        fs::create_dir(path.join("kept")).unwrap();
+        drop(again);
+        assert!(path.join("kept").exists());
     }
 }

@@ -433,4 +433,23 @@ mod tests {
         drop(orders);
         task.await.unwrap();
     }
+
+    #[tokio::test]
+    async fn an_installed_server_starts_from_its_files_with_the_arguments_behind_its_packages() {
+        let place = tempfile::tempdir().unwrap();
+        let (server, installed) = super::super::installed::tests::installed(place.path());
+        let spec = ServerSpec {
+            server,
+            spawner: Spawner::of_this_process("/none".into(), HiddenInodes::default()).unwrap(),
+            program: "/none".into(),
+            confinement: Confinement::new(Rights::default(), "/".into()),
+            most: 100,
+            installed: Some(installed),
+        };
+        let McpCommand { program, arguments } = spec.process().await.unwrap().command;
+        assert_eq!(program, place.path().join("tree/bin/server").display().to_string());
+        assert_eq!(arguments, ["--port=3"]);
+        std::fs::write(place.path().join("tree/bin/server"), "changed").unwrap();
+        assert!(matches!(spec.process().await, Err(InstalledError::Changed)));
+    }
 }

@@ -1,5 +1,6 @@
 //! `bailiwick mcp add`: a server is shown as it is, and a person decides.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use tokio::runtime::Runtime;
 use super::shown::{command, tools};
 use super::{McpRefusal, installing, named, not_started, place, program, sources};
 use crate::command::app::ended::until_ended;
-use crate::engine::mcp::{Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect};
+use crate::engine::mcp::{Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect, stores};
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::process::exit::Exit;
@@ -33,6 +34,8 @@ pub(super) fn run(
         ));
     }
     let mut outcome = Err(McpRefusal(Exit::Internal, "the work was ended".to_owned()));
+    let own = stores(&directories).join(&server.name);
+    let was_there = own.exists();
     let exit = runtime.block_on(until_ended(async {
         let decided = async {
             let setup = place(directories.clone(), &sources, &args.directory, args.tier)?;
@@ -45,6 +48,10 @@ pub(super) fn run(
         outcome = decided.await;
         Exit::Done
     }));
+    if !was_there && Pins::new(&directories).read(&args.name).is_ok_and(|pin| pin.is_none()) {
+        // A server that was not added leaves nothing; an error leaves an empty directory.
+        let _ = fs::remove_dir_all(own);
+    }
     if exit == Exit::Done { outcome } else { Ok(exit) }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use boundary::install::{InstallError, Registry, SelfInstaller};
 use boundary::monitor::Ended;
+use protocol::event::HostUse;
 use protocol::shell_word::shell_word;
 
 use super::{McpRefusal, program};
@@ -19,6 +20,19 @@ const PROGRESS: Duration = Duration::from_secs(10);
 
 /// The most lines of an installer that are shown.
 const LINES: usize = 8;
+
+/// Words of npm, pip and uv for a registry that does not answer.
+const UNREACHED: [&str; 9] = [
+    "code ENOTFOUND",
+    "code EAI_AGAIN",
+    "code ECONNREFUSED",
+    "code ECONNRESET",
+    "code ETIMEDOUT",
+    "name resolution",
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "dns error",
+];
 
 /// Status of a shell that did not find a program (sh(1)).
 const NOT_FOUND: i32 = 127;
@@ -81,20 +95,27 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
 
 /// Returns the hosts that were asked for in vain while packages were installed.
 pub(super) fn blocked(new: &NewInstallation) -> String {
-    let failed = new.hosts.iter().filter(|used| used.connections == 0 && used.failures > 0);
-    failed
-        .map(|used| {
-            let program = if used.program.is_empty() { "a program" } else { &used.program };
-            let line = format!("its installation tried to reach {}:{} ({program})", used.host, used.port);
-            format!("          {}\n", one_line(&line))
-        })
-        .collect()
+    in_vain(&new.hosts).map(|line| format!("          {line}\n")).collect()
+}
+
+fn in_vain(hosts: &[HostUse]) -> impl Iterator<Item = String> {
+    let failed = hosts.iter().filter(|used| used.connections == 0 && used.failures > 0);
+    failed.map(|used| {
+        let program = if used.program.is_empty() { "its installer" } else { &used.program };
+        one_line(&format!(
+            "blocked while it was installed: {program} tried to reach {}:{}",
+            used.host, used.port
+        ))
+    })
 }
 
 fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {
     let packages = what.packages.join(" ");
     let why = match error {
-        NotInstalled::Install(InstallError::Failed { ended, said }) => failure(what, *ended, said),
+        NotInstalled::Install(InstallError::Failed { ended, said, hosts }) => {
+            let blocked = in_vain(hosts).fold(String::new(), |text, line| text + "\n  " + &line);
+            failure(what, *ended, said) + &blocked
+        }
         error => error.to_string(),
     };
     McpRefusal(Exit::NoSandbox, format!("cannot install {}: {why}", one_line(&packages)))
@@ -113,36 +134,31 @@ fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
         };
         return format!("{missing}, or lie where no sandbox reads\n  hint: install them {from}");
     }
-    if has(&["E404", "No matching distribution found", "ETARGET", "No solution found"]) {
-        let page = match what.registry {
-            Registry::Npm => {
-                format!("npm view {} versions", what.packages.first().map(shell_word).unwrap_or_default())
-            }
-            Registry::PyPi => {
-                format!("pip index versions {}", what.packages.first().map(shell_word).unwrap_or_default())
-            }
+    if has(&["code E404", "code ETARGET", "No matching distribution found", "No solution found"]) {
+        let package = what.packages.first().map(|package| what.registry.unversioned(package));
+        let package = package.map(shell_word).unwrap_or_default();
+        let versions = match what.registry {
+            Registry::Npm => format!("npm view {package} versions"),
+            Registry::PyPi => format!("pip index versions {package}"),
         };
         return format!(
-            "{registry} has no such package, or not in this version\n  hint: {page}\n{}",
+            "{registry} has no such package, or not in this version\n  hint: {versions}\n{}",
             last(said)
         );
     }
-    if has(&[
-        "ENOTFOUND",
-        "EAI_AGAIN",
-        "ECONNREFUSED",
-        "ETIMEDOUT",
-        "ECONNRESET",
-        "name resolution",
-        "NewConnectionError",
-        "Connection refused",
-    ]) {
+    if has(&UNREACHED) {
         return format!(
             "{registry} cannot be reached\n  hint: try again once this machine reaches it\n{}",
             last(said)
         );
     }
-    format!("the installer failed ({ended}), and nothing was kept\n{}", last(said))
+    if has(&["npm error command"]) {
+        return format!(
+            "a script of the package failed ({ended}): it reaches {registry} and writes its own directory, nothing else\n{}",
+            last(said)
+        );
+    }
+    format!("the installer failed ({ended})\n{}", last(said))
 }
 
 /// Returns the last lines of an installer, indented.
@@ -165,10 +181,35 @@ mod tests {
 
     #[test]
     fn failures_of_installers_are_told_in_words() {
-        insta::assert_snapshot!(said("npx x", 127, "sh: 7: npm: not found"), @"");
-        insta::assert_snapshot!(said("npx x@9", 1, "npm error code ETARGET\nnpm error notarget No matching version\n"), @"");
-        insta::assert_snapshot!(said("uvx x", 1, "ERROR: No matching distribution found for x"), @"");
-        insta::assert_snapshot!(said("npx x", 1, "npm error code EAI_AGAIN"), @"");
-        insta::assert_snapshot!(said("npx x", 1, "a\x1b[2J\n\nnpm error command sh -c exit 3"), @"");
+        insta::assert_snapshot!(said("npx x", 127, "sh: 7: npm: not found"), @r"
+        npm and node are not installed, or lie where no sandbox reads
+          hint: install them with Node.js
+        ");
+        let missing = "npm error code ETARGET\nnpm error notarget No matching version\n";
+        insta::assert_snapshot!(said("npx @s/x@9", 1, missing), @r"
+        npm has no such package, or not in this version
+          hint: npm view @s/x versions
+          | npm error code ETARGET
+          | npm error notarget No matching version
+        ");
+        insta::assert_snapshot!(said("uvx x==3", 1, "ERROR: No matching distribution found for x"), @r"
+        PyPI has no such package, or not in this version
+          hint: pip index versions x
+          | ERROR: No matching distribution found for x
+        ");
+        insta::assert_snapshot!(said("npx x", 1, "npm error code EAI_AGAIN"), @r"
+        npm cannot be reached
+          hint: try again once this machine reaches it
+          | npm error code EAI_AGAIN
+        ");
+        insta::assert_snapshot!(said("npx x", 1, "a\x1b[2J\n\nnpm error command sh -c exit 3"), @r"
+        a script of the package failed (exited with code 1): it reaches npm and writes its own directory, nothing else
+          | a\u{1b}[2J
+          | npm error command sh -c exit 3
+        ");
+        insta::assert_snapshot!(said("uvx x", 9, "no room"), @r"
+        the installer failed (exited with code 9)
+          | no room
+        ");
     }
 }
