@@ -6,5 +6,6 @@
 mod confined;
 mod harness;
 mod hostile;
+mod installed;
 mod serving;
 mod sessions;

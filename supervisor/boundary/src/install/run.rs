@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipc::confinement::Confinement;
+use ipc::refusal::Refusal;
 use ipc::rights::{Execution, Network};
 use protocol::event::HostUse;
 use protocol::network_words;
@@ -16,7 +17,8 @@ use tokio::time::timeout;
 use super::recognise::{Registry, SelfInstaller, is_program};
 use super::tree::{TreeDigest, TreeError, digest_tree};
 use crate::monitor::{
-    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, Spawner, Stdio,
+    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, Spawner, StatusPipe,
+    Stdio,
 };
 
 /// The longest time of an installation.
@@ -87,7 +89,7 @@ pub enum InstallError {
     Slow,
     /// The installer failed.
     #[error("the installation failed ({ended}): {said}")]
-    Failed { ended: Ended, said: String, hosts: Vec<HostUse> },
+    Failed { ended: Ended, said: String, refused: Vec<Refusal> },
     /// The package has no program, or one with a strange name.
     #[error("the package has no program to start")]
     NoProgram,
@@ -108,6 +110,8 @@ pub struct Installed {
     pub tree: TreeDigest,
     /// The connections that were made.
     pub hosts: Vec<HostUse>,
+    /// Calls that the sandbox denied.
+    pub refused: Vec<Refusal>,
 }
 
 impl SelfInstaller {
@@ -141,10 +145,10 @@ pub async fn install(
     command.extend(what.packages.iter().map(Into::into));
     let launch = Launch { confinement, command, arguments: Vec::new(), stdio: Stdio::Piped };
     let launched = spawner.spawn(launch).await?;
-    let (ended, said, hosts) =
+    let AttendedInstallation { ended, said, hosts, refused } =
         timeout(PATIENCE, attend(launched)).await.map_err(|_| InstallError::Slow)??;
     if ended != Ended::Exited(0) {
-        return Err(InstallError::Failed { ended, said: said.errors, hosts });
+        return Err(InstallError::Failed { ended, said: said.errors, refused });
     }
     let (name, version) =
         said.output.trim().rsplit('\n').next().unwrap_or_default().split_once(' ').unwrap_or_default();
@@ -155,7 +159,7 @@ pub async fn install(
     let (command, arguments) = what.command(&tree, name);
     let digested =
         tokio::task::spawn_blocking(move || digest_tree(&tree)).await.map_err(io::Error::from)??;
-    Ok(Installed { command, arguments, version, tree: digested, hosts })
+    Ok(Installed { command, arguments, version, tree: digested, hosts, refused })
 }
 
 /// The end of both streams of an installer.
@@ -164,7 +168,16 @@ struct SaidAtLast {
     errors: String,
 }
 
-async fn attend(mut launched: Launched) -> Result<(Ended, SaidAtLast, Vec<HostUse>), InstallError> {
+/// Facts about an installer that has ended.
+struct AttendedInstallation {
+    ended: Ended,
+    said: SaidAtLast,
+    hosts: Vec<HostUse>,
+    refused: Vec<Refusal>,
+}
+
+async fn attend(mut launched: Launched) -> Result<AttendedInstallation, InstallError> {
+    let mut status = StatusPipe::new(launched.status)?;
     let broker = BrokerProcess::new(launched.pidfd)?;
     let mut gateway = match launched.gateway.take() {
         Some(gateway) => Some(Gateway::ready(gateway).await?),
@@ -185,7 +198,8 @@ async fn attend(mut launched: Launched) -> Result<(Ended, SaidAtLast, Vec<HostUs
     if let Some(gateway) = gateway {
         uses.end_gateway(gateway).await;
     }
-    Ok((ended?, SaidAtLast { output: output?, errors: errors? }, uses.all()))
+    let said = SaidAtLast { output: output?, errors: errors? };
+    Ok(AttendedInstallation { ended: ended?, said, hosts: uses.all(), refused: status.take() })
 }
 
 async fn next_report(gateway: &mut Option<Gateway>) -> Option<ipc::gateway::GatewayReport> {

@@ -9,7 +9,7 @@ use boundary::install::{
     InstallError, SelfInstaller, TreeChanges, TreeError, compare_trees, digest_tree, install,
 };
 use ipc::confinement::Identity;
-use protocol::event::HostUse;
+use ipc::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -100,7 +100,8 @@ pub(crate) struct Installations(PathBuf);
 /// An installation that nobody has approved yet. Dropping it removes its files.
 pub(crate) struct NewInstallation {
     pub(crate) server: InstalledServer,
-    pub(crate) hosts: Vec<HostUse>,
+    /// Calls that the sandbox denied to the installation.
+    pub(crate) refused: Vec<Refusal>,
     place: TempDir,
     _parent: ServersDirectory,
 }
@@ -204,7 +205,7 @@ impl Installations {
             bytes: installed.tree.bytes,
             tree,
         };
-        Ok(NewInstallation { server, hosts: installed.hosts, place, _parent: parent })
+        Ok(NewInstallation { server, refused: installed.refused, place, _parent: parent })
     }
 }
 

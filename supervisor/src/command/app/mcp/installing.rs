@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use boundary::install::{InstallError, Registry, SelfInstaller};
 use boundary::monitor::Ended;
-use protocol::event::HostUse;
 use protocol::shell_word::shell_word;
 
+use super::shown::denied;
 use super::{McpRefusal, program};
 use crate::command::app::sessions::size;
 use crate::engine::mcp::{Installations, InstalledServer, NewInstallation, NotInstalled};
@@ -93,27 +93,16 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
     )
 }
 
-/// Returns the hosts that were asked for in vain while packages were installed.
+/// Returns the lines about denials while packages were installed.
 pub(super) fn blocked(new: &NewInstallation) -> String {
-    in_vain(&new.hosts).map(|line| format!("          {line}\n")).collect()
-}
-
-fn in_vain(hosts: &[HostUse]) -> impl Iterator<Item = String> {
-    let failed = hosts.iter().filter(|used| used.connections == 0 && used.failures > 0);
-    failed.map(|used| {
-        let program = if used.program.is_empty() { "its installer" } else { &used.program };
-        one_line(&format!(
-            "blocked while it was installed: {program} tried to reach {}:{}",
-            used.host, used.port
-        ))
-    })
+    denied(&new.refused).iter().map(|line| format!("          while it was installed, {line}\n")).collect()
 }
 
 fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {
     let packages = what.packages.join(" ");
     let why = match error {
-        NotInstalled::Install(InstallError::Failed { ended, said, hosts }) => {
-            let blocked = in_vain(hosts).fold(String::new(), |text, line| text + "\n  " + &line);
+        NotInstalled::Install(InstallError::Failed { ended, said, refused }) => {
+            let blocked = denied(refused).iter().fold(String::new(), |text, line| text + "\n  " + line);
             failure(what, *ended, said) + &blocked
         }
         error => error.to_string(),
