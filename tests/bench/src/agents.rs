@@ -34,7 +34,7 @@ const TASK: &str = "sub-task ";
 pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = model(MANY, 1, requests::command, || Reply::sse(requests::last_words()))?;
     let began = Instant::now();
-    requests::finish(command_line(setup, &server, MANY)?)?;
+    requests::finish(&mut command_line(setup, &server, MANY)?)?;
     let took = began.elapsed();
     let last = server.requests().pop().ok_or("no request came")?;
     let done = text(&last).matches(": done").count();
@@ -63,7 +63,7 @@ pub(super) fn steps(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
 
 fn gaps(setup: &BenchSetup, agents: usize) -> Result<Vec<Duration>, BenchError> {
     let server = model(agents, STEPS, requests::command, || Reply::sse(requests::last_words()))?;
-    requests::finish(command_line(setup, &server, agents)?)?;
+    requests::finish(&mut command_line(setup, &server, agents)?)?;
     let mut received = vec![Vec::new(); agents];
     for request in server.requests() {
         if let Some(times) = number(&text(&request)).and_then(|number| received.get_mut(number)) {

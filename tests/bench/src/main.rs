@@ -102,6 +102,7 @@ const ALL: &[(&str, Measure)] = &[
     ("sessions-listed", sessions::listed),
     ("looks", sessions::looks),
     ("first-request", requests::first_request),
+    ("mcp-servers", requests::with_servers),
     ("step-gap", requests::step_gap),
     ("history", transcript::history),
     ("streamed-token", requests::streamed_token),

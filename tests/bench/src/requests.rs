@@ -33,6 +33,46 @@ pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchErro
     Ok(report)
 }
 
+/// A server of MCP in sh, which can describe itself and one tool.
+const SERVER: &str = r#"while read -r line; do
+    id=${line##*\"id\":} id=${id%%[,\}]*}
+    case $line in
+        *'"initialize"'*) answer='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+        *'"tools/list"'*) answer='"result":{"tools":[{"name":"t","description":"Does it.","inputSchema":{"type":"object"}}]}' ;;
+        *'"id"'*) answer='"error":{"code":-32601,"message":"no such method"}' ;;
+        *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+done"#;
+
+/// Process start → first model request, with three servers of MCP beside none. No server is started for it.
+pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
+    const NAMES: [&str; 3] = ["one", "two", "three"];
+    for name in NAMES {
+        let mut add = of_bailiwick(setup);
+        finish(add.args(["mcp", "add", name, "--yes", "--", "/bin/sh", "-c", SERVER]))?;
+    }
+    let first = |names: &[&str]| {
+        let server = ReplayServer::start(Script::new().reply(last_words()))?;
+        let mut command = command_line(setup, &server);
+        let began = Instant::now();
+        finish(command.args(names.iter().flat_map(|name| ["--mcp", name])))?;
+        let requests = server.requests();
+        Ok(requests.first().ok_or("no request came")?.received.duration_since(began))
+    };
+    let rows = interleaved(
+        RUNS,
+        &mut [
+            ("process start → first request, no server", Box::new(|| first(&[]))),
+            ("process start → first request, three servers", Box::new(|| first(&NAMES))),
+        ],
+    )?;
+    let delay = (rows[1].p10 - rows[0].p10) / 1000.0;
+    let mut report = BenchReport { rows, ..BenchReport::default() };
+    report.absolute("first request with three MCP servers beyond one with none, ms", delay, 20.0);
+    Ok(report)
+}
+
 /// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
 pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(
@@ -120,12 +160,19 @@ pub(super) fn command(step: usize) -> String {
 
 /// `bailiwick exec` with a model that the server plays.
 pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command {
-    let mut command = Command::new(setup.program());
+    let mut command = of_bailiwick(setup);
     command
         .args(["exec", "--mode", "auto", "--base-url", &server.base_url(), "-C"])
         .arg(setup.sandbox().policy.project.as_path())
         .arg("measure")
-        .env("ANTHROPIC_API_KEY", "bench")
+        .env("ANTHROPIC_API_KEY", "bench");
+    command
+}
+
+/// The program with a home of its own.
+fn of_bailiwick(setup: &BenchSetup) -> Command {
+    let mut command = Command::new(setup.program());
+    command
         .env("BAILIWICK_HOME", setup.sandbox().temp.path().join("home"))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
@@ -134,11 +181,11 @@ pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command
 
 /// Runs `bailiwick exec` to its end.
 pub(super) fn exec(setup: &BenchSetup, server: &ReplayServer) -> Result<(), BenchError> {
-    finish(command_line(setup, server))
+    finish(&mut command_line(setup, server))
 }
 
 /// Runs a command to its end.
-pub(super) fn finish(mut command: Command) -> Result<(), BenchError> {
+pub(super) fn finish(command: &mut Command) -> Result<(), BenchError> {
     let output = command.stderr(Stdio::piped()).output()?;
     if output.status.success() {
         return Ok(());

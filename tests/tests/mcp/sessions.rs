@@ -20,7 +20,11 @@ fn world(tier: ipc::confinement::Tier) -> World {
 
 /// `bailiwick mcp add docs`, with these flags.
 fn add(world: &World, flags: &[&str]) -> Finished {
-    let mut command = world.bailiwick(["mcp", "add", "docs", "--yes", "--read", "."]);
+    add_as(world, "docs", flags)
+}
+
+fn add_as(world: &World, name: &str, flags: &[&str]) -> Finished {
+    let mut command = world.bailiwick(["mcp", "add", name, "--yes", "--read", "."]);
     command.args(flags).args(tier_flag(world)).arg("-C").arg(world.project());
     Finished::of(command.args(["--", "./server.sh"]).current_dir(world.project()))
 }
@@ -72,6 +76,47 @@ fn a_server_is_added_shown_and_called_unasked_within_the_rights_of_the_agent() {
         removed.expect(0);
         assert!(!world.own().join("state/guests/docs").exists());
     }
+}
+
+/// The most bytes of a request that a thousand tools may cost.
+const MOST_OF_A_THOUSAND: usize = 2 << 10;
+
+#[test]
+fn a_server_costs_nothing_before_its_first_call_and_a_thousand_tools_little_of_the_request() {
+    let world = world(tier::all()[0]);
+    let script = "#!/bin/sh\ntouch \"$HOME/started\"\nexec ./fake \"$(cat mode)\"\n";
+    write_script(&world.project().join("server.sh"), script);
+    world.file("mode", "500-tools");
+    for name in ["docs", "more"] {
+        let added = add_as(&world, name, &[]).expect(0);
+        assert!(added.stdout.contains("tools     500"), "{}", added.stdout);
+    }
+    let started = world.own().join("state/guests/docs/home/started");
+    fs::remove_file(&started).unwrap();
+    let request = |flags: &[&str]| {
+        let server = model_of([done()]);
+        let flags = [flags, &["--output", "stream-json", "go"]].concat();
+        Finished::of(&mut world.task(&server.base_url(), flags)).expect(0);
+        let body = server.requests()[0].body.clone();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        (body["tools"].to_string().len(), body["system"].to_string().len(), body.to_string().len())
+    };
+    let (without, with) = (request(&[]), request(&["--mcp", "docs", "--mcp", "more"]));
+    assert!(!started.exists(), "the server was started without a call");
+    assert_eq!(without.1, with.1, "the instructions do not grow");
+    assert!(with.0 > without.0 && with.0 - without.0 <= MOST_OF_A_THOUSAND, "{without:?} {with:?}");
+    assert!(with.2 - without.2 <= MOST_OF_A_THOUSAND, "{without:?} {with:?}");
+    eprintln!("measured: 1,000 tools cost {} bytes of a request", with.2 - without.2);
+    let found = results(&run(
+        &world,
+        [
+            calls(&[("find_tools", json!({ "words": "tool377" }))]),
+            calls(&[("call_tool", json!({ "name": "docs__tool377", "arguments": { "text": "found" } }))]),
+        ],
+        &["--mcp", "docs"],
+    ));
+    assert!(found[0].1.contains("docs__tool377") && found[1].0 == "completed", "{found:?}");
+    assert!(started.exists());
 }
 
 #[test]
