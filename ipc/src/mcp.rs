@@ -268,6 +268,8 @@ pub enum McpContent {
         kind: String,
         /// Its size in bytes.
         bytes: u64,
+        /// Words about it: its address, or the fault of a picture.
+        note: String,
     },
 }
 
@@ -279,7 +281,7 @@ impl McpContent {
             Self::Image(image) => image.bytes().len(),
             Self::Resource { uri, text } => uri.len() + text.len(),
             Self::Link { uri, name } => uri.len() + name.len(),
-            Self::Other { kind, .. } => kind.len(),
+            Self::Other { kind, note, .. } => kind.len() + note.len(),
         }
     }
 }

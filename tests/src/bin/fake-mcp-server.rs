@@ -223,6 +223,10 @@ impl Server {
                 self.reply(id, &json!({"content": vec![json!({"type": "text", "text": ""}); 5000]}))
             }
             "all-kinds" => self.reply(id, &all_kinds()),
+            "many-pictures" => {
+                let picture = json!({"type": "image", "data": base64(PNG), "mimeType": "image/png"});
+                self.reply(id, &json!({"content": vec![picture; 50]}))
+            }
             "fails" => self.reply(id, &json!({"content": [{"type": "text", "text": "no"}], "isError": true})),
             "refuses" => self.fail(id, -32602, "no such tool"),
             "wrong-kind" => self.reply(id, &json!({"tools": []})),
@@ -424,8 +428,10 @@ fn all_kinds() -> Value {
         {"type": "text", "text": "words"},
         {"type": "image", "data": base64(PNG), "mimeType": "image/png"},
         {"type": "image", "data": "bm8gcGljdHVyZQ==", "mimeType": "image/png"},
+        {"type": "image", "data": "====", "mimeType": "image/jpeg"},
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
         {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
+        {"type": "resource", "resource": {"uri": "file:///c.pdf", "blob": "AAAA", "mimeType": "application/pdf"}},
         {"type": "resource_link", "uri": "file:///b", "name": "b"},
     ], "structuredContent": {"answer": 42}})
 }

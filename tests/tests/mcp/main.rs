@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "modules of one test")]
 
 mod confined;
+mod content;
 mod harness;
 mod hostile;
 mod installed;

@@ -65,13 +65,20 @@ fn all_kinds_of_content_cross() {
     let mut guest = Guest::serving("all-kinds");
     guest.request(1, call("{}"));
     let result = guest.done(1).unwrap();
-    let [text, image, no_image, audio, resource, link] = result.content.as_slice() else {
+    let [text, image, no_image, no_base64, audio, resource, blob, link] = result.content.as_slice() else {
         panic!("{result:?}");
     };
     assert_eq!(text, &McpContent::Text("words".to_owned()));
     assert!(matches!(image, McpContent::Image(image) if image.size() == (48, 32)));
-    assert_eq!(no_image, &McpContent::Other { kind: "image".to_owned(), bytes: 12 });
-    assert_eq!(audio, &McpContent::Other { kind: "audio".to_owned(), bytes: 3 });
+    let other = |kind: &str, bytes, note: &str| McpContent::Other {
+        kind: kind.to_owned(),
+        bytes,
+        note: note.to_owned(),
+    };
+    assert_eq!(no_image, &other("image/png", 12, "is no PNG, JPEG, GIF or WebP picture"));
+    assert_eq!(no_base64, &other("image/jpeg", 3, "is not in base64"));
+    assert_eq!(audio, &other("audio/wav", 3, ""));
+    assert_eq!(blob, &other("application/pdf", 3, "is file:///c.pdf"));
     assert_eq!(resource, &McpContent::Resource { uri: "file:///a".to_owned(), text: "inside".to_owned() });
     assert_eq!(link, &McpContent::Link { uri: "file:///b".to_owned(), name: "b".to_owned() });
     assert_eq!(result.structured.as_deref(), Some(r#"{"answer":42}"#));

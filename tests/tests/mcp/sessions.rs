@@ -9,7 +9,7 @@ use tests::served::Served;
 use tests::{Finished, User, World, tier};
 
 /// A world whose project holds a server that behaves as its file `mode` says.
-fn world(tier: ipc::confinement::Tier) -> World {
+pub(super) fn world(tier: ipc::confinement::Tier) -> World {
     let world = World::new(User::Myself).in_tier(tier);
     let program = world.project().join("fake");
     copy_program(env!("CARGO_BIN_EXE_fake-mcp-server").as_ref(), &program);
@@ -19,7 +19,7 @@ fn world(tier: ipc::confinement::Tier) -> World {
 }
 
 /// `bailiwick mcp add docs`, with these flags.
-fn add(world: &World, flags: &[&str]) -> Finished {
+pub(super) fn add(world: &World, flags: &[&str]) -> Finished {
     add_as(world, "docs", flags)
 }
 
@@ -34,19 +34,19 @@ fn tier_flag(world: &World) -> &'static [&'static str] {
     world.tier_flags()
 }
 
-fn echo(text: &str) -> String {
+pub(super) fn echo(text: &str) -> String {
     calls(&[("docs__echo", json!({ "text": text }))])
 }
 
 /// Runs a task whose model makes these calls, one in each reply.
-fn run(world: &World, replies: impl IntoIterator<Item = String>, flags: &[&str]) -> Finished {
+pub(super) fn run(world: &World, replies: impl IntoIterator<Item = String>, flags: &[&str]) -> Finished {
     let server = model_of(replies.into_iter().chain([done()]));
     let flags = [flags, &["--output", "stream-json", "go"]].concat();
     Finished::of(&mut world.task(&server.base_url(), flags))
 }
 
 /// The results of the calls, each with its status.
-fn results(run: &Finished) -> Vec<(String, String)> {
+pub(super) fn results(run: &Finished) -> Vec<(String, String)> {
     let events = run.events();
     let finished = events.iter().filter(|event| event["type"] == "tool_call_finished");
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

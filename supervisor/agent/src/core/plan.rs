@@ -182,7 +182,7 @@ impl Agent {
     /// The plan is in its file, or not: whoever decides is asked.
     pub(super) fn on_plan_in_file(&mut self, call: CallId, draft: Draft, outcome: ServedOutcome) {
         let answer = match outcome {
-            ServedOutcome::Answered(json) => serde_json::from_str(&json),
+            ServedOutcome::Answered(json) | ServedOutcome::Pictured(json, _) => serde_json::from_str(&json),
             ServedOutcome::Failed(why) | ServedOutcome::Unserved(why) => return self.not_in_file(call, &why),
             ServedOutcome::Late(after) => return self.not_in_file(call, &format!("it took over {after:?}")),
         };

@@ -9,6 +9,7 @@ use gate::approval::Proposal;
 use gate::tools::{ServedCall, SpawnAgent};
 use ipc::confinement::Tier;
 use ipc::id::{ApprovalId, CallId, Generation};
+use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::refusal::Refusal;
@@ -59,6 +60,8 @@ pub struct ReadyWorker {
 pub enum ServedOutcome {
     /// Text for the model: nothing that the supervisor believes or acts on.
     Answered(String),
+    /// The same, with pictures whose places the text names.
+    Pictured(String, Vec<Image>),
     /// The tool failed; its own words, of the same worth.
     Failed(String),
     /// Nobody served it, and why.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gate::tools::ServedCall;
 use ipc::id::CallId;
+use ipc::image::Image;
 use protocol::event::{ObservedBy, ToolCallStatus};
 
 use super::calls::{CallResult, Open};
@@ -34,6 +35,7 @@ impl Agent {
         };
         let (result, by) = match outcome {
             ServedOutcome::Answered(text) => (answered(text), by),
+            ServedOutcome::Pictured(text, images) => (self.pictured(text, images), by),
             ServedOutcome::Failed(text) => (CallResult::not_done(ToolCallStatus::Failed, text), by),
             ServedOutcome::Unserved(why) => {
                 let text = format!("the call was not carried out: {why}");
@@ -46,6 +48,13 @@ impl Agent {
         };
         self.finish_call(call, result, Observation { duration_ms, by });
         self.go_on();
+    }
+
+    /// Shows as many of the pictures as the conversation has room for.
+    fn pictured(&mut self, text: String, images: Vec<Image>) -> CallResult {
+        let (images, left_out) = self.history.admit(images);
+        let text = left_out.into_iter().fold(text, |text, cause| format!("{text}\n({cause})"));
+        CallResult { images, ..answered(text) }
     }
 }
 

@@ -186,7 +186,9 @@ impl Agent {
     /// The project was looked at, or could not be: the claim is judged now.
     pub(super) fn on_looked(&mut self, claim: MadeUp, outcome: ServedOutcome) {
         let seen = match outcome {
-            ServedOutcome::Answered(json) => serde_json::from_str(&json).ok(),
+            ServedOutcome::Answered(json) | ServedOutcome::Pictured(json, _) => {
+                serde_json::from_str(&json).ok()
+            }
             ServedOutcome::Failed(_) | ServedOutcome::Unserved(_) | ServedOutcome::Late(_) => None,
         };
         if let (Some(execution), Some(files)) = (&mut self.config.execution, seen) {

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use gate::tools::{PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
+use ipc::image::Image;
 use protocol::event::HostUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -18,11 +19,31 @@ use super::flushes::After;
 use super::pages;
 use super::{AgentRun, Boundary, PageOrder, Shared, millis};
 
+/// Answer of a server to a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServedAnswer {
+    /// Text for the model, which names the places of the pictures.
+    pub text: String,
+    pub images: Vec<Image>,
+}
+
+impl From<String> for ServedAnswer {
+    fn from(text: String) -> Self {
+        Self { text, images: Vec::new() }
+    }
+}
+
+impl From<ServedAnswer> for ServedOutcome {
+    fn from(ServedAnswer { text, images }: ServedAnswer) -> Self {
+        if images.is_empty() { Self::Answered(text) } else { Self::Pictured(text, images) }
+    }
+}
+
 /// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
-    /// Carries a call out. The text is for the model, whether it is an answer or says what failed. A future that is dropped ends
+    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that is dropped ends
     /// the call: nobody waits for it any more.
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>>;
+    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
     /// Ends everything that was started for calls, when the agent ends.
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -88,7 +109,7 @@ impl ServedCalls {
                 return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
             };
             match timeout(longest, server.serve(&agent, wanted)).await {
-                Ok(Ok(text)) => ServedOutcome::Answered(text),
+                Ok(Ok(answer)) => answer.into(),
                 Ok(Err(text)) => ServedOutcome::Failed(text),
                 Err(_) => ServedOutcome::Late(longest),
             }
@@ -206,9 +227,9 @@ mod tests {
     struct Echo;
 
     impl ToolServer for Echo {
-        fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+        fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
             match call {
-                ServedCall::Supervisor(call) => std::future::ready(Ok(call.json)).boxed(),
+                ServedCall::Supervisor(call) => std::future::ready(Ok(call.json.into())).boxed(),
                 ServedCall::External(_) | ServedCall::Fetch(_) => std::future::pending().boxed(),
             }
         }

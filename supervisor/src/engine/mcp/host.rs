@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
 use super::server::{ServerOrder, ServerSpec, ToolCall, attend};
-use crate::engine::driver::ToolServer;
+use crate::engine::driver::{ServedAnswer, ToolServer};
 
 /// The longest wait for the end of a server.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ impl McpHost {
         }
     }
 
-    fn call(&self, call: ExternalCall) -> BoxFuture<'static, Result<String, String>> {
+    fn call(&self, call: ExternalCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ExternalCall { server, tool, json, guest } = call;
         let (Some(orders), Some(guest)) = (self.orders(&server), guest) else {
             return ready(Err(format!("there is no server `{server}` in this session"))).boxed();
@@ -105,11 +105,11 @@ impl Drop for WaitingCall {
 }
 
 impl ToolServer for McpHost {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         match call {
             ServedCall::External(call) => self.call(call),
             ServedCall::Supervisor(call) if call.tool == FIND => {
-                ready(Ok(self.catalogue.find(&call.json))).boxed()
+                ready(Ok(self.catalogue.find(&call.json).into())).boxed()
             }
             ServedCall::Supervisor(_) | ServedCall::Fetch(_) => {
                 ready(Err("nothing serves this tool here".to_owned())).boxed()

@@ -1,32 +1,51 @@
 //! Results of a server's tools as text for the model.
 
+use ipc::image::Image;
 use ipc::mcp::{McpContent, McpFailure, McpResult};
 
 use super::names::visible;
+use crate::engine::driver::ServedAnswer;
 
-/// Returns the text of a result, of at most `most` bytes: its beginning and its end. The error is a result that the server calls a
-/// failure.
-pub(super) fn text(result: McpResult, most: usize) -> Result<String, String> {
+/// The most pictures of one result.
+const MOST_PICTURES: usize = 8;
+
+/// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a result that the
+/// server calls a failure; its pictures are only named.
+pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;
-    let mut parts: Vec<_> = content.into_iter().map(part).collect();
+    let mut images = Vec::new();
+    let mut parts: Vec<_> =
+        content.into_iter().map(|part| words_of_part(part, failed, &mut images)).collect();
     if parts.is_empty() {
         parts.extend(structured);
     }
     let text = bounded(&visible(&parts.join("\n")), most);
-    if failed {
-        Err(if text.is_empty() { "the tool failed, and says nothing".to_owned() } else { text })
-    } else {
-        Ok(text)
+    match (failed, text) {
+        (false, text) => Ok(ServedAnswer { text, images }),
+        (true, text) if text.is_empty() => Err("the tool failed, and says nothing".to_owned()),
+        (true, text) => Err(text),
     }
 }
 
-fn part(content: McpContent) -> String {
-    match content {
+/// Returns the words for a part. A picture that is shown joins the others.
+fn words_of_part(part: McpContent, failed: bool, images: &mut Vec<Image>) -> String {
+    match part {
         McpContent::Text(text) => text,
-        McpContent::Image(image) => format!("({image}; pictures of servers are not shown)"),
+        McpContent::Image(image) if failed => format!("{image} (not shown: the call failed)"),
+        McpContent::Image(image) if images.len() == MOST_PICTURES => {
+            format!("{image} (not shown: a result shows at most {MOST_PICTURES} pictures)")
+        }
+        McpContent::Image(image) => {
+            let words = image.to_string();
+            images.push(image);
+            words
+        }
         McpContent::Resource { uri, text } => format!("[{uri}]\n{text}"),
         McpContent::Link { uri, name } => format!("[{name}]({uri})"),
-        McpContent::Other { kind, bytes } => format!("({kind} of {bytes} bytes; it is not shown)"),
+        McpContent::Other { kind, bytes, note } => {
+            let note = if note.is_empty() { note } else { format!(": it {note}") };
+            format!("({kind} of {bytes} bytes, not shown{note})")
+        }
     }
 }
 
@@ -64,10 +83,13 @@ pub(super) fn words(failure: &McpFailure) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ipc::image::MediaType;
+
     use super::*;
 
     fn result(failed: bool, content: Vec<McpContent>, structured: Option<&str>) -> Result<String, String> {
-        text(McpResult { failed, content, structured: structured.map(str::to_owned) }, 100)
+        let structured = structured.map(str::to_owned);
+        answer(McpResult { failed, content, structured }, 200).map(|answer| answer.text)
     }
 
     #[test]
@@ -76,24 +98,46 @@ mod tests {
             McpContent::Text("a\u{1b}b".to_owned()),
             McpContent::Resource { uri: "file:///x".to_owned(), text: "inside".to_owned() },
             McpContent::Link { uri: "u:1".to_owned(), name: "n".to_owned() },
-            McpContent::Other { kind: "audio".to_owned(), bytes: 7 },
+            other("audio/wav", ""),
+            other("image/png", "is no picture"),
         ];
         insta::assert_snapshot!(result(false, parts, Some("{}")).unwrap(), @r"
         a\u{1b}b
         [file:///x]
         inside
         [n](u:1)
-        (audio of 7 bytes; it is not shown)
+        (audio/wav of 7 bytes, not shown)
+        (image/png of 7 bytes, not shown: it is no picture)
         ");
         assert_eq!(result(false, vec![], Some("{\"n\":1}")), Ok("{\"n\":1}".to_owned()));
         assert_eq!(result(true, vec![McpContent::Text("no".to_owned())], None), Err("no".to_owned()));
     }
 
+    fn other(kind: &str, note: &str) -> McpContent {
+        McpContent::Other { kind: kind.to_owned(), bytes: 7, note: note.to_owned() }
+    }
+
+    #[test]
+    fn pictures_of_a_result_are_shown_up_to_a_bound_and_those_of_a_failure_are_named() {
+        let picture = || McpContent::Image(Image::new(MediaType::Png, (1, 2), [0; 3]).unwrap());
+        let shown = |failed, count| {
+            let content = (0..count).map(|_| picture()).collect();
+            answer(McpResult { failed, content, structured: None }, 2000)
+        };
+        let nine = shown(false, 9).unwrap();
+        assert_eq!(nine.images.len(), MOST_PICTURES);
+        assert!(
+            nine.text.ends_with("[image png 1×2, 3 bytes] (not shown: a result shows at most 8 pictures)")
+        );
+        let failed = shown(true, 1).unwrap_err();
+        assert_eq!(failed, "[image png 1×2, 3 bytes] (not shown: the call failed)");
+    }
+
     #[test]
     fn a_long_result_keeps_its_beginning_and_its_end() {
-        let long = format!("begin{}end", "é".repeat(200));
+        let long = format!("begin{}end", "é".repeat(400));
         let text = result(false, vec![McpContent::Text(long)], None).unwrap();
-        assert!(text.starts_with("begin") && text.ends_with("end") && text.len() < 150, "{text}");
+        assert!(text.starts_with("begin") && text.ends_with("end") && text.len() < 250, "{text}");
         assert!(text.contains("bytes omitted"));
     }
 }

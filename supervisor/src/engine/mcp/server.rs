@@ -13,7 +13,8 @@ use tokio::sync::oneshot;
 
 use super::installed::{InstalledError, InstalledServer};
 use super::pin::Pin;
-use super::result::{text, words};
+use super::result::{answer, words};
+use crate::engine::driver::ServedAnswer;
 use crate::settings::config::McpServer;
 
 /// The most starts of a server in one session.
@@ -60,7 +61,7 @@ pub(super) struct ToolCall {
     pub(super) json: String,
     /// Digest of the definition that the model was given and a person approved.
     pub(super) definition: String,
-    pub(super) answer: oneshot::Sender<Result<String, String>>,
+    pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
 }
 
 impl ToolCall {
@@ -264,7 +265,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
             McpReport::Done { request, outcome } => {
                 if let Some(call) = self.open.remove(&request) {
                     let outcome = match outcome {
-                        Ok(result) => text(result, self.spec.most),
+                        Ok(result) => answer(result, self.spec.most),
                         Err(failure) => Err(words(&failure)),
                     };
                     // An error means that nobody waits any more.
@@ -361,7 +362,7 @@ mod tests {
         }
     }
 
-    fn call(id: u64, definition: &str) -> (ServerOrder, oneshot::Receiver<Result<String, String>>) {
+    fn call(id: u64, definition: &str) -> (ServerOrder, oneshot::Receiver<Result<ServedAnswer, String>>) {
         let (answer, answered) = oneshot::channel();
         let (tool, json) = ("a".to_owned(), "{}".to_owned());
         (ServerOrder::Call(ToolCall { id, tool, json, definition: definition.to_owned(), answer }), answered)
@@ -412,7 +413,7 @@ mod tests {
             request: 1,
             outcome: Ok(McpResult { failed: false, content, structured: None }),
         });
-        assert_eq!(answered.await.unwrap(), Ok("found".to_owned()));
+        assert_eq!(answered.await.unwrap(), Ok("found".to_owned().into()));
         let (third, _nobody) = call(3, digest);
         orders.send(third).ok().unwrap();
         assert!(heard.recv().await.unwrap().starts_with("2 CallTool"));

@@ -22,7 +22,7 @@ use super::cut_off_plan::CutOffPlan;
 use super::options::SessionOptions;
 use super::plan::EarlierPlan;
 use super::root_fault::{RootFault, places_as_approved, places_to_create};
-use crate::engine::driver::{PlanRecords, ToolServer};
+use crate::engine::driver::{PlanRecords, ServedAnswer, ToolServer};
 use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
@@ -187,7 +187,7 @@ impl PlanRecords for PlanFiles {
 }
 
 impl ToolServer for PlanFiles {
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let text = match call {
             ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
@@ -213,8 +213,11 @@ impl ToolServer for PlanFiles {
             serde_json::to_string(&PlanInFile { path: path.into(), to_create })
                 .map_err(|error| error.to_string())
         };
-        async move { tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(error.to_string())) }
-            .boxed()
+        async move {
+            let written = tokio::task::spawn_blocking(write).await;
+            written.unwrap_or_else(|error| Err(error.to_string())).map(ServedAnswer::from)
+        }
+        .boxed()
     }
 }
 

@@ -10,7 +10,7 @@ use ipc::id::AgentId;
 use ipc::path::WirePath;
 use tokio::sync::Mutex;
 
-use crate::engine::driver::{SnapshotTaker, ToolServer};
+use crate::engine::driver::{ServedAnswer, SnapshotTaker, ToolServer};
 use crate::journal::changes::{Base, ProjectPath};
 
 /// The most files of one step.
@@ -30,7 +30,7 @@ impl StepChanges {
 }
 
 impl ToolServer for StepChanges {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let begins = match call {
             ServedCall::Supervisor(call) if call.tool == STEP_CHANGES => call.json == STEP_BEGINS,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
@@ -38,7 +38,7 @@ impl ToolServer for StepChanges {
             }
         };
         let (observer, last) = (self.observer.clone(), Arc::clone(&self.last));
-        async move { changed(observer, &last, begins).await }.boxed()
+        async move { changed(observer, &last, begins).await.map(ServedAnswer::from) }.boxed()
     }
 }
 

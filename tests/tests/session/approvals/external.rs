@@ -12,7 +12,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{self, RequestId, ResponseOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use supervisor::engine::driver::{ToolServer, Turns};
+use supervisor::engine::driver::{ServedAnswer, ToolServer, Turns};
 use tests::replies::{calls, done};
 use tests::session::{Beginning, FrontEnd};
 use tests::tier;
@@ -37,7 +37,7 @@ impl Drop for Waiting {
 }
 
 impl ToolServer for Server {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<String, String>> {
+    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ServedCall::External(call) = call else { panic!("{call:?}") };
         let arguments: Value = serde_json::from_str(&call.json).unwrap();
         self.served.lock().unwrap().push(call);
@@ -51,7 +51,7 @@ impl ToolServer for Server {
                 }
                 Some("fail") => Err("no such index".to_owned()),
                 Some("panic") => panic!("the server has a bug"),
-                _ => Ok("found it\u{1b}[2J".to_owned()),
+                _ => Ok("found it\u{1b}[2J".to_owned().into()),
             }
         }
         .boxed()

@@ -49,11 +49,11 @@ fn bounded(result: McpResult) -> Result<McpResult, McpFailure> {
 fn of_block(block: ContentBlock) -> McpContent {
     match block {
         ContentBlock::Text(text) => McpContent::Text(text.text),
-        ContentBlock::Image(image) => of_bytes("image", &image.data),
-        ContentBlock::Audio(audio) => other("audio", audio.data.len()),
+        ContentBlock::Image(image) => of_image(&image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => other(&audio.mime_type, audio.data.len(), ""),
         ContentBlock::Resource(embedded) => of_contents(embedded.resource),
         ContentBlock::ResourceLink(link) => of_link(link),
-        _ => other("unknown", 0),
+        _ => other("unknown", 0, ""),
     }
 }
 
@@ -64,21 +64,28 @@ fn of_link(link: Resource) -> McpContent {
 fn of_contents(contents: ResourceContents) -> McpContent {
     match contents {
         ResourceContents::TextResourceContents { uri, text, .. } => McpContent::Resource { uri, text },
-        ResourceContents::BlobResourceContents { blob, .. } => of_bytes("blob", &blob),
-        _ => other("unknown", 0),
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let kind = mime_type.as_deref().unwrap_or("blob");
+            if kind.starts_with("image/") {
+                of_image(kind, &blob)
+            } else {
+                other(kind, blob.len(), &format!("is {uri}"))
+            }
+        }
+        _ => other("unknown", 0, ""),
     }
 }
 
-/// Reads a picture. Bytes that are none are not passed on.
-fn of_bytes(kind: &str, base64: &str) -> McpContent {
-    let bytes = BASE64_STANDARD.decode(base64.as_bytes()).ok();
-    match bytes.and_then(|bytes| picture::read(bytes).ok()) {
-        Some(picture) => McpContent::Image(picture),
-        None => other(kind, base64.len()),
-    }
+/// Reads a picture, whose format comes from its bytes. Bytes that are none are not passed on.
+fn of_image(kind: &str, base64: &str) -> McpContent {
+    let picture = match BASE64_STANDARD.decode(base64.as_bytes()) {
+        Ok(bytes) => picture::read(bytes).map_err(|error| error.to_string()),
+        Err(_) => Err("is not in base64".to_owned()),
+    };
+    picture.map_or_else(|fault| other(kind, base64.len(), &fault), McpContent::Image)
 }
 
-/// Names what is not shown. Four characters of base64 are three bytes.
-fn other(kind: &str, base64: usize) -> McpContent {
-    McpContent::Other { kind: kind.to_owned(), bytes: (base64 / 4 * 3) as u64 }
+/// Names a part that is not shown. Four characters of base64 are three bytes.
+fn other(kind: &str, base64: usize, note: &str) -> McpContent {
+    McpContent::Other { kind: kind.to_owned(), bytes: (base64 / 4 * 3) as u64, note: note.to_owned() }
 }

@@ -141,7 +141,7 @@ fn any() -> impl Strategy<Value = Any> {
         6 => (0..3u64, 0..7usize, decision()).prop_map(|(age, kind, decision)| Any::Answer(age, kind, decision)),
         1 => (0..3u64).prop_map(Any::Lapsed),
         4 => (0..5u64, 0..9usize).prop_map(|(age, outcome)| Any::Carried(age, outcome)),
-        4 => (0..5u64, 0..4usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
+        4 => (0..5u64, 0..5usize).prop_map(|(age, outcome)| Any::Served(age, outcome)),
         1 => prop_oneof![Just(ApprovalMode::Ask), Just(ApprovalMode::Auto), Just(ApprovalMode::Deny)]
             .prop_map(|mode| Any::Op(Op::Act(AgentAction::SetMode { mode }))),
         1 => (0..3u64).prop_map(|id| Any::Op(Op::Act(AgentAction::RevokeGrant { id: GrantId(id) }))),
@@ -234,6 +234,7 @@ fn served(kind: usize) -> ServedOutcome {
         0 => ServedOutcome::Answered("a long line\n".repeat(900)),
         1 => ServedOutcome::Failed("no".to_owned()),
         2 => ServedOutcome::Unserved("nobody".to_owned()),
+        3 => ServedOutcome::Pictured("see".to_owned(), vec![super::images::image(0); 9]),
         _ => ServedOutcome::Late(Duration::from_secs(1)),
     }
 }

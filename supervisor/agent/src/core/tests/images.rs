@@ -1,19 +1,21 @@
 //! Pictures in a conversation.
 
 use insta::assert_snapshot;
+use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
 use protocol::frontend::{AgentAction, Op};
 
-use super::script::{Script, read, text};
+use super::script::{Script, config, read, text};
+use super::served::{note, with_served_tools};
 use crate::conversation::StopReason;
-use crate::core::Input;
+use crate::core::{Input, ServedOutcome};
 
 const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
 
 /// A picture of so many bytes.
-fn image(bytes: usize) -> Image {
+pub(super) fn image(bytes: usize) -> Image {
     let mut png = PNG.to_vec();
     png.resize(bytes.max(PNG.len()), 0);
     picture::read(png).unwrap()
@@ -29,7 +31,7 @@ fn r10_pictures_of_the_user_and_of_results_are_in_the_conversation_and_in_the_lo
     script.input(says("what is it?", vec![image(0), image(2000)]));
     script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
     script.input(Input::CallFinished {
-        call: ipc::id::CallId(1),
+        call: CallId(1),
         outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
         duration_ms: 7,
     });
@@ -58,7 +60,7 @@ fn a_picture_that_there_is_no_room_for_is_left_out_and_everybody_is_told() {
     script.input(says("all of these", vec![image(3 << 20); 6]));
     script.reply(1, &[read("a", "x.png")], StopReason::ToolUse);
     script.input(Input::CallFinished {
-        call: ipc::id::CallId(1),
+        call: CallId(1),
         outcome: CallOutcome::Done(ToolOutput::Image(image(0))),
         duration_ms: 7,
     });
@@ -67,4 +69,22 @@ fn a_picture_that_there_is_no_room_for_is_left_out_and_everybody_is_told() {
     assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"x.png"}}
     user [error a: "[image png 48×32, 192 bytes] was left out: the pictures of this conversation would have 15728832 bytes, and 15728640 is the limit; make it smaller, or start a new one"]
     "#);
+}
+
+#[test]
+fn pictures_of_a_server_are_shown_as_far_as_there_is_room() {
+    let mut script = Script::with(with_served_tools(config()));
+    script.input(says("look", vec![image(3 << 20); 5]));
+    script.reply(1, &[note("a")], StopReason::ToolUse);
+    let outcome = ServedOutcome::Pictured("a circle".to_owned(), vec![image(0)]);
+    script.input(Input::Served { call: CallId(1), outcome, duration_ms: 1 });
+    let full = r#"[result a: "a circle\n([image png 48×32, 192 bytes] was left out: the pictures"#;
+    assert!(script.last_messages().contains(full), "{}", script.last_messages());
+    let mut script = Script::with(with_served_tools(config()));
+    script.input(says("look", vec![]));
+    script.reply(1, &[note("a")], StopReason::ToolUse);
+    let outcome = ServedOutcome::Pictured("two".to_owned(), vec![image(0), image(2000)]);
+    script.input(Input::Served { call: CallId(1), outcome, duration_ms: 1 });
+    let both = r#"[result a: "two" with [image png 48×32, 192 bytes] with [image png 48×32, 2 KB]]"#;
+    assert!(script.last_messages().contains(both), "{}", script.last_messages());
 }
