@@ -92,7 +92,7 @@ pub enum McpRequest {
         /// The arguments, a JSON object.
         arguments: String,
     },
-    /// Lists the resources.
+    /// Lists the resources, and the forms of their addresses.
     ListResources,
     /// Reads a resource.
     ReadResource {
@@ -256,12 +256,9 @@ pub enum McpContent {
         text: String,
     },
     /// The address of a resource.
-    Link {
-        /// The address.
-        uri: String,
-        /// Its name.
-        name: String,
-    },
+    Link(McpLink),
+    /// The form of the addresses of some resources, with names in braces for its open parts.
+    Template(McpLink),
     /// Something that is not shown, such as sound.
     Other {
         /// The kind, as MCP names it.
@@ -273,6 +270,17 @@ pub enum McpContent {
     },
 }
 
+/// An address, or a form of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpLink {
+    /// The address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// The server's description, at most one line; empty without one.
+    pub about: String,
+}
+
 impl McpContent {
     /// Bytes of all texts and pictures.
     pub fn size(&self) -> usize {
@@ -280,7 +288,7 @@ impl McpContent {
             Self::Text(text) => text.len(),
             Self::Image(image) => image.bytes().len(),
             Self::Resource { uri, text } => uri.len() + text.len(),
-            Self::Link { uri, name } => uri.len() + name.len(),
+            Self::Link(link) | Self::Template(link) => link.uri.len() + link.name.len() + link.about.len(),
             Self::Other { kind, note, .. } => kind.len() + note.len(),
         }
     }

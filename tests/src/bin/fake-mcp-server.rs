@@ -54,7 +54,10 @@ impl Server {
                 Some("tools/call") => self.call(&id, &message)?,
                 Some("prompts/list") => self.reply(&id, &prompts())?,
                 Some("prompts/get") => self.reply(&id, &prompt(&message))?,
-                Some("resources/list") => self.reply(&id, &resources())?,
+                Some("resources/list") => self.reply(&id, &self.resources())?,
+                Some("resources/templates/list") if !self.is("no-templates") => {
+                    self.reply(&id, &templates())?;
+                }
                 Some("resources/read") => self.reply(&id, &resource(&message))?,
                 Some(_) if !id.is_null() => self.fail(&id, -32601, "no such method")?,
                 _ => {}
@@ -100,6 +103,17 @@ impl Server {
             &json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": program,
                 "instructions": "Use with care."}),
         )
+    }
+
+    fn resources(&self) -> Value {
+        if self.is("many-resources") {
+            let one = |number| json!({"uri": format!("file:///{number}"), "name": "n", "description": "d".repeat(9000)});
+            return json!({"resources": (0..400).map(one).collect::<Vec<_>>(), "nextCursor": "again"});
+        }
+        json!({"resources": [
+            {"uri": "file:///a", "name": "a", "description": "The first.\nAnd more."},
+            {"uri": "file:///b", "name": "b"},
+        ]})
     }
 
     fn listen(&self, id: &Value) -> Said {
@@ -446,8 +460,8 @@ fn prompt(message: &Value) -> Value {
     json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("Greet {who}.")}}]})
 }
 
-fn resources() -> Value {
-    json!({"resources": [{"uri": "file:///a", "name": "a"}, {"uri": "file:///b", "name": "b"}]})
+fn templates() -> Value {
+    json!({"resourceTemplates": [{"uriTemplate": "file:///{name}", "name": "files", "description": "All of them."}]})
 }
 
 fn resource(message: &Value) -> Value {

@@ -1,10 +1,12 @@
-//! Results in a whole session: pictures, resources and what is only named.
+//! Results and resources in a whole session: pictures, resources and what is only named.
+
+use std::fs;
 
 use serde_json::{Value, json};
-use tests::replies::{done, model_of};
+use tests::replies::{calls, done, model_of};
 use tests::{Finished, tier};
 
-use crate::sessions::{add, echo, results, world};
+use crate::sessions::{add, echo, results, run, world};
 
 #[test]
 fn a_picture_of_a_result_reaches_the_model_and_other_parts_are_named() {
@@ -39,4 +41,39 @@ fn a_flood_of_pictures_is_bounded() {
     let finished = ran.events().into_iter().find(|event| event["type"] == "tool_call_finished").unwrap();
     assert_eq!(finished["data"]["images"].as_array().map(Vec::len), Some(8));
     assert_eq!(json!(found[0].0), "completed");
+}
+
+fn read(arguments: Value) -> String {
+    calls(&[("read_resource", arguments)])
+}
+
+#[test]
+fn resources_are_listed_and_read_by_one_tool_under_the_gate_of_their_server() {
+    let world = world(tier::all()[0]);
+    let added = add(&world, &[]).expect(0);
+    assert!(added.stdout.contains("resources yes"), "{}", added.stdout);
+    let wanted = || {
+        [
+            read(json!({"server": "docs"})),
+            read(json!({"server": "docs", "uri": "file:///b"})),
+            read(json!({"server": "other"})),
+        ]
+    };
+    let found = results(&run(&world, wanted(), &["--mcp", "docs"]).expect(0));
+    let list = "[a](file:///a): The first.\n[b](file:///b)\n[files](file:///{name}), with a value for each name in braces: All \
+        of them.";
+    assert_eq!(found[0], ("completed".to_owned(), list.to_owned()));
+    assert_eq!(found[1], ("completed".to_owned(), "[file:///b]\ninside".to_owned()));
+    assert!(found[2].1.contains("no server with resources has this name"), "{found:?}");
+    // A server beyond the rights of the agent is asked about, and nobody answers here.
+    add(&world, &["--env", "MCP_TOKEN"]).expect(0);
+    let found = results(&run(&world, wanted(), &["--mcp", "docs"]));
+    assert!(found[0].0 == "denied" && found[0].1.contains("call read_resource of docs"), "{found:?}");
+    // A table that offers some tools withholds the resources.
+    add(&world, &[]).expect(0);
+    let config = world.own().join("config/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("read = ", "offer = [\"echo\"]\nread = ")).unwrap();
+    let found = results(&run(&world, wanted(), &["--mcp", "docs"]));
+    assert!(found[0].1.contains("there is no tool named `read_resource`"), "{found:?}");
 }

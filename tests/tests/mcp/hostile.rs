@@ -213,3 +213,13 @@ fn an_order_that_may_not_come_ends_the_guest() {
     guest.order(McpOrder::Start(fake(&["plain"])));
     assert!(matches!(guest.reports_end(), Err(worker::mcp::McpError::Order)));
 }
+
+#[test]
+fn lists_of_resources_are_bounded_and_need_no_templates() {
+    let mut guest = Guest::serving("many-resources");
+    guest.request(1, McpRequest::ListResources);
+    assert_eq!(broken(guest.done(1).unwrap_err()), "a list that leads back to a page of its own");
+    let mut guest = Guest::serving("no-templates");
+    guest.request(1, McpRequest::ListResources);
+    assert_eq!(guest.done(1).unwrap().content.len(), 2);
+}

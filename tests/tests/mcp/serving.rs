@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ipc::mcp::{McpAnswer, McpContent, McpFailure, McpOrder, McpReport, McpRequest};
+use ipc::mcp::{McpAnswer, McpContent, McpFailure, McpLink, McpOrder, McpReport, McpRequest};
 use serde_json::{Value, json};
 use worker::mcp::Patience;
 
@@ -80,8 +80,12 @@ fn all_kinds_of_content_cross() {
     assert_eq!(audio, &other("audio/wav", 3, ""));
     assert_eq!(blob, &other("application/pdf", 3, "is file:///c.pdf"));
     assert_eq!(resource, &McpContent::Resource { uri: "file:///a".to_owned(), text: "inside".to_owned() });
-    assert_eq!(link, &McpContent::Link { uri: "file:///b".to_owned(), name: "b".to_owned() });
+    assert_eq!(link, &McpContent::Link(linked("file:///b", "b", "")));
     assert_eq!(result.structured.as_deref(), Some(r#"{"answer":42}"#));
+}
+
+fn linked(uri: &str, name: &str, about: &str) -> McpLink {
+    McpLink { uri: uri.to_owned(), name: name.to_owned(), about: about.to_owned() }
 }
 
 #[test]
@@ -101,7 +105,12 @@ fn a_failed_call_is_a_result_and_a_refused_one_is_not() {
 fn resources_and_prompts_are_read() {
     let mut guest = Guest::serving("plain");
     guest.request(1, McpRequest::ListResources);
-    assert_eq!(guest.done(1).unwrap().content.len(), 2);
+    let listed = [
+        McpContent::Link(linked("file:///a", "a", "The first.")),
+        McpContent::Link(linked("file:///b", "b", "")),
+        McpContent::Template(linked("file:///{name}", "files", "All of them.")),
+    ];
+    assert_eq!(guest.done(1).unwrap().content, listed);
     guest.request(2, McpRequest::ReadResource { uri: "file:///b".to_owned() });
     let part = McpContent::Resource { uri: "file:///b".to_owned(), text: "inside".to_owned() };
     assert_eq!(guest.done(2).unwrap().content, [part]);

@@ -17,7 +17,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
-use super::server::{ServerOrder, ServerSpec, ToolCall, attend};
+use super::pin::digest_of_resources;
+use super::resources::{READ, uri};
+use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
 use crate::engine::driver::{ServedAnswer, ToolServer};
 
 /// The longest wait for the end of a server.
@@ -27,6 +29,8 @@ const LEAVING: Duration = Duration::from_secs(5);
 pub(crate) struct McpHost {
     servers: Mutex<BTreeMap<String, HostedServer>>,
     catalogue: Arc<Catalogue>,
+    /// Digests that stand for the resources of each server.
+    reads: BTreeMap<String, String>,
     last: AtomicU64,
 }
 
@@ -38,10 +42,13 @@ enum HostedServer {
 
 impl McpHost {
     pub(super) fn new(servers: Vec<ServerSpec>, catalogue: Arc<Catalogue>) -> Self {
+        let reads = servers.iter().map(|spec| (spec.server.name.clone(), digest_of_resources(&spec.server)));
+        let reads = reads.collect();
         let idle = |spec: ServerSpec| (spec.server.name.clone(), HostedServer::Idle(Box::new(spec)));
         Self {
             servers: Mutex::new(servers.into_iter().map(idle).collect()),
             catalogue,
+            reads,
             last: AtomicU64::new(0),
         }
     }
@@ -68,7 +75,12 @@ impl McpHost {
         };
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        let call = ToolCall { id, tool, json, definition: guest.definition.clone(), answer };
+        let definition = guest.definition.clone();
+        let wanted = match tool == READ && self.reads.get(&server) == Some(&definition) {
+            true => WantedCall::Resource(uri(&json)),
+            false => WantedCall::Tool { tool, json, definition },
+        };
+        let call = ToolCall { id, wanted, answer };
         let mut waiting = WaitingCall { id, orders: Some(orders) };
         if let Some(orders) = &waiting.orders {
             // An error means that the session ends; then there is no answer either.

@@ -11,6 +11,7 @@ mod installed;
 mod names;
 mod offer;
 mod pin;
+mod resources;
 mod result;
 mod server;
 

@@ -11,7 +11,8 @@ use super::confine::{Confined, confine};
 use super::find::{Catalogue, tools};
 use super::host::McpHost;
 use super::names::{description, tool_name};
-use super::pin::{PinnedTool, Pins};
+use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
+use super::resources::{self, READ};
 use super::server::ServerSpec;
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::McpServer;
@@ -32,12 +33,15 @@ pub(crate) struct Offered {
 pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Offered> {
     let (mut ready, mut notices, mut found) = (Vec::new(), Vec::new(), Vec::new());
     let (mut direct, mut many): (Vec<Box<dyn Tool>>, _) = (Vec::new(), Vec::new());
-    let mut taken = BTreeSet::new();
+    let (mut taken, mut readable) = (BTreeSet::new(), Vec::new());
     for server in servers {
         match of_server(setup, server) {
-            Ok((spec, confined, pinned)) => {
-                let defined: Vec<_> = pinned
-                    .iter()
+            Ok((spec, confined, pin)) => {
+                if pin.resources && is_offered(server, READ) {
+                    readable.push((server.name.clone(), confined.tool(digest_of_resources(server))));
+                }
+                let offered = pin.tools.iter().filter(|tool| is_offered(server, &tool.name));
+                let defined: Vec<_> = offered
                     .filter_map(|tool| {
                         defined(&server.name, tool, &mut taken).map(|definition| (definition, tool))
                     })
@@ -60,15 +64,18 @@ pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Off
     }
     let catalogue = Arc::new(Catalogue(found));
     direct.extend(tools(&catalogue, &many.join(", ")));
+    direct.extend(resources::tool(readable));
     let host = Arc::new(McpHost::new(ready, catalogue));
     (!servers.is_empty()).then_some(Offered { tools: direct, host, notices })
 }
 
-/// Returns a server that is ready to be called, with its approved tools. The error is a sentence for a person, with a remedy.
-fn of_server(
-    setup: &ProjectSandbox,
-    server: &McpServer,
-) -> Result<(ServerSpec, Confined, Vec<PinnedTool>), String> {
+/// True if the table of the server withholds nothing of this name.
+fn is_offered(server: &McpServer, name: &str) -> bool {
+    server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
+}
+
+/// Returns a server that is ready to be called, as a person approved it. The error is a sentence for a person, with a remedy.
+fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, Confined, Pin), String> {
     let name = &server.name;
     let left_out = |why: &str| format!("the MCP server {name} is left out: {why}");
     let pin = Pins::new(&setup.directories).read(name).map_err(|error| left_out(&error.to_string()))?;
@@ -88,7 +95,6 @@ fn of_server(
     }
     let tree = pin.installed.as_ref().map(|installed| installed.tree.as_path());
     let confined = confine(setup, server, tree).map_err(|error| left_out(&error.to_string()))?;
-    let is_offered = |tool: &PinnedTool| server.offer.as_ref().is_none_or(|offer| offer.contains(&tool.name));
     let spec = ServerSpec {
         server: server.clone(),
         spawner: setup.spawner.clone(),
@@ -97,7 +103,7 @@ fn of_server(
         most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
         installed: pin.installed.clone(),
     };
-    Ok((spec, confined, pin.tools.into_iter().filter(is_offered).collect()))
+    Ok((spec, confined, pin))
 }
 
 /// Returns a tool's definition for the model; nothing if its schema is no JSON.

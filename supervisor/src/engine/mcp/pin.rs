@@ -37,6 +37,9 @@ pub(crate) struct Pin {
     /// The installed files, if the command installs packages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) installed: Option<InstalledServer>,
+    /// True if it has resources.
+    #[serde(default)]
+    pub(crate) resources: bool,
 }
 
 /// A tool as a person approved it.
@@ -84,6 +87,14 @@ pub(crate) fn digest_of_server(server: &McpServer) -> String {
             enter(&mut hash, part);
         }
     }
+    hexadecimal(&hash.finalize())
+}
+
+/// Returns the digest that stands for the resources of a server, in the place of a tool's definition.
+pub(crate) fn digest_of_resources(server: &McpServer) -> String {
+    let mut hash = Sha256::new();
+    enter(&mut hash, "resources");
+    enter(&mut hash, &digest_of_server(server));
     hexadecimal(&hash.finalize())
 }
 
@@ -149,6 +160,7 @@ impl Pin {
             release: description.version.clone(),
             protocol: description.protocol.clone(),
             tools: tools.into_iter().map(|tool| PinnedTool::new(&digest, tool)).collect(),
+            resources: description.resources,
             server: digest,
             installed: None,
         }

@@ -1,7 +1,7 @@
 //! Results of a server's tools as text for the model.
 
 use ipc::image::Image;
-use ipc::mcp::{McpContent, McpFailure, McpResult};
+use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
 
 use super::names::visible;
 use crate::engine::driver::ServedAnswer;
@@ -41,12 +41,19 @@ fn words_of_part(part: McpContent, failed: bool, images: &mut Vec<Image>) -> Str
             words
         }
         McpContent::Resource { uri, text } => format!("[{uri}]\n{text}"),
-        McpContent::Link { uri, name } => format!("[{name}]({uri})"),
+        McpContent::Link(McpLink { uri, name, about }) => described(format!("[{name}]({uri})"), &about),
+        McpContent::Template(McpLink { uri, name, about }) => {
+            described(format!("[{name}]({uri}), with a value for each name in braces"), &about)
+        }
         McpContent::Other { kind, bytes, note } => {
             let note = if note.is_empty() { note } else { format!(": it {note}") };
             format!("({kind} of {bytes} bytes, not shown{note})")
         }
     }
+}
+
+fn described(link: String, about: &str) -> String {
+    if about.is_empty() { link } else { format!("{link}: {about}") }
 }
 
 /// Keeps the beginning and the end of a text that is too long, and counts the rest.
@@ -97,7 +104,8 @@ mod tests {
         let parts = vec![
             McpContent::Text("a\u{1b}b".to_owned()),
             McpContent::Resource { uri: "file:///x".to_owned(), text: "inside".to_owned() },
-            McpContent::Link { uri: "u:1".to_owned(), name: "n".to_owned() },
+            McpContent::Link(link("u:1", "")),
+            McpContent::Template(link("u:{n}", "numbers")),
             other("audio/wav", ""),
             other("image/png", "is no picture"),
         ];
@@ -106,11 +114,16 @@ mod tests {
         [file:///x]
         inside
         [n](u:1)
+        [n](u:{n}), with a value for each name in braces: numbers
         (audio/wav of 7 bytes, not shown)
         (image/png of 7 bytes, not shown: it is no picture)
         ");
         assert_eq!(result(false, vec![], Some("{\"n\":1}")), Ok("{\"n\":1}".to_owned()));
         assert_eq!(result(true, vec![McpContent::Text("no".to_owned())], None), Err("no".to_owned()));
+    }
+
+    fn link(uri: &str, about: &str) -> McpLink {
+        McpLink { uri: uri.to_owned(), name: "n".to_owned(), about: about.to_owned() }
     }
 
     fn other(kind: &str, note: &str) -> McpContent {

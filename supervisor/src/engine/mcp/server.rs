@@ -57,11 +57,20 @@ impl ServerSpec {
 pub(super) struct ToolCall {
     /// Number of the call, never used again.
     pub(super) id: u64,
-    pub(super) tool: String,
-    pub(super) json: String,
-    /// Digest of the definition that the model was given and a person approved.
-    pub(super) definition: String,
+    pub(super) wanted: WantedCall,
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
+}
+
+/// What a call is about.
+pub(super) enum WantedCall {
+    Tool {
+        tool: String,
+        json: String,
+        /// Digest of the definition that the model was given and a person approved.
+        definition: String,
+    },
+    /// A resource by its address, or the list of all.
+    Resource(Option<String>),
 }
 
 impl ToolCall {
@@ -156,12 +165,42 @@ struct AttendedServer<'a, L> {
     link: L,
     spec: &'a ServerSpec,
     tools: Vec<McpTool>,
-    /// Digests of its tools, by their names, once it has described all.
-    live: Option<BTreeMap<String, String>>,
+    /// Its description, once it has described all.
+    live: Option<LiveServer>,
     /// Calls that wait for that.
     waiting: Vec<ToolCall>,
     /// Open calls, by the numbers of their requests.
     open: HashMap<u64, ToolCall>,
+}
+
+/// The description of a server that runs.
+struct LiveServer {
+    /// Digests of its tools, by their names.
+    digests: BTreeMap<String, String>,
+    resources: bool,
+}
+
+impl LiveServer {
+    /// Returns the request of a call. The error says why the call is not made.
+    fn request(&self, wanted: &WantedCall, server: &str) -> Result<McpRequest, String> {
+        match wanted {
+            WantedCall::Tool { tool, json, definition } if self.digests.get(tool) == Some(definition) => {
+                Ok(McpRequest::CallTool { tool: tool.clone(), arguments: json.clone() })
+            }
+            WantedCall::Tool { tool, .. } => {
+                let how = if self.digests.contains_key(tool) { "has changed" } else { "is gone" };
+                Err(format!(
+                    "the call was not made: the definition of `{tool}` {how} since the user approved the server `{server}`; `bailiwick \
+                     mcp add {server}` shows the difference and asks the user"
+                ))
+            }
+            WantedCall::Resource(_) if !self.resources => {
+                Err(format!("the call was not made: the server `{server}` has no resources any more"))
+            }
+            WantedCall::Resource(Some(uri)) => Ok(McpRequest::ReadResource { uri: uri.clone() }),
+            WantedCall::Resource(None) => Ok(McpRequest::ListResources),
+        }
+    }
 }
 
 impl<'a, L: ServerLink> AttendedServer<'a, L> {
@@ -214,24 +253,19 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Sends a call to the server, if its tool is the one that a person approved.
+    /// Sends a call to the server, if it is about what a person approved.
     async fn take(&mut self, call: ToolCall) -> Result<(), String> {
         let Some(live) = &self.live else {
             self.waiting.push(call);
             return Ok(());
         };
-        if live.get(&call.tool) != Some(&call.definition) {
-            let name = &self.spec.server.name;
-            let how = if live.contains_key(&call.tool) { "has changed" } else { "is gone" };
-            let why = format!(
-                "the call was not made: the definition of `{}` {how} since the user approved the server `{name}`; `bailiwick mcp add \
-                 {name}` shows the difference and asks the user",
-                call.tool
-            );
-            call.fail(why);
-            return Ok(());
-        }
-        let what = McpRequest::CallTool { tool: call.tool.clone(), arguments: call.json.clone() };
+        let what = match live.request(&call.wanted, &self.spec.server.name) {
+            Ok(what) => what,
+            Err(why) => {
+                call.fail(why);
+                return Ok(());
+            }
+        };
         match self.link.request(what).await {
             Ok(request) => drop(self.open.insert(request, call)),
             Err(error @ McpOrderError::TooMany) => call.fail(error.to_string()),
@@ -289,7 +323,8 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 
     async fn described(&mut self, description: &McpDescription) -> Result<(), String> {
         let pin = Pin::new(&self.spec.server, description, std::mem::take(&mut self.tools));
-        self.live = Some(pin.tools.into_iter().map(|tool| (tool.name, tool.digest)).collect());
+        let digests = pin.tools.into_iter().map(|tool| (tool.name, tool.digest)).collect();
+        self.live = Some(LiveServer { digests, resources: description.resources });
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();
         while let Some(call) = waiting.next() {
             if let Err(why) = self.take(call).await {
@@ -365,7 +400,8 @@ mod tests {
     fn call(id: u64, definition: &str) -> (ServerOrder, oneshot::Receiver<Result<ServedAnswer, String>>) {
         let (answer, answered) = oneshot::channel();
         let (tool, json) = ("a".to_owned(), "{}".to_owned());
-        (ServerOrder::Call(ToolCall { id, tool, json, definition: definition.to_owned(), answer }), answered)
+        let wanted = WantedCall::Tool { tool, json, definition: definition.to_owned() };
+        (ServerOrder::Call(ToolCall { id, wanted, answer }), answered)
     }
 
     #[tokio::test]

@@ -2,10 +2,14 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use ipc::mcp::{MAX_PARTS, MAX_RESULT, McpContent, McpFailure, McpResult};
+use ipc::mcp::{MAX_PARTS, MAX_RESULT, McpContent, McpFailure, McpLink, McpResult};
 use rmcp::model::{
     CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
 };
+
+/// The most characters of the description of a resource.
+const MOST_ABOUT: usize = 200;
 
 /// Translates the result of a tool.
 pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
@@ -26,9 +30,16 @@ pub(super) fn of_resource(result: ReadResourceResult) -> Result<McpResult, McpFa
     succeeded(result.contents.into_iter().map(of_contents).collect())
 }
 
-/// Translates a list of resources.
-pub(super) fn of_resources(resources: Vec<Resource>) -> Result<McpResult, McpFailure> {
-    succeeded(resources.into_iter().map(of_link).collect())
+/// Translates a list of resources, and the forms of their addresses.
+pub(super) fn of_resources(
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+) -> Result<McpResult, McpFailure> {
+    let templates =
+        templates.into_iter().map(|ResourceTemplate { uri_template, name, description, .. }| {
+            McpContent::Template(McpLink { uri: uri_template, name, about: about(description) })
+        });
+    succeeded(resources.into_iter().map(of_link).chain(templates).take(MAX_PARTS).collect())
 }
 
 fn succeeded(content: Vec<McpContent>) -> Result<McpResult, McpFailure> {
@@ -58,7 +69,13 @@ fn of_block(block: ContentBlock) -> McpContent {
 }
 
 fn of_link(link: Resource) -> McpContent {
-    McpContent::Link { uri: link.uri, name: link.name }
+    McpContent::Link(McpLink { uri: link.uri, name: link.name, about: about(link.description) })
+}
+
+/// Returns the beginning of the first line of a description.
+fn about(description: Option<String>) -> String {
+    let description = description.unwrap_or_default();
+    description.lines().next().unwrap_or_default().chars().take(MOST_ABOUT).collect()
 }
 
 fn of_contents(contents: ResourceContents) -> McpContent {

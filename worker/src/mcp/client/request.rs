@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ipc::mcp::{MAX_PARTS, MAX_ROUNDS, McpFailure, McpRequest, McpResult};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
-    InputRequest, InputRequiredResult, InputResponses, JsonObject, ListResourcesRequest, ReadResourceRequest,
-    ReadResourceRequestParams, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetPromptRequest,
+    GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    ListResourceTemplatesRequest, ListResourcesRequest, ReadResourceRequest, ReadResourceRequestParams,
+    ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
 use tokio::sync::watch;
@@ -92,25 +93,40 @@ impl Request {
         Err(McpFailure::Broken(format!("more than {MAX_ROUNDS} rounds of questions")))
     }
 
+    /// Lists the resources, and the forms of their addresses where the server has such.
     async fn list_resources(&mut self, peer: &McpPeer, clock: &mut Clock) -> Result<McpResult, McpFailure> {
+        let (mut resources, mut templates) = (Vec::new(), Vec::new());
         let mut cursors = Cursors::default();
-        let mut resources = Vec::new();
         loop {
             let request = ListResourcesRequest { params: cursors.params(), ..Default::default() };
             match self.exchange(peer, ClientRequest::ListResourcesRequest(request), clock).await? {
                 ServerResult::ListResourcesResult(page) => {
                     resources.extend(page.resources);
-                    let more = cursors.follow(page.next_cursor).map_err(|failure| {
-                        failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))
-                    })?;
-                    if !more || resources.len() > MAX_PARTS {
-                        resources.truncate(MAX_PARTS);
-                        return content::of_resources(resources);
+                    if !follow(&mut cursors, page.next_cursor)? || resources.len() > MAX_PARTS {
+                        break;
                     }
                 }
                 _ => return Err(of_another_kind()),
             }
         }
+        let mut cursors = Cursors::default();
+        loop {
+            let request = ListResourceTemplatesRequest { params: cursors.params(), ..Default::default() };
+            match self.exchange(peer, ClientRequest::ListResourceTemplatesRequest(request), clock).await {
+                Ok(ServerResult::ListResourceTemplatesResult(page)) => {
+                    templates.extend(page.resource_templates);
+                    if !follow(&mut cursors, page.next_cursor)? || templates.len() > MAX_PARTS {
+                        break;
+                    }
+                }
+                Err(McpFailure::Refused { code, .. }) if code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) => {
+                    break;
+                }
+                Ok(_) => return Err(of_another_kind()),
+                Err(failure) => return Err(failure),
+            }
+        }
+        content::of_resources(resources, templates)
     }
 
     /// Sends one message, and waits for its answer.
@@ -252,6 +268,14 @@ fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailu
         (McpRequest::GetPrompt { .. }, ServerResult::GetPromptResult(result)) => content::of_prompt(result),
         _ => Err(of_another_kind()),
     }
+}
+
+/// Goes to the next page of a list; false if there is none.
+fn follow(cursors: &mut Cursors, next: Option<String>) -> Result<bool, McpFailure> {
+    let failed = |failure: Option<McpFailure>| {
+        failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))
+    };
+    cursors.follow(next).map_err(failed)
 }
 
 fn of_another_kind() -> McpFailure {

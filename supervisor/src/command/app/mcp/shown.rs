@@ -93,6 +93,9 @@ pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     for denial in denied(refused) {
         line("", &denial);
     }
+    if pin.resources {
+        line("resources", "yes");
+    }
     line("tools", &pin.tools.len().to_string());
     for tool in &pin.tools {
         let before = approved.map(|approved| approved.tools.iter().find(|before| before.name == tool.name));
