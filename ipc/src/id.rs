@@ -66,6 +66,10 @@ number! {
     Generation, u32
 }
 number! {
+    /// A guest of an agent, from 1 in each run of the session.
+    GuestId, u32
+}
+number! {
     /// An event of a session log, from 1 in the order of appending.
     EventId, u64
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use boundary::monitor::{McpEvent, McpServerProcess, McpServerSpec, Programs, Spawner};
+use boundary::monitor::{GuestLog, McpEvent, McpServerProcess, McpServerSpec, Programs, Spawner};
 use boundary::policy::HiddenInodes;
 use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
 use ipc::mcp::{McpCommand, McpDescription, McpFailure, McpReport, McpRequest, McpResult, McpTool};
@@ -89,7 +89,8 @@ impl DescribedServer {
     ) -> Result<Self, String> {
         let spawner = Spawner::start(programs.sandbox_exec.clone(), HiddenInodes::default());
         let spawner = spawner.map_err(|error| error.to_string())?;
-        let spec = McpServerSpec { program: programs.worker.clone(), confinement, command };
+        let (name, log) = ("docs".to_owned(), GuestLog::default());
+        let spec = McpServerSpec { name, program: programs.worker.clone(), confinement, command, log };
         let mut process = McpServerProcess::start(&spawner, spec).await.map_err(|error| error.to_string())?;
         let mut tools = Vec::new();
         loop {

@@ -1,6 +1,7 @@
 //! Rights without their long lists: for events, for front ends, and as the one line that a person reads.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,8 @@ pub enum NamedRoot {
     Temp,
     /// The private caches of the level of rights.
     Caches,
+    /// The system's programs, libraries and settings, or some of them: for guests, which read what they need to run.
+    System,
     /// Another tree.
     Path(WirePath),
 }
@@ -129,6 +132,22 @@ impl Rights {
     }
 }
 
+impl RightsSummary {
+    /// Names all trees that are read below one of these places by one name, the last.
+    #[must_use]
+    pub fn with_system(mut self, places: &[&Path]) -> Self {
+        let before = self.read.len();
+        self.read.retain(|root| match root {
+            NamedRoot::Path(path) => !places.iter().any(|place| path.as_path().starts_with(place)),
+            NamedRoot::Project | NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => true,
+        });
+        if self.read.len() < before {
+            self.read.push(NamedRoot::System);
+        }
+        self
+    }
+}
+
 /// Displays the name as one word. Paths are quoted, so that none looks like another item.
 impl fmt::Display for NamedRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,6 +155,7 @@ impl fmt::Display for NamedRoot {
             Self::Project => f.write_str("the project"),
             Self::Temp => f.write_str("$TMPDIR"),
             Self::Caches => f.write_str("caches"),
+            Self::System => f.write_str("system files"),
             Self::Path(path) => Word(path).fmt(f),
         }
     }
@@ -276,6 +296,19 @@ mod tests {
         let net = Network::Hosts(Hosts::new(rules).unwrap());
         let summary = RightsSummary { net, ..RightsSummary::default() };
         assert_eq!(summary.to_string(), "nothing readable · network on for a.example b:80");
+    }
+
+    #[test]
+    fn places_of_the_system_have_one_name() {
+        let path = |path: &str| NamedRoot::Path(path.into());
+        let read = vec![path("/etc/hosts"), NamedRoot::Project, path("/usr/lib"), path("/usrlocal")];
+        let summary = RightsSummary { read, ..RightsSummary::default() };
+        let summary = summary.with_system(&["/etc", "/usr"].map(Path::new));
+        assert_eq!(
+            summary.to_string(),
+            "read-only · read the project, /usrlocal, system files · network off"
+        );
+        assert_eq!(RightsSummary::default().with_system(&[Path::new("/")]), RightsSummary::default());
     }
 
     /// Roots of the host, some below its `/tmp`; `/tmp/bw-1` is the private temp directory.

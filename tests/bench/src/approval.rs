@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use boundary::monitor::GuestLog;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::effect::{Effect, Exec};
 use ipc::id::{AgentId, CallId, ConversationId, Generation};
@@ -78,6 +79,7 @@ fn approved(
         granted: grant,
         call: Some(CallId(1)),
         effect: Arc::new(effect),
+        guests: GuestLog::default(),
     };
     let mut notes = Notes { log, printed: Vec::new() };
     let began = SystemTime::now().duration_since(UNIX_EPOCH)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use boundary::monitor::{Spawner, Started, Worker, WorkerSpec};
+use boundary::monitor::{GuestLog, Spawner, Started, Worker, WorkerSpec};
 use boundary::policy::HiddenInodes;
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::id::{AgentId, Generation};
@@ -164,6 +164,7 @@ impl<'a> Site<'a> {
             confinement: Confinement { tier: *tier, ..sandbox.confinement(sandbox.policy.standing()) },
             program: sandbox.programs.worker.clone(),
             leftovers: None,
+            guests: GuestLog::default(),
         };
         Ok(Worker::start(spawner, spec).await?)
     }

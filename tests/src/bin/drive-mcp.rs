@@ -15,6 +15,7 @@ use boundary::policy::HiddenInodes;
 use ipc::confinement::TierChoice;
 use ipc::mcp::{McpCommand, McpContent};
 use ipc::rights::Network;
+use protocol::event::GuestEnd;
 use protocol::network_words;
 use tests::guests::{DescribedServer, ServerRights, confinement};
 use tokio::time::timeout;
@@ -113,7 +114,7 @@ async fn served(programs: &Programs, task: &Task, tier: TierChoice) -> Said<Stri
         }
         write!(said, "; {tool} after {} ms: {text}", begun.elapsed().as_millis())?;
     }
-    server.process.end().await.end?;
+    server.process.end(GuestEnd::Finished).await.end?;
     Ok(said)
 }
 

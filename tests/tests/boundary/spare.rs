@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use boundary::monitor::{
-    PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
+    GuestLog, PrivateTemp, Programs, Spawner, StartError, Started, Temps, Worker, WorkerEvent, WorkerSpec,
 };
 use boundary::policy::HiddenInodes;
 use gate::ApprovalMode;
@@ -57,6 +57,7 @@ impl Site {
             confinement,
             program: self.programs.worker.clone(),
             leftovers: None,
+            guests: GuestLog::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
+use boundary::monitor::{GuestLog, PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use boundary::policy::HiddenInodes;
 use gate::ApprovalMode;
 use ipc::confinement::{Confinement, Identity, Tier, TierChoice};
@@ -101,6 +101,7 @@ impl Site {
             confinement: self.standing(),
             program: self.programs.worker.clone(),
             leftovers: None,
+            guests: GuestLog::default(),
         };
         let (worker, mut events) = Worker::start(&self.spawner, spec).await.unwrap();
         prepare(&worker, &mut events, CallId(1), call).await.unwrap()
@@ -117,6 +118,7 @@ impl Site {
             granted,
             call: Some(CallId(1)),
             effect: effect.into(),
+            guests: GuestLog::default(),
         }
     }
 

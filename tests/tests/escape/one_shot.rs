@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::chown;
 
-use boundary::monitor::{PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
+use boundary::monitor::{GuestLog, PrivateTemp, Programs, Spawner, Temps, Worker, WorkerSpec};
 use boundary::policy::{HiddenInodes, Policy};
 use gate::ApprovalMode;
 use ipc::confinement::{Confinement, Identity};
@@ -43,6 +43,7 @@ async fn carry_out(place: &Place<'_>, command: &str) {
         confinement: standing.clone(),
         program: programs.worker.clone(),
         leftovers: None,
+        guests: GuestLog::default(),
     };
     let (worker, mut events) = Worker::start(&spawner, spec).await.unwrap();
     let effect = prepare(&worker, &mut events, CallId(1), shell(command)).await.unwrap();
@@ -50,7 +51,9 @@ async fn carry_out(place: &Place<'_>, command: &str) {
     let granted = Grant { write: vec![(&world.project()).into()], net, ..Grant::default() };
     let (agent, generation, call) = (AgentId::root(), Generation(2), Some(CallId(1)));
     let (asked, watch) = (granted.clone(), None);
-    let shot = OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into() };
+    let guests = GuestLog::default();
+    let shot =
+        OneShot { agent, generation, standing, watch, asked, granted, call, effect: effect.into(), guests };
     let (_never, cancelled) = oneshot::channel();
     let processes = Processes { spawner, programs, leftovers: None, places: None };
     let outcome = shot.carry_out(&processes, &mut Unwritten, cancelled).await;

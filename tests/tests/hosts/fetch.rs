@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use boundary::monitor::FetchSpec;
+use boundary::monitor::{FetchSpec, GuestLog};
 use ipc::confinement::{Confinement, TierChoice};
 use ipc::rights::{Reach, Rights};
 use serde_json::{Value, json};
@@ -154,7 +154,8 @@ fn a_fetch_that_was_taken_over_reaches_the_internet_and_nothing_else() {
                     Confinement { tier, ..Confinement::new(Rights::default(), Path::new("/").into()) };
                 let url: ipc::page_url::PageUrl = PAGE.parse().unwrap();
                 let (program, hosts) = (PYTHON.into(), url.rules());
-                FetchSpec { program, agent, reach: Reach::default(), url, hosts }.guest().confinement
+                let (reach, log) = (Reach::default(), GuestLog::default());
+                FetchSpec { program, agent, reach, url, hosts, log }.guest().confinement
             };
             let hosts = ["127.0.0.1", "::1", "203.0.113.254", "10.7.7.7", "169.254.7.7", "169.254.169.254"];
             let acts = format!("for host in {hosts:?}: tcp(host, 7, b'x')");

@@ -13,6 +13,7 @@ use ipc::confinement::{Identity, Tier};
 use ipc::mcp::{McpCommand, McpContent};
 use ipc::rights::Network;
 use nix::libc::{EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOENT, EPERM, EROFS};
+use protocol::event::GuestEnd;
 use protocol::network_words;
 use tests::guests::{DescribedServer, ServerRights, confinement};
 use tests::{User, World, tier, wait_until};
@@ -55,7 +56,7 @@ fn act(user: User, tier: Tier, world: &World, rights: &ServerRights, words: &[&s
         let words = [&["does"], words].concat();
         let mut server = started(world, user, tier, rights.clone(), &words).await;
         let result = server.call("echo", "{}").await.unwrap();
-        server.process.end().await.end.unwrap();
+        server.process.end(GuestEnd::Finished).await.end.unwrap();
         match result.content.as_slice() {
             [McpContent::Text(text)] => text.clone(),
             other => panic!("{other:?}"),
@@ -158,7 +159,7 @@ fn a_daemon_of_a_server_ends_with_it() {
             let mut server = started(&world, user, tier, ServerRights::default(), &words).await;
             server.call("echo", "{}").await.unwrap();
             wait_until("the daemon lives", || fs::metadata(&beat).is_ok());
-            let ended = server.process.end().await;
+            let ended = server.process.end(GuestEnd::Finished).await;
             assert!(ended.end.is_ok() && ended.open.is_empty(), "{ended:?}");
         });
         let last = fs::read(&beat).unwrap();
@@ -176,7 +177,7 @@ fn a_server_that_dies_leaves_its_requests_open_to_nobody() {
             assert!(format!("{failure:?}").contains("out of luck"), "{failure:?}");
             let rest = rest(&mut server.process).await;
             assert!(rest.contains("Gone") && rest.ends_with("Ended(Closed)"), "{rest}");
-            assert!(server.process.end().await.open.is_empty());
+            assert!(server.process.end(GuestEnd::Finished).await.open.is_empty());
         });
     });
 }

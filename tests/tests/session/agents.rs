@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use boundary::monitor::{PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec};
+use boundary::monitor::{
+    GuestLog, PrivateTemp, Programs, Spawner, StartError, Temps, Worker, WorkerEvent, WorkerSpec,
+};
 use boundary::policy::levels::LevelPlaces;
 use boundary::policy::{Environments, HiddenInodes};
 use ipc::confinement::{Confinement, Environment, Tier};
@@ -82,7 +84,14 @@ impl Session {
         let confinement = self.environments.at_level(confinement, None);
         let (agent, generation) = (AgentId::root(), Generation(1));
         let program = self.programs.worker.clone();
-        let spec = WorkerSpec { agent, generation, confinement, program, leftovers: None };
+        let spec = WorkerSpec {
+            agent,
+            generation,
+            confinement,
+            program,
+            leftovers: None,
+            guests: GuestLog::default(),
+        };
         let (worker, events) = Worker::start(&self.spawner, spec).await?;
         Ok(Agent { temp, worker, events, calls: CallId::default() })
     }

@@ -204,7 +204,7 @@ fn digest(line: &str) -> String {
 fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
     assert_eq!(
         (protocol::event::OLDEST_SCHEMA, protocol::event::SCHEMA),
-        (3, 6),
+        (3, 7),
         "a version without a log in fixtures/logs"
     );
     for version in protocol::event::OLDEST_SCHEMA..=protocol::event::SCHEMA {
@@ -249,7 +249,7 @@ fn a_log_of_a_version_that_is_not_read_any_more_is_named_as_such() {
         let name = log.file_stem().unwrap().to_str().unwrap();
         let nobody = model_of([]);
         let refused = Finished::of(&mut world.exec(&nobody, &["--resume", name])).expect(2);
-        let said = format!("event of schema version {version}, expected 3 to 6");
+        let said = format!("event of schema version {version}, expected 3 to 7");
         assert!(refused.stderr.contains(&said), "{}", refused.stderr);
         let shown = Finished::of(&mut world.bailiwick(["show", name]));
         assert!(shown.code != 0 && (shown.stdout + &shown.stderr).contains(&said));
@@ -263,7 +263,7 @@ fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
     world.run(&model_of([shell("echo hello"), done()]), &[]).expect(0);
     let log = log(&world);
     let mut file = fs::File::options().append(true).open(&log).unwrap();
-    let line = [br#"{"v":6,"id":999,"x":""#.to_vec(), vec![b'x'; 100_000_000], b"\"}\n".to_vec()].concat();
+    let line = [br#"{"v":7,"id":999,"x":""#.to_vec(), vec![b'x'; 100_000_000], b"\"}\n".to_vec()].concat();
     file.write_all(&line).unwrap();
     let run = |arguments: &[&str]| Finished::of(world.bailiwick(arguments).current_dir(world.project()));
     let name = log.file_stem().unwrap().to_str().unwrap();

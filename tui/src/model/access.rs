@@ -25,7 +25,7 @@ pub(crate) fn plain(rights: &RightsSummary) -> String {
 pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("the project".to_owned()),
-        NamedRoot::Temp | NamedRoot::Caches => None,
+        NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => None,
         NamedRoot::Path(path) => {
             let inside = path.as_path().strip_prefix(project.as_path());
             Some(inside.map_or_else(|_| path.to_string(), |inside| inside.display().to_string()))

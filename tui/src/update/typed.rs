@@ -297,7 +297,7 @@ pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGran
                 lines.push(format!("writes in {0} · :disallow write {0}", name.as_str()));
             }
             NamedRoot::Project => lines.push(format!("writes in the project · {asks_again} asks first")),
-            NamedRoot::Temp | NamedRoot::Caches => {}
+            NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => {}
         }
     }
     lines.extend(rights.sockets.iter().map(|path| {

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
-    FileDiff, FilesChanged, HostUse, LeftOut, Location, ModelChanged, NoticeCode, PlanApproved, PlanCreated,
-    PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged, RunResult, SessionStarted,
-    SubAgentResult, SubAgentSpawned, ToolKind, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited,
-    WriteTurnTaken,
+    FileDiff, FilesChanged, GuestEnded, GuestStarted, HostUse, LeftOut, Location, ModelChanged, NoticeCode,
+    PlanApproved, PlanCreated, PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged,
+    RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, ToolPinned, TurnFinished,
+    WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 
@@ -167,6 +167,12 @@ pub enum EventKind {
         /// The uses, counted since the start of the worker.
         uses: Vec<HostUse>,
     },
+    /// A guest is ready, and verified from outside.
+    GuestStarted(Box<GuestStarted>),
+    /// A guest is gone: one for each that started, before the end of what it belonged to.
+    GuestEnded(GuestEnded),
+    /// The tools of a server that the session goes by, or a difference of the started server from them.
+    ToolPinned(ToolPinned),
     /// A worker broke the protocol and was killed for it.
     ProtocolViolation {
         /// The generation.

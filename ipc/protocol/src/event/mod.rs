@@ -12,6 +12,7 @@ mod context;
 mod conversation;
 mod end;
 mod failure;
+mod guest;
 mod kind;
 mod line;
 mod notice;
@@ -38,6 +39,7 @@ pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryF
 pub use conversation::{AssistantMessage, ModelChanged, RunResult, SessionStarted, TokenUsage, TurnFinished};
 pub use end::{EndReason, WorkerEnd};
 pub use failure::{FailureKind, LeftOut};
+pub use guest::{GuestEnd, GuestEnded, GuestRole, GuestStarted, GuestTotals, PinChange, ToolPinned};
 pub use kind::{EventKind, ToolCallStatus};
 pub use notice::NoticeCode;
 pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus, StepAccount};
@@ -51,7 +53,7 @@ pub use ipc::recorded::Recorded;
 pub use ipc::tool::Ignored;
 
 /// The version of the event schema; it changes whenever a field does.
-pub const SCHEMA: u32 = 6;
+pub const SCHEMA: u32 = 7;
 
 /// The oldest version that is still read: what came since has a meaning where it is absent.
 pub const OLDEST_SCHEMA: u32 = 3;
@@ -126,7 +128,7 @@ mod tests {
         let line = serde_json::to_string(&event(EventKind::AssistantMessage(message))).unwrap();
         assert!(
             line.starts_with(
-                r#"{"v":6,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
+                r#"{"v":7,"id":2,"parent":1,"time_ms":1700000000000,"session":"s","agent":"1","#
             )
         );
         let back: SessionEvent = serde_json::from_str(&line).unwrap();
@@ -139,10 +141,10 @@ mod tests {
         let message = EventKind::UserMessage { text: "hi".to_owned(), images: vec![] };
         let line = serde_json::to_string(&event(message)).unwrap();
         for version in [SCHEMA + 1, OLDEST_SCHEMA - 1] {
-            let other = line.replace("\"v\":6", &format!("\"v\":{version}"));
+            let other = line.replace("\"v\":7", &format!("\"v\":{version}"));
             let error = serde_json::from_str::<SessionEvent>(&other).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("event of schema version {version}, expected 3 to 6")),
+                error.contains(&format!("event of schema version {version}, expected 3 to 7")),
                 "{error}"
             );
         }

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use super::recognise::{Registry, SelfInstaller, is_program};
 use super::tree::{TreeDigest, TreeError, digest_tree};
 use crate::monitor::{
-    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, Spawner, StatusPipe,
-    Stdio,
+    BrokerProcess, Ended, Gateway, GatewayError, GuestLog, GuestOwner, HostUses, Launch, Launched,
+    SpawnError, Spawner, StatusPipe, Stdio,
 };
 
 /// The longest time of an installation.
@@ -180,7 +180,7 @@ async fn attend(mut launched: Launched) -> Result<AttendedInstallation, InstallE
     let mut status = StatusPipe::new(launched.status)?;
     let broker = BrokerProcess::new(launched.pidfd)?;
     let mut gateway = match launched.gateway.take() {
-        Some(gateway) => Some(Gateway::ready(gateway).await?),
+        Some(gateway) => Some(Gateway::ready(gateway, GuestOwner::default(), &GuestLog::default()).await?),
         None => None,
     };
     let mut uses = HostUses::default();

@@ -10,12 +10,13 @@ use ipc::fetch::{Authorities, FetchFailure, FetchOrder, FetchReport, Fetched, MA
 use ipc::page_url::PageUrl;
 use ipc::path::WirePath;
 use ipc::rights::{Hosts, Reach};
-use protocol::event::HostUse;
+use protocol::event::{GuestEnd, GuestRole, HostUse};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::gateway::gateway_confinement;
 use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
+use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Spawner;
 
 /// Name of the guest among the programs of an agent.
@@ -51,11 +52,16 @@ impl GuestKind for FetchKind {
     type Order = FetchOrder;
     type Report = FetchReport;
 
+    const ROLE: GuestRole = GuestRole::Fetch;
     const FLAG: &'static str = "--fetch";
     const QUEUE: usize = 1;
 
     fn is_ready(report: &FetchReport) -> bool {
         matches!(report, FetchReport::Ready)
+    }
+
+    fn hosts(task: &FetchOrder) -> Option<Hosts> {
+        Some(task.hosts.clone())
     }
 }
 
@@ -70,13 +76,14 @@ pub struct FetchSpec {
     pub url: PageUrl,
     /// The hosts that may be connected to.
     pub hosts: Hosts,
+    pub log: GuestLog,
 }
 
 impl FetchSpec {
     /// Returns the confinement and the task of the guest: the network as far as the agent's reaches, no file but those of the
     /// resolver, the certificate authorities and the program itself, no commands.
     pub fn guest(self) -> GuestSpec<FetchKind> {
-        let Self { program, mut agent, reach, url, hosts } = self;
+        let Self { program, mut agent, reach, url, hosts, log } = self;
         agent.rights.reach = reach;
         let authorities = named();
         let named = authorities.iter().flat_map(|named| named.file.iter().chain(&named.directories));
@@ -85,7 +92,8 @@ impl FetchSpec {
         let places = AUTHORITIES.iter().filter_map(|place| fs::canonicalize(place).ok());
         confinement.rights.read.extend(places.map(WirePath::from));
         confinement.rights = confinement.rights.normalised();
-        GuestSpec { program, confinement, order: FetchOrder { url, hosts, authorities } }
+        let of = GuestOwner::named(url.host().to_string());
+        GuestSpec { program, confinement, order: FetchOrder { url, hosts, authorities }, of, log }
     }
 }
 
@@ -117,12 +125,19 @@ pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Recei
     let mut used = HostUse { host, port, program: PROGRAM.to_owned(), ..HostUse::default() };
     let outcome = match Guest::start(spawner, spec.guest()).await {
         Ok((mut guest, _)) => {
-            let outcome = tokio::select! {
-                outcome = follow(&mut guest, &mut used) => outcome,
-                _ = cancelled => Err(GuestError::Ended),
-                () = sleep(LATEST) => Ok(Err(FetchFailure::Late)),
+            let (outcome, reason) = tokio::select! {
+                outcome = follow(&mut guest, &mut used) => {
+                    let reason = match &outcome {
+                        Ok(_) => GuestEnd::Finished,
+                        Err(error) => GuestEnd::Violation { violation: error.to_string() },
+                    };
+                    (outcome, reason)
+                }
+                _ = cancelled => (Err(GuestError::Ended), GuestEnd::Closed),
+                () = sleep(LATEST) => (Ok(Err(FetchFailure::Late)), GuestEnd::Late),
             };
-            guest.end().await.map_err(GuestError::from).and(outcome)
+            guest.used(vec![used.clone()]);
+            guest.end(reason).await.map_err(GuestError::from).and(outcome)
         }
         Err(error) => Err(error),
     };

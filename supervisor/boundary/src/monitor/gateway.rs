@@ -11,8 +11,10 @@ use ipc::confinement::{Confinement, Order};
 use ipc::gateway::{GatewayOrder, GatewayReport, MAX_QUESTIONS};
 use ipc::rights::{Execution, Hosts, Network, Rights};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use protocol::event::{GuestEnd, GuestRole, HostUse};
 
 use super::guest::{Guest, GuestError, GuestEvent, GuestKind, LaunchedGuest, channel};
+use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Stdio;
 
 /// The reason why an agent has no gateway.
@@ -29,12 +31,20 @@ impl GuestKind for GatewayKind {
     type Order = GatewayOrder;
     type Report = GatewayReport;
 
+    const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
     /// An answer and an end for each question, twice.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
         matches!(report, GatewayReport::Ready)
+    }
+
+    fn hosts(task: &GatewayOrder) -> Option<Hosts> {
+        match task {
+            GatewayOrder::Start { hosts, .. } => Some(hosts.clone()),
+            GatewayOrder::Answer { .. } | GatewayOrder::Close { .. } => None,
+        }
     }
 }
 
@@ -112,9 +122,13 @@ pub struct Gateway(Box<Guest<GatewayKind>>);
 
 impl Gateway {
     /// Orders a gateway, verifies its confinement and waits until it is ready. After an error no process of it is left.
-    pub async fn ready(launched: LaunchedGateway) -> Result<Self, GatewayError> {
+    pub async fn ready(
+        launched: LaunchedGateway,
+        of: GuestOwner,
+        log: &GuestLog,
+    ) -> Result<Self, GatewayError> {
         // Boxed, since a guest may have a gateway, which is a guest.
-        Box::pin(Guest::ready(launched)).await.map(Box::new).map(Self)
+        Box::pin(Guest::ready(launched, of, log)).await.map(Box::new).map(Self)
     }
 
     /// Sends an order. A gateway that takes none is ended: its connections must not outlast what they were allowed for.
@@ -134,8 +148,9 @@ impl Gateway {
         }
     }
 
-    /// Ends the gateway with all its connections.
-    pub async fn end(self) -> io::Result<()> {
-        self.0.end().await.map(drop)
+    /// Ends the gateway with all its connections, because its program has ended. The uses are for the log.
+    pub async fn end(mut self, uses: Vec<HostUse>) -> io::Result<()> {
+        self.0.used(uses);
+        self.0.end(GuestEnd::OwnerEnded).await.map(drop)
     }
 }

@@ -7,17 +7,18 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ipc::confinement::{BrokerReport, Confinement, Identity};
+use ipc::confinement::{BrokerReport, Confinement, RulesetReport};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::{AsyncIncoming, AsyncOutgoing, async_pair};
 use ipc::refusal::Refusal;
+use ipc::rights::Hosts;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
-use protocol::event::WorkerEnd;
+use protocol::event::{GuestEnd, GuestRole, GuestTotals, HostUse, WorkerEnd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
@@ -26,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::gateway::Gateway;
+use super::guest_log::{GuestLog, GuestOwner, LoggedGuest, StartedGuest};
 use super::process::BrokerProcess;
 use super::refusals::Refusals;
 use super::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio};
@@ -36,6 +38,9 @@ use crate::system;
 /// The longest time from the start of a guest to its first report.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The time that a guest which has closed its channel has to end by itself.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
 /// A kind of guest: a role of the worker's program, and its messages.
 pub trait GuestKind: Debug + 'static {
     /// A message to the guest. The first one tells it its task.
@@ -43,6 +48,8 @@ pub trait GuestKind: Debug + 'static {
     /// A message of the guest.
     type Report: DeserializeOwned + Debug + Send + Unpin;
 
+    /// The name of the kind in the log.
+    const ROLE: GuestRole;
     /// Flag of the worker's program that makes it this guest.
     const FLAG: &'static str;
     /// The most orders that wait for the guest to read them.
@@ -50,6 +57,12 @@ pub trait GuestKind: Debug + 'static {
 
     /// True for the report by which a guest says that it has its task, always its first.
     fn is_ready(report: &Self::Report) -> bool;
+
+    /// The hosts that a task names, if the guest's own program keeps to them.
+    fn hosts(task: &Self::Order) -> Option<Hosts> {
+        let _ = task;
+        None
+    }
 }
 
 /// A guest to start.
@@ -61,6 +74,10 @@ pub struct GuestSpec<K: GuestKind> {
     pub confinement: Confinement,
     /// The task.
     pub order: K::Order,
+    /// The reason why it exists.
+    pub of: GuestOwner,
+    /// The log of its start and end.
+    pub log: GuestLog,
 }
 
 /// The reason why there is no guest.
@@ -95,7 +112,9 @@ pub enum GuestError {
 /// A guest that was started and has no task yet. Dropping this ends it.
 #[derive(Debug)]
 pub struct LaunchedGuest<K: GuestKind> {
-    identity: Option<Identity>,
+    program: PathBuf,
+    confinement: Confinement,
+    began: Instant,
     /// `None` once [`Guest::ready`] took it.
     begun: Option<Begun<K>>,
 }
@@ -115,10 +134,12 @@ impl<K: GuestKind> LaunchedGuest<K> {
         pidfd: OwnedFd,
         status: OwnedFd,
         channel: OwnedFd,
-        identity: Option<Identity>,
+        program: PathBuf,
+        confinement: Confinement,
         order: K::Order,
     ) -> Self {
-        Self { identity, begun: Some(Begun { pidfd, status, channel, order }) }
+        let began = Instant::now();
+        Self { program, confinement, began, begun: Some(Begun { pidfd, status, channel, order }) }
     }
 }
 
@@ -148,6 +169,18 @@ pub struct Guest<K: GuestKind> {
     /// Orders on their way. The end of this channel tells the guest to end; `None` once it was told.
     orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
+    /// The reason why it says no more, once it does not.
+    fault: Option<Fault>,
+    logged: LoggedGuest,
+}
+
+/// The reason why a guest says no more.
+#[derive(Debug)]
+enum Fault {
+    /// It closed its channel.
+    Closed,
+    /// It sent something that is no report.
+    Frame(String),
 }
 
 /// News of a guest.
@@ -164,26 +197,34 @@ pub enum GuestEvent<R> {
 impl<K: GuestKind> Guest<K> {
     /// Starts a guest, and the gateway to its hosts if it has any. After an error no process of it is left.
     pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
-        let GuestSpec { program, confinement, order } = spec;
-        let identity = confinement.identity;
+        let GuestSpec { program, confinement, order, of, log } = spec;
         let (channel, stdout) = channel()?;
         let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let stdio = Stdio::Given { stdin: null.try_clone()?.into(), stdout, stderr: null.into() };
         let arguments = vec![K::FLAG.to_owned()];
-        let launch = Launch { confinement, command: vec![program.into_os_string()], arguments, stdio };
+        let command = vec![program.clone().into_os_string()];
+        let launch = Launch { confinement: confinement.clone(), command, arguments, stdio };
         let Launched { pidfd, status, gateway, .. } = spawner.spawn_in(Origin::Fresh, launch).await?;
-        let guest = Self::ready(LaunchedGuest::new(pidfd, status, channel, identity, order)).await?;
-        let gateway = match gateway {
-            Some(launched) => {
-                Some(Gateway::ready(launched).await.map_err(|error| GuestError::Gateway(Box::new(error)))?)
+        let launched = LaunchedGuest::new(pidfd, status, channel, program, confinement, order);
+        let guest = Self::ready(launched, of, &log).await?;
+        let Some(launched) = gateway else { return Ok((guest, None)) };
+        let of = GuestOwner { guest: Some(guest.logged.guest()), ..GuestOwner::default() };
+        match Gateway::ready(launched, of, &log).await {
+            Ok(gateway) => Ok((guest, Some(gateway))),
+            Err(error) => {
+                let error = GuestError::Gateway(Box::new(error));
+                guest.end(GuestEnd::Failed { failure: error.to_string() }).await?;
+                Err(error)
             }
-            None => None,
-        };
-        Ok((guest, gateway))
+        }
     }
 
     /// Gives a guest its task, verifies its confinement and waits until it is ready. After an error no process of it is left.
-    pub(super) async fn ready(mut launched: LaunchedGuest<K>) -> Result<Self, GuestError> {
+    pub(super) async fn ready(
+        mut launched: LaunchedGuest<K>,
+        of: GuestOwner,
+        log: &GuestLog,
+    ) -> Result<Self, GuestError> {
         let Begun { pidfd, status, channel, order } = launched.begun.take().ok_or(GuestError::Ended)?;
         let broker = BrokerProcess::new(pidfd)?;
         let mut status = StatusPipe::new(status)?;
@@ -191,20 +232,33 @@ impl<K: GuestKind> Guest<K> {
         channel.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(channel)?.into_split();
         let (mut reports, mut orders) = async_pair(reader, writer, Generation(0));
+        let hosts = K::hosts(&order);
         let greeted = timeout(START_TIMEOUT, async {
-            let pid = started(&mut status).await?;
+            let (pid, ruleset) = started(&mut status).await?;
             orders.send(order).await?;
             match reports.receive().await? {
-                Some(report) if K::is_ready(&report) => verify_confined(pid, launched.identity)?,
+                Some(report) if K::is_ready(&report) => verify_confined(pid, launched.confinement.identity)?,
                 Some(_) | None => return Err(GuestError::Ended),
             }
-            Ok(pid)
+            Ok((pid, ruleset))
         });
         match greeted.await.unwrap_or(Err(GuestError::Timeout)) {
-            Ok(pid) => {
+            Ok((pid, ruleset)) => {
                 let (sender, queue) = mpsc::channel(K::QUEUE);
                 tokio::spawn(write::<K>(orders, queue));
-                Ok(Self { broker, reports, orders: Some(sender), refusals: Refusals::new(status, pid) })
+                let logged = log.started(StartedGuest {
+                    guest: log.number(),
+                    kind: K::ROLE,
+                    of,
+                    pid,
+                    program: launched.program.clone(),
+                    confinement: launched.confinement.clone(),
+                    ruleset,
+                    hosts,
+                    startup: launched.began.elapsed(),
+                });
+                let refusals = Refusals::new(status, pid);
+                Ok(Self { broker, reports, orders: Some(sender), refusals, fault: None, logged })
             }
             Err(error) => {
                 broker.end().await?;
@@ -229,14 +283,43 @@ impl<K: GuestKind> Guest<K> {
     /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> GuestEvent<K::Report> {
         tokio::select! {
-            report = self.reports.receive() => report.ok().flatten().map_or(GuestEvent::Ended, GuestEvent::Report),
-            () = self.refusals.more() => GuestEvent::Refused(self.refusals.take_beside()),
+            report = self.reports.receive() => match report {
+                Ok(Some(report)) => GuestEvent::Report(report),
+                Ok(None) | Err(FrameError::Truncated) => self.stopped(Fault::Closed),
+                Err(error) => self.stopped(Fault::Frame(error.to_string())),
+            },
+            () = self.refusals.more() => {
+                let refused = self.refusals.take_beside();
+                self.count_denials(&refused);
+                GuestEvent::Refused(refused)
+            }
         }
     }
 
-    /// Ends the guest with all its descendants.
-    pub async fn end(self) -> io::Result<WorkerEnd> {
-        self.end_telling().await.0
+    fn stopped(&mut self, fault: Fault) -> GuestEvent<K::Report> {
+        self.fault.get_or_insert(fault);
+        GuestEvent::Ended
+    }
+
+    fn count_denials(&mut self, refused: &[Refusal]) {
+        let denials = refused.iter().map(|refusal| refusal.count).fold(0, u64::saturating_add);
+        self.logged.totals.denials = self.logged.totals.denials.saturating_add(denials);
+    }
+
+    /// The account of this guest, for its log.
+    pub const fn totals(&mut self) -> &mut GuestTotals {
+        &mut self.logged.totals
+    }
+
+    /// Sets the hosts that it connected to, for its log.
+    pub fn used(&mut self, hosts: Vec<HostUse>) {
+        self.logged.totals = self.logged.totals.with_hosts(&hosts);
+        self.logged.hosts = hosts;
+    }
+
+    /// Ends the guest with all its descendants. The reason counts unless it has ended or broken the protocol before.
+    pub async fn end(self, reason: GuestEnd) -> io::Result<WorkerEnd> {
+        self.end_telling(reason).await.0
     }
 
     /// Tells the guest to end, and waits until it has or the time is over. Its last reports are dropped.
@@ -245,10 +328,32 @@ impl<K: GuestKind> Guest<K> {
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 
-    /// Ends the guest with all its descendants, and returns the refusals that were not told before.
-    pub async fn end_telling(mut self) -> (io::Result<WorkerEnd>, Vec<Refusal>) {
-        let ended = self.broker.end().await.map(WorkerEnd::from);
-        (ended, self.refusals.take_rest())
+    /// Ends the guest with all its descendants, and returns the refusals that were not told before. Its end is logged when the last
+    /// result is dropped.
+    pub async fn end_telling(
+        mut self,
+        reason: GuestEnd,
+    ) -> (io::Result<WorkerEnd>, Vec<Refusal>, LoggedGuest) {
+        let by_itself = match self.fault {
+            Some(Fault::Closed) => timeout(LAST_MOMENT, self.broker.wait()).await.ok(),
+            Some(Fault::Frame(_)) | None => None,
+        };
+        let ended = match by_itself {
+            Some(ended) => ended,
+            None => self.broker.end().await,
+        };
+        let ended = ended.map(WorkerEnd::from);
+        let refused = self.refusals.take_rest();
+        self.count_denials(&refused);
+        self.logged.reason = match (self.fault.take(), &ended) {
+            (None, _) => reason,
+            (Some(Fault::Frame(violation)), _) => GuestEnd::Violation { violation },
+            (Some(Fault::Closed), Ok(status)) => GuestEnd::Died { status: status.clone() },
+            (Some(Fault::Closed), Err(error)) => {
+                GuestEnd::Died { status: WorkerEnd::NotWaitedFor { error: error.to_string() } }
+            }
+        };
+        (ended, refused, self.logged)
     }
 }
 
@@ -261,10 +366,10 @@ async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K:
     }
 }
 
-/// Waits for the start of the process behind a status pipe, and returns its pid.
-async fn started(status: &mut StatusPipe) -> Result<u32, GuestError> {
+/// Waits for the start of the process behind a status pipe, and returns its pid and what is enforced.
+async fn started(status: &mut StatusPipe) -> Result<(u32, RulesetReport), GuestError> {
     match status.started().await? {
-        Some(BrokerReport::Started { pid, .. }) => Ok(pid),
+        Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),
         Some(BrokerReport::Failed { code, stage, detail, .. }) => {
             Err(GuestError::Sandbox { code, stage, detail })
         }

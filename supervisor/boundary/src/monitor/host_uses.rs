@@ -65,7 +65,7 @@ impl HostUses {
             self.count(report);
         }
         // An error means that the process has ended.
-        let _ = gateway.end().await;
+        let _ = gateway.end(self.uses.values().cloned().collect()).await;
     }
 
     /// Returns all uses, with their bytes so far.

@@ -10,6 +10,7 @@ mod child;
 mod fetch;
 mod gateway;
 mod guest;
+mod guest_log;
 mod host_questions;
 mod host_uses;
 mod mcp;
@@ -29,6 +30,7 @@ pub use before::BeforeSpawn;
 pub use fetch::{FetchEnd, FetchKind, FetchSpec, fetch};
 pub use gateway::{Gateway, GatewayError, LaunchedGateway, gateway_confinement};
 pub use guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
+pub use guest_log::{GuestLog, GuestNews, GuestOwner, LoggedGuest, StartedGuest};
 pub use host_questions::{HostAnswers, HostQuestion, HostQuestions};
 pub use host_uses::HostUses;
 pub use mcp::{

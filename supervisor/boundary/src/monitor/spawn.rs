@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::{self, JoinHandle};
 
-use ipc::confinement::{Confinement, Identity, Order};
+use ipc::confinement::{Confinement, Order};
 use ipc::frame::FrameError;
 use ipc::id::Generation;
 use ipc::pipe::Outgoing;
@@ -291,8 +291,8 @@ fn start(
     let (gateway, arrivals) = match confinement.rights.net.hosts() {
         Some(hosts) => {
             let worker = Programs::beside(&program.path).worker;
-            let (gateway, arrivals) = program
-                .begin_gateway(GatewayPlan::new(&worker, &confinement, hosts)?, confinement.identity)?;
+            let (gateway, arrivals) =
+                program.begin_gateway(GatewayPlan::new(&worker, &confinement, hosts)?)?;
             (Some(gateway), Some(arrivals))
         }
         None => (None, None),
@@ -325,15 +325,12 @@ struct Program {
 
 impl Program {
     /// Starts a gateway. Returns it and the socket on which it takes connections.
-    fn begin_gateway(
-        &self,
-        plan: GatewayPlan,
-        identity: Option<Identity>,
-    ) -> Result<(LaunchedGateway, OwnedFd), SpawnError> {
+    fn begin_gateway(&self, plan: GatewayPlan) -> Result<(LaunchedGateway, OwnedFd), SpawnError> {
         let GatewayPlan { program, order, stdio, arrivals, channel, start } = plan;
-        let begun = self.begin(&[program.into_os_string()], stdio, None)?;
+        let begun = self.begin(&[program.clone().into_os_string()], stdio, None)?;
+        let confinement = order.confinement.clone();
         let Launched { pidfd, status, .. } = begun.execute(Ok(order))?;
-        Ok((LaunchedGateway::new(pidfd, status, channel, identity, start), arrivals))
+        Ok((LaunchedGateway::new(pidfd, status, channel, program, confinement, start), arrivals))
     }
 
     /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.

@@ -23,6 +23,7 @@ pub use calls::CallSender;
 pub use start::{StartError, sandbox_code};
 
 use self::start::Start;
+use super::guest_log::GuestLog;
 use super::host_questions::HostQuestion;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
@@ -47,6 +48,8 @@ pub struct WorkerSpec {
     pub program: PathBuf,
     /// Writes of an earlier process of the session that were interrupted.
     pub leftovers: Option<Leftovers>,
+    /// The log of the guests that it has.
+    pub guests: GuestLog,
 }
 
 /// An event from a worker.

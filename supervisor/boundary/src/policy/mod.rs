@@ -12,6 +12,7 @@ mod links;
 mod owner;
 mod project;
 mod socket;
+mod system;
 mod variable;
 mod write_root;
 
@@ -31,6 +32,7 @@ pub use links::{ResolvedLink, leads_to, perhaps_there};
 pub use owner::{Owner, closed_to, foreign_owner};
 pub use project::{ProjectError, check_reachable, open_project};
 pub use socket::{allowed_socket, configured_socket};
+pub use system::SYSTEM;
 pub use variable::split_variable;
 pub use write_root::{
     NoWriteRoot, configured_write_root, place_to_grant, place_to_offer, users_home, warning_of_home,

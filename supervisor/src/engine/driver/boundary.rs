@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use boundary::monitor::{
-    FetchEnd, FetchSpec, GuestError, Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec,
+    FetchEnd, FetchSpec, GuestError, GuestLog, Programs, Spawner, StartError, Worker, WorkerEvent, WorkerSpec,
 };
 use boundary::policy::levels::LevelPlaces;
 use futures_util::future::BoxFuture;
@@ -45,6 +45,8 @@ pub struct PageOrder {
     /// The confinement of the agent.
     pub agent: Confinement,
     pub fetch: PermittedFetch,
+    /// The log of its guest.
+    pub guests: GuestLog,
 }
 
 /// A worker that is to be started.
@@ -58,6 +60,8 @@ pub struct WorkerOrder {
     pub confinement: Confinement,
     /// True if its caches get copies from places of more rights.
     pub reads_down: bool,
+    /// The log of the guests that it has.
+    pub guests: GuestLog,
 }
 
 /// A worker that is ready and verified.
@@ -125,10 +129,10 @@ impl Boundary for Processes {
         order: WorkerOrder,
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>> {
-        let WorkerOrder { agent, generation, confinement, reads_down } = order;
+        let WorkerOrder { agent, generation, confinement, reads_down, guests } = order;
         let (program, leftovers) = (self.programs.worker.clone(), self.leftovers.clone());
         let places = self.places.clone().filter(|_| reads_down);
-        let spec = WorkerSpec { agent, generation, confinement, program, leftovers };
+        let spec = WorkerSpec { agent, generation, confinement, program, leftovers, guests };
         let spawner = self.spawner.clone();
         Box::pin(async move {
             let mut cancelled = pin!(cancellation(cancelled));
@@ -146,8 +150,9 @@ impl Boundary for Processes {
     }
 
     fn fetch(&self, order: PageOrder, cancelled: oneshot::Receiver<()>) -> BoxFuture<'static, FetchEnd> {
-        let PageOrder { agent, fetch: PermittedFetch { url, hosts, reach, .. } } = order;
-        let spec = FetchSpec { program: self.programs.worker.clone(), agent, reach, url, hosts };
+        let PageOrder { agent, fetch: PermittedFetch { url, hosts, reach, .. }, guests } = order;
+        let program = self.programs.worker.clone();
+        let spec = FetchSpec { program, agent, reach, url, hosts, log: guests };
         let spawner = self.spawner.clone();
         Box::pin(async move { boundary::monitor::fetch(&spawner, spec, cancelled).await })
     }

@@ -68,7 +68,7 @@ impl AgentRun {
         for (generation, event) in self.wind_up().await {
             self.take_last(shared, generation, event)?;
         }
-        Ok(())
+        self.log_last_guests(shared)
     }
 
     /// Takes one of the last events of a worker whose run is over.
@@ -78,6 +78,7 @@ impl AgentRun {
         generation: Generation,
         event: WorkerEvent,
     ) -> Result<(), SessionError> {
+        self.log_guests(shared)?;
         let kind = match event {
             WorkerEvent::Refused(refused) => return self.feed(shared, Input::Refused(refused)),
             WorkerEvent::HostsUsed(uses) => EventKind::HostsUsed { generation, uses },

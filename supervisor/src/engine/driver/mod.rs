@@ -17,6 +17,7 @@ mod effects;
 mod file_names;
 mod finish;
 mod flushes;
+mod guests;
 mod happenings;
 mod instructions;
 mod live;

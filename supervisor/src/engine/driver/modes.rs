@@ -118,6 +118,7 @@ mod tests {
 
     use std::sync::Arc;
 
+    use boundary::monitor::GuestLog;
     use ipc::effect::{Effect, Exec};
     use ipc::id::{AgentId, CallId, Generation};
     use ipc::tool::Access;
@@ -183,6 +184,7 @@ mod tests {
                 granted: grant,
                 call: Some(CallId(1)),
                 effect: Arc::new(command()),
+                guests: GuestLog::default(),
             };
             let protected = shot.confinement().unwrap().rights.protected;
             for repository in repositories {

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use boundary::monitor::{StartError, WorkerEvent};
+use boundary::monitor::{GuestLog, StartError, WorkerEvent};
 use ipc::confinement::Confinement;
 use ipc::effect::{Assembler, Effect};
 use ipc::id::{AgentId, CallId, Generation};
@@ -172,6 +172,7 @@ impl SnapshotTaker {
             generation: Generation(1),
             confinement: self.confinement.clone(),
             reads_down: false,
+            guests: GuestLog::default(),
         };
         // A sender that is gone cancels nothing; with the future what was started ends.
         let worker = self.boundary.start(order, oneshot::channel().1).await?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boundary::monitor::{HostQuestion, StartError, WorkerEvent};
+use boundary::monitor::{GuestLog, HostQuestion, StartError, WorkerEvent};
 use boundary::tripwire::{Report, Tripwire, Watch};
 use gate::approval::effect_digest;
 use ipc::confinement::Confinement;
@@ -53,6 +53,8 @@ pub struct OneShot {
     pub call: Option<CallId>,
     /// The effect.
     pub effect: Arc<Effect>,
+    /// The log of the guests that its worker has.
+    pub guests: GuestLog,
 }
 
 /// Where a one-shot worker's life is written down.
@@ -188,6 +190,7 @@ impl OneShot {
             generation: self.generation,
             confinement: confinement.clone(),
             reads_down: self.is_command(),
+            guests: self.guests.clone(),
         };
         // A sender that is gone cancels nothing: an effect that is cancelled before it is sent has an account too.
         boundary.start(order, oneshot::channel().1).await

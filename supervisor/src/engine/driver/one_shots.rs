@@ -189,6 +189,7 @@ impl AgentRun {
             granted: grant,
             call: Some(call),
             effect,
+            guests: self.guests.log().of_call(call),
         };
         self.begins(call);
         let boundary = self.worker.boundary();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use agent::core::standing;
+use boundary::monitor::GuestLog;
 use gate::protected::is_acted_on;
 use ipc::effect::Effect;
 use ipc::id::{AgentId, ConversationId, Generation};
@@ -276,6 +277,7 @@ impl Rewinder {
             granted: grant,
             call: None,
             effect: Arc::new(effect),
+            guests: GuestLog::default(),
         };
         // Nobody cancels it.
         let (_cancel, cancelled) = oneshot::channel();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use agent::core::{Agent, Effect, Estimate, HostQuestionId, Input, NewAgent, RequestId, RunEnd, TimerId};
 use agent::prompt::PromptEnvironment;
-use boundary::monitor::HostAnswers;
+use boundary::monitor::{GuestNews, HostAnswers};
 use futures_util::StreamExt;
 use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId};
@@ -26,6 +26,7 @@ use super::branch::Branch;
 use super::effects::Held;
 use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
+use super::guests::Guests;
 use super::one_shots::{OneShotUpdate, OneShots};
 use super::pages::PageUses;
 use super::passing::Passing;
@@ -85,6 +86,8 @@ pub struct AgentRun {
     pub(super) host_answers: HashMap<HostQuestionId, HostAnswers>,
     /// Effects that are carried out.
     pub(super) one_shots: OneShots,
+    /// Confined processes of the agent that are no workers.
+    pub(super) guests: Guests,
     /// Calls that are served outside the worker.
     pub(super) served: ServedCalls,
     /// Hosts that fetches used.
@@ -174,6 +177,8 @@ pub(super) enum Occurrence {
     Flushed(Result<(), LogError>, After),
     /// A request for an approval is over, an effect is worked out, or a call served.
     Input(Input),
+    /// A guest started or ended.
+    Guest(GuestNews),
     /// A fetch is over, which used a host.
     PageUse(HostUse),
     /// An approved effect's task said something.
@@ -187,7 +192,9 @@ pub(super) enum Occurrence {
 impl AgentRun {
     /// A run that has not begun.
     pub fn new(parts: AgentParts) -> Self {
-        let AgentParts { agent, provider, worker, live, modes, surroundings, turns } = parts;
+        let AgentParts { agent, provider, mut worker, live, modes, surroundings, turns } = parts;
+        let guests = Guests::default();
+        worker.log_guests(guests.log().clone());
         Self {
             id: agent.id().clone(),
             agent,
@@ -208,6 +215,7 @@ impl AgentRun {
             approvals: Approvals::default(),
             host_answers: HashMap::new(),
             one_shots: OneShots::default(),
+            guests,
             served: ServedCalls::default(),
             page_uses: PageUses::default(),
             flushes: Flushes::default(),
@@ -283,6 +291,7 @@ impl AgentRun {
             timer = self.timers.next() => Occurrence::Timer(timer),
             () = self.startup.is_late() => Occurrence::NoInstructions,
             (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+            news = self.guests.next() => Occurrence::Guest(news),
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),
             prepared = self.preparations.next() => Occurrence::Input(prepared),
@@ -295,6 +304,11 @@ impl AgentRun {
 
     /// Takes in what happened.
     pub(super) fn on(&mut self, shared: &mut Shared, happened: Occurrence) -> Result<(), SessionError> {
+        let happened = match happened {
+            Occurrence::Guest(news) => return self.log_guest(shared, news),
+            other => other,
+        };
+        self.log_guests(shared)?;
         let input = match happened {
             Occurrence::Timer(timer) => Some(Input::Timer(timer)),
             Occurrence::NoInstructions => return self.give_up_instructions(shared),
@@ -302,6 +316,8 @@ impl AgentRun {
                 self.on_flushed(shared, flushed, after)?;
                 None
             }
+            // Taken above.
+            Occurrence::Guest(_) => None,
             Occurrence::PageUse(used) => return self.on_page_use(shared, used),
             Occurrence::Input(input) => Some(input),
             Occurrence::OneShot(told) => self.on_told(shared, told)?,

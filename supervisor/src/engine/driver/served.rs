@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::core::{Input, ServedOutcome};
+use boundary::monitor::GuestLog;
 use futures_util::future::BoxFuture;
 use gate::tools::{PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
@@ -45,6 +46,11 @@ pub trait ToolServer: Send + Sync {
     /// the call: nobody waits for it any more.
     fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
+    /// Sets the log of the guests that it starts for calls.
+    fn log_guests(&self, guests: GuestLog) {
+        drop(guests);
+    }
+
     /// Ends everything that was started for calls, when the agent ends.
     fn close(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
@@ -69,6 +75,7 @@ struct Fetchers {
     /// The confinement of the agent's worker.
     agent: Confinement,
     uses: mpsc::UnboundedSender<HostUse>,
+    guests: GuestLog,
 }
 
 struct Running {
@@ -119,7 +126,7 @@ impl ServedCalls {
 
     /// Has a guest fetch a page, in a task that outlives the call until the guest is gone.
     fn begin_fetch(&mut self, call: CallId, fetch: PermittedFetch) {
-        let Some(Fetchers { boundary, agent, uses }) = &self.fetchers else {
+        let Some(Fetchers { boundary, agent, uses, guests }) = &self.fetchers else {
             let unserved = ServedOutcome::Unserved("nothing fetches pages in this session".to_owned());
             let task = self.tasks.spawn(std::future::ready(unserved));
             self.running.insert(call, Running { began: Instant::now(), task });
@@ -127,7 +134,9 @@ impl ServedCalls {
         };
         let (waits, cancelled) = oneshot::channel();
         let uses = uses.clone();
-        let fetching = boundary.fetch(PageOrder { agent: agent.clone(), fetch: fetch.clone() }, cancelled);
+        let guests = guests.of_call(call);
+        let order = PageOrder { agent: agent.clone(), fetch: fetch.clone(), guests };
+        let fetching = boundary.fetch(order, cancelled);
         let fetched = tokio::spawn(async move {
             let (outcome, host) = pages::outcome(&fetch, fetching.await);
             // Nobody counts any more if the session is over.
@@ -190,6 +199,7 @@ impl AgentRun {
     /// The same run, whose calls that are no worker's this server carries out. Without one they fail.
     #[must_use]
     pub fn served_by(mut self, server: Arc<dyn ToolServer>) -> Self {
+        server.log_guests(self.guests.log().clone());
         self.served.server = Some(server);
         self
     }
@@ -200,6 +210,7 @@ impl AgentRun {
             boundary: self.worker.boundary(),
             agent: self.worker.confinement().clone(),
             uses: self.page_uses.sender(),
+            guests: self.guests.log().clone(),
         });
         if self.served.take(&self.id, call, wanted, longest) {
             self.flushes.push(shared.flush(), After::Serve(call));

@@ -387,6 +387,7 @@ impl Session {
         for (generation, event) in last {
             run.take_last(&mut self.shared, generation, event)?;
         }
+        run.log_last_guests(&mut self.shared)?;
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
         let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();
         let report = run.report(child.call, child.began, written);

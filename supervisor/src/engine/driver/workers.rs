@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use boundary::monitor::{StartError, WorkerEvent};
+use boundary::monitor::{GuestLog, StartError, WorkerEvent};
 use futures_util::future::BoxFuture;
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId, Generation};
@@ -22,6 +22,7 @@ pub struct SessionWorker {
     boundary: Arc<dyn Boundary>,
     agent: AgentId,
     confinement: WatchedConfinement,
+    guests: GuestLog,
     /// True if workers let somebody be asked about hosts beyond their list.
     asks_hosts: bool,
     generation: Generation,
@@ -85,6 +86,7 @@ impl SessionWorker {
             boundary,
             agent,
             confinement,
+            guests: GuestLog::default(),
             asks_hosts: false,
             generation: Generation(0),
             state: WorkerState::None,
@@ -92,6 +94,17 @@ impl SessionWorker {
             replacement: None,
             renewal: Renewal::No,
         }
+    }
+
+    /// Sets the log of the guests of its workers.
+    pub(super) fn log_guests(&mut self, guests: GuestLog) {
+        self.guests = guests;
+    }
+
+    /// True if the worker that takes the present one's place has other rights.
+    pub(super) fn changes_rights(&self) -> bool {
+        let rights = |confinement: &WatchedConfinement| confinement.get().rights.clone();
+        matches!(&self.replacement, Some(Ok(next)) if rights(next) != rights(&self.confinement))
     }
 
     /// The confinement of the next generation, and of the present one unless it is being replaced.
@@ -215,6 +228,7 @@ impl SessionWorker {
             confinement: Confinement { asks_hosts: self.asks_hosts, ..self.confinement.get().clone() },
             // Each sub-agent has a temp of its own: what would be copied to it would be copied for each.
             reads_down: self.agent.is_top_level() || !self.confinement.has_caches_in_temp(),
+            guests: self.guests.clone(),
         };
         let (cancel, cancelled) = oneshot::channel();
         let starting = self.boundary.start(order, cancelled);

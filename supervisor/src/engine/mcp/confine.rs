@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
-use boundary::policy::users_home;
+use boundary::policy::{SYSTEM, users_home};
 use gate::tools::GuestTool;
 use ipc::confinement::{Confinement, Environment, Identity};
 use ipc::path::WirePath;
@@ -15,25 +15,6 @@ use protocol::approval::ServerAccess;
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
-
-/// Places of the system's programs, which every server may read.
-pub(crate) const SYSTEM: [&str; 15] = [
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/usr",
-    "/etc",
-    "/opt",
-    "/nix/store",
-    "/gnu/store",
-    "/run/current-system",
-    "/proc",
-    "/sys",
-    "/dev",
-];
 
 /// Directories of a server's home, and the variables that name them.
 const HOME: [(&str, &str); 5] = [

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use boundary::monitor::McpServerProcess;
+use boundary::monitor::{GuestLog, McpServerProcess};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use gate::tools::{ExternalCall, ServedCall};
@@ -32,6 +32,7 @@ pub(crate) struct McpHost {
     /// Digests that stand for the resources of each server.
     reads: BTreeMap<String, String>,
     last: AtomicU64,
+    guests: Mutex<GuestLog>,
 }
 
 /// A server of the session.
@@ -50,6 +51,7 @@ impl McpHost {
             catalogue,
             reads,
             last: AtomicU64::new(0),
+            guests: Mutex::default(),
         }
     }
 
@@ -59,7 +61,9 @@ impl McpHost {
         let server = servers.get_mut(name)?;
         if let HostedServer::Idle(spec) = server {
             let (orders, inbox) = unbounded_channel();
-            let task = tokio::spawn(attend::<McpServerProcess>((**spec).clone(), inbox));
+            let log = self.guests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let spec = ServerSpec { log, ..(**spec).clone() };
+            let task = tokio::spawn(attend::<McpServerProcess>(spec, inbox));
             *server = HostedServer::Running { orders, task };
         }
         match server {
@@ -127,6 +131,10 @@ impl ToolServer for McpHost {
                 ready(Err("nothing serves this tool here".to_owned())).boxed()
             }
         }
+    }
+
+    fn log_guests(&self, guests: GuestLog) {
+        *self.guests.lock().unwrap_or_else(PoisonError::into_inner) = guests;
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

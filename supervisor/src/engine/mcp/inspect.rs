@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use boundary::monitor::{McpEvent, McpServerProcess};
+use boundary::monitor::{GuestLog, McpEvent, McpServerProcess};
 use ipc::mcp::McpReport;
 use ipc::refusal::Refusal;
+use protocol::event::GuestEnd;
 use tokio::time::timeout;
 
 use super::confine::{Confined, confine};
@@ -52,6 +53,8 @@ pub(crate) async fn inspect(
         program: setup.programs.worker.clone(),
         confinement: confined.confinement.clone(),
         most: 0,
+        approved: String::new(),
+        log: GuestLog::default(),
         installed: installed.cloned(),
     };
     let process = spec.process().await.map_err(|error| {
@@ -63,7 +66,7 @@ pub(crate) async fn inspect(
     let mut refused = Vec::new();
     let described = timeout(PATIENCE, description(&mut process, server, &mut refused)).await;
     let took = began.elapsed();
-    refused.extend(process.end().await.refused);
+    refused.extend(process.end(GuestEnd::Finished).await.refused);
     match described
         .unwrap_or_else(|_| Err(format!("it did not describe itself within {} s", PATIENCE.as_secs())))
     {

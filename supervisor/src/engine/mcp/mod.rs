@@ -15,7 +15,7 @@ mod resources;
 mod result;
 mod server;
 
-pub(crate) use confine::{SYSTEM, stores};
+pub(crate) use confine::stores;
 pub(crate) use host::McpHost;
 pub(crate) use inspect::{InspectError, Inspected, inspect};
 pub(crate) use installed::{Installations, InstalledServer, NewInstallation, NotInstalled, fault};

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use boundary::install::SelfInstaller;
+use boundary::monitor::GuestLog;
 use gate::tools::{ExternalTool, Tool, ToolDefinition};
+use protocol::event::ToolPinned;
 use serde_json::value::RawValue;
 
 use super::confine::{Confined, confine};
@@ -27,16 +29,19 @@ pub(crate) struct Offered {
     pub(crate) host: Arc<McpHost>,
     /// The servers that offer nothing, with the reasons and remedies.
     pub(crate) notices: Vec<String>,
+    /// The approved tools of each server that offers some.
+    pub(crate) pins: Vec<ToolPinned>,
 }
 
 /// Returns the tools of the servers that a person approved as their tables are now; nothing without servers.
 pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Offered> {
     let (mut ready, mut notices, mut found) = (Vec::new(), Vec::new(), Vec::new());
     let (mut direct, mut many): (Vec<Box<dyn Tool>>, _) = (Vec::new(), Vec::new());
-    let (mut taken, mut readable) = (BTreeSet::new(), Vec::new());
+    let (mut taken, mut readable, mut pins) = (BTreeSet::new(), Vec::new(), Vec::new());
     for server in servers {
         match of_server(setup, server) {
             Ok((spec, confined, pin)) => {
+                pins.push(pin.pinned(&server.name));
                 if pin.resources && is_offered(server, READ) {
                     readable.push((server.name.clone(), confined.tool(digest_of_resources(server))));
                 }
@@ -66,7 +71,7 @@ pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Off
     direct.extend(tools(&catalogue, &many.join(", ")));
     direct.extend(resources::tool(readable));
     let host = Arc::new(McpHost::new(ready, catalogue));
-    (!servers.is_empty()).then_some(Offered { tools: direct, host, notices })
+    (!servers.is_empty()).then_some(Offered { tools: direct, host, notices, pins })
 }
 
 /// True if the table of the server withholds nothing of this name.
@@ -74,7 +79,7 @@ fn is_offered(server: &McpServer, name: &str) -> bool {
     server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
 }
 
-/// Returns a server that is ready to be called, as a person approved it. The error is a sentence for a person, with a remedy.
+/// Returns a server that is ready to be called, with its pin. The error is a sentence for a person, with a remedy.
 fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, Confined, Pin), String> {
     let name = &server.name;
     let left_out = |why: &str| format!("the MCP server {name} is left out: {why}");
@@ -100,6 +105,8 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
         spawner: setup.spawner.clone(),
         program: setup.programs.worker.clone(),
         confinement: confined.confinement.clone(),
+        approved: pin.digest(),
+        log: GuestLog::default(),
         most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
         installed: pin.installed.clone(),
     };

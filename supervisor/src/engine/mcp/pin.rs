@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use ipc::mcp::{McpDescription, McpTool};
 use ipc::text::hexadecimal;
+use protocol::event::{PinChange, ToolPinned};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -169,6 +170,24 @@ impl Pin {
     /// True if the person approved the server as its table is now.
     pub(crate) fn is_of(&self, server: &McpServer) -> bool {
         self.version == VERSION && self.server == digest_of_server(server)
+    }
+
+    /// Returns the digest of the server's table and of all definitions, in whichever order they came.
+    pub(crate) fn digest(&self) -> String {
+        let mut digests: Vec<_> = self.tools.iter().map(|tool| &tool.digest).collect();
+        digests.sort_unstable();
+        let mut hash = Sha256::new();
+        enter(&mut hash, &self.server);
+        for digest in digests {
+            enter(&mut hash, digest);
+        }
+        hexadecimal(&hash.finalize())
+    }
+
+    /// Returns this pin for a log that knows no other of this server.
+    pub(crate) fn pinned(&self, server: &str) -> ToolPinned {
+        let tools = u64::try_from(self.tools.len()).unwrap_or(u64::MAX);
+        ToolPinned { server: server.to_owned(), digest: self.digest(), tools, change: PinChange::First }
     }
 
     /// Compares the tools with those of this pin.
@@ -335,6 +354,16 @@ pub(super) mod tests {
             &|server| server.net = ipc::rights::Network::On,
         ];
         assert!(changes.iter().all(|change| !is_of(change)));
+    }
+
+    #[test]
+    fn the_digest_of_a_pin_is_that_of_its_tools_in_any_order() {
+        let (one, other) = (pin(vec![tool("a"), tool("b")]), pin(vec![tool("b"), tool("a")]));
+        assert_eq!((one.digest().len(), one.digest()), (64, other.digest()));
+        assert_ne!(one.digest(), pin(vec![tool("a")]).digest());
+        let elsewhere = Pin { server: "other".to_owned(), ..one.clone() };
+        assert_ne!(one.digest(), elsewhere.digest());
+        assert_eq!((one.pinned("docs").tools, one.pinned("docs").server), (2, "docs".to_owned()));
     }
 
     #[test]

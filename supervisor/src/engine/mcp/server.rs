@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use boundary::install::SelfInstaller;
-use boundary::monitor::{McpEnd, McpEvent, McpOrderError, McpServerProcess, McpServerSpec, Spawner};
+use boundary::monitor::{
+    GuestLog, McpEnd, McpEvent, McpOrderError, McpServerProcess, McpServerSpec, Spawner,
+};
 use ipc::confinement::Confinement;
 use ipc::mcp::{McpAnswer, McpCommand, McpDescription, McpReport, McpRequest, McpTool};
+use protocol::event::{GuestEnd, PinChange, ToolPinned};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
@@ -32,12 +35,16 @@ pub(super) struct ServerSpec {
     pub(super) most: usize,
     /// The installed files, if its command installs packages.
     pub(super) installed: Option<InstalledServer>,
+    /// Digest of its tools as a person approved them.
+    pub(super) approved: String,
+    /// The log of its guest.
+    pub(super) log: GuestLog,
 }
 
 impl ServerSpec {
     /// Returns the process to start, once it is sure that its installed files are those that the person approved.
     pub(super) async fn process(&self) -> Result<McpServerSpec, InstalledError> {
-        let McpServer { command, args, .. } = &self.server;
+        let McpServer { name, command, args, .. } = &self.server;
         let (program, arguments) = match (&self.installed, SelfInstaller::of(command, args)) {
             (Some(installed), Some(installer)) => {
                 installed.checked().await?;
@@ -46,9 +53,11 @@ impl ServerSpec {
             _ => (command.clone(), args.clone()),
         };
         Ok(McpServerSpec {
+            name: name.clone(),
             program: self.program.clone(),
             confinement: self.confinement.clone(),
             command: McpCommand { program, arguments },
+            log: self.log.clone(),
         })
     }
 }
@@ -99,7 +108,7 @@ pub(super) trait ServerLink: Sized + Send {
     ) -> impl Future<Output = Result<(), McpOrderError>> + Send;
     /// Returns the next event. Cancel safe.
     fn next(&mut self) -> impl Future<Output = McpEvent> + Send;
-    fn end(self) -> impl Future<Output = ()> + Send;
+    fn end(self, reason: GuestEnd) -> impl Future<Output = ()> + Send;
 }
 
 impl ServerLink for McpServerProcess {
@@ -128,8 +137,8 @@ impl ServerLink for McpServerProcess {
         self.next().await
     }
 
-    async fn end(self) {
-        let ended = self.end().await;
+    async fn end(self, reason: GuestEnd) {
+        let ended = self.end(reason).await;
         tracing::info!(?ended, "a server of MCP ended");
     }
 }
@@ -216,7 +225,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
                 event = self.link.next() => self.on_event(event).await,
                 order = orders.recv() => {
                     let Some(order) = order else {
-                        self.link.end().await;
+                        self.link.end(GuestEnd::OwnerEnded).await;
                         return None;
                     };
                     self.on_order(order).await
@@ -234,7 +243,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         for call in self.waiting.into_iter().chain(self.open.into_values()) {
             call.fail(format!("the server `{name}` has ended: {why}"));
         }
-        self.link.end().await;
+        self.link.end(GuestEnd::Failed { failure: why.clone() }).await;
         why
     }
 
@@ -323,6 +332,10 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 
     async fn described(&mut self, description: &McpDescription) -> Result<(), String> {
         let pin = Pin::new(&self.spec.server, description, std::mem::take(&mut self.tools));
+        if pin.digest() != self.spec.approved {
+            let change = PinChange::Withheld;
+            self.spec.log.pinned(ToolPinned { change, ..pin.pinned(&self.spec.server.name) });
+        }
         let digests = pin.tools.into_iter().map(|tool| (tool.name, tool.digest)).collect();
         self.live = Some(LiveServer { digests, resources: description.resources });
         let mut waiting = std::mem::take(&mut self.waiting).into_iter();
@@ -392,8 +405,8 @@ mod tests {
             self.events.recv().await.unwrap_or(McpEvent::Ended(McpEnd::Closed))
         }
 
-        async fn end(self) {
-            self.said.send("end".to_owned()).unwrap();
+        async fn end(self, reason: GuestEnd) {
+            self.said.send(format!("end: it {reason}")).unwrap();
         }
     }
 
@@ -408,6 +421,7 @@ mod tests {
     async fn calls_wait_for_the_description_and_are_cancelled_failed_and_withheld() {
         let (news, events) = unbounded_channel();
         let (said, mut heard) = unbounded_channel();
+        let (log, mut logged) = GuestLog::channel();
         *NEXT.lock().unwrap() = Some(Scripted { events, said, last: 0 });
         let spec = ServerSpec {
             server: server(),
@@ -416,6 +430,8 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: None,
+            approved: super::super::pin::tests::pin(vec![tool("a")]).digest(),
+            log,
         };
         let (orders, inbox) = unbounded_channel();
         let task = tokio::spawn(attend::<Scripted>(spec, inbox));
@@ -436,6 +452,7 @@ mod tests {
         };
         report(McpReport::Described(description));
         assert!(heard.recv().await.unwrap().starts_with("1 CallTool"));
+        assert!(logged.try_recv().is_err(), "the tools are those that were approved");
         assert!(withheld.await.unwrap().unwrap_err().contains("has changed since the user approved"));
         report(McpReport::Question {
             question: 7,
@@ -460,7 +477,7 @@ mod tests {
         assert!(heard.recv().await.unwrap().starts_with("3 CallTool"));
         news.send(McpEvent::Ended(McpEnd::GatewayGone)).unwrap();
         assert!(failed.await.unwrap().unwrap_err().contains("the gateway to its hosts ended"));
-        assert_eq!(heard.recv().await.unwrap(), "end");
+        assert_eq!(heard.recv().await.unwrap(), "end: it failed: the gateway to its hosts ended");
         let (fifth, refused) = call(5, digest);
         orders.send(fifth).ok().unwrap();
         assert!(refused.await.unwrap().unwrap_err().contains("could not be started: there is no other"));

@@ -20,7 +20,7 @@ use model::provider::{
 };
 use model::recording::{Places, Recorder};
 use model::secrets::{ApiKey, KeyError, TakenKeys, find_key};
-use protocol::event::SessionStarted;
+use protocol::event::{EventKind, PinChange, SessionEvent, SessionStarted, ToolPinned};
 use protocol::frontend::{UiEvent, UserAction};
 use tokio::sync::{mpsc, watch};
 
@@ -96,11 +96,18 @@ pub(crate) fn open(
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
-    let servers = with_servers(&mut config, &mut options, &setup);
+    let (servers, pins) = with_servers(&mut config, &mut options, &setup).unzip();
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let first = first_events(started, prompt, &options, &setup.directories, cut_off);
+    let pins = pinned(pins.unwrap_or_default(), past.as_ref().map_or(&[], Past::events));
+    let first = first_events(
+        started,
+        prompt,
+        &options,
+        &setup.directories,
+        cut_off.into_iter().flatten().chain(pins),
+    );
     let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log(&first, options.pauses, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
@@ -282,14 +289,32 @@ fn with_servers(
     config: &mut AgentConfig,
     options: &mut SessionOptions,
     setup: &ProjectSandbox,
-) -> Option<Arc<McpHost>> {
+) -> Option<(Arc<McpHost>, Vec<ToolPinned>)> {
     if options.activity != Activity::Execute || options.profile != Profile::Full {
         return None;
     }
-    let Offered { tools, host, notices } = offer(setup, &options.mcp)?;
+    let Offered { tools, host, notices, pins } = offer(setup, &options.mcp)?;
     options.notices.extend(notices);
     config.tools = Arc::new(config.tools.extended(tools));
-    Some(host)
+    Some((host, pins))
+}
+
+/// The events of the tools that the session goes by, unless an earlier run of it went by the same.
+fn pinned(pins: Vec<ToolPinned>, past: &[SessionEvent]) -> Vec<EventKind> {
+    let before = |server: &str| {
+        past.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ToolPinned(pin) if pin.server == server && pin.change != PinChange::Withheld => {
+                Some(pin)
+            }
+            _ => None,
+        })
+    };
+    let event = |pin: ToolPinned| match before(&pin.server) {
+        Some(before) if before.digest == pin.digest => None,
+        Some(_) => Some(EventKind::ToolPinned(ToolPinned { change: PinChange::Changed, ..pin })),
+        None => Some(EventKind::ToolPinned(pin)),
+    };
+    pins.into_iter().filter_map(event).collect()
 }
 
 fn new_conversation() -> ConversationId {

@@ -369,13 +369,13 @@ pub(super) fn first_events(
     prompt: Option<PromptFixed>,
     options: &SessionOptions,
     directories: &Directories,
-    cut_off: Option<Vec<EventKind>>,
+    more: impl Iterator<Item = EventKind>,
 ) -> Vec<EventKind> {
     let notice =
         |message: &String| EventKind::Notice { code: NoticeCode::Settings, message: message.clone() };
     let notices = options.notices.iter().map(notice).chain(delete_old(directories, options.keep));
     let prompt = prompt.map(EventKind::PromptFixed);
-    let notices = notices.chain(cut_off.into_iter().flatten());
+    let notices = notices.chain(more);
     std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 

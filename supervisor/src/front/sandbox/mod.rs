@@ -11,8 +11,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use boundary::monitor::{
-    BrokerProcess, Ended, Gateway, GatewayError, HostUses, Launch, Launched, SpawnError, StatusPipe, Stdio,
-    end_orphans, inherit_orphans, sandbox_code,
+    BrokerProcess, Ended, Gateway, GatewayError, GuestLog, GuestOwner, HostUses, Launch, Launched,
+    SpawnError, StatusPipe, Stdio, end_orphans, inherit_orphans, sandbox_code,
 };
 use boundary::tripwire::{Tripwire, Watch};
 use gate::modes::ApprovalMode;
@@ -163,7 +163,11 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     }
     let mut launched = setup.spawner.spawn(launch).await?;
     let gateway = match launched.gateway.take() {
-        Some(gateway) => Some(Gateway::ready(gateway).await.map_err(SandboxStartError::Gateway)?),
+        Some(gateway) => {
+            let nowhere = GuestLog::default();
+            let ready = Gateway::ready(gateway, GuestOwner::default(), &nowhere);
+            Some(ready.await.map_err(SandboxStartError::Gateway)?)
+        }
         None => None,
     };
     Ok((setup, RunningCommand { rights, launched, gateway, relay, passage, endings, tripwire }))
@@ -249,7 +253,7 @@ async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -
         }
     };
     // An error means that the process has ended.
-    let _ = gateway.end().await;
+    let _ = gateway.end(Vec::new()).await;
     ended
 }
 

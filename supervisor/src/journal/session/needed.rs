@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use agent::core::{Counted, standing};
-use ipc::id::{AgentId, CallId, EventId, Generation};
+use ipc::id::{AgentId, CallId, EventId, Generation, GuestId};
 use protocol::event::{Account, EventKind, RewindTarget, SessionEvent};
 
 use super::chain::Link;
@@ -272,6 +272,7 @@ enum Begun {
     Call(CallId),
     Agent(AgentId),
     Worker(Generation),
+    Guest(GuestId),
 }
 
 impl Begun {
@@ -282,6 +283,7 @@ impl Begun {
             EventKind::ToolCallStarted { call, .. } => Some(Self::Call(*call)),
             EventKind::SubAgentSpawned(spawned) => Some(Self::Agent(spawned.agent.clone())),
             EventKind::WorkerStarted(started) => Some(Self::Worker(started.generation)),
+            EventKind::GuestStarted(started) => Some(Self::Guest(started.guest)),
             _ => None,
         }
     }
@@ -293,6 +295,7 @@ impl Begun {
             EventKind::ToolCallFinished { call, .. } => Some(Self::Call(*call)),
             EventKind::SubAgentResult(result) => Some(Self::Agent(result.agent.clone())),
             EventKind::WorkerEnded { generation, .. } => Some(Self::Worker(*generation)),
+            EventKind::GuestEnded(ended) => Some(Self::Guest(ended.guest)),
             _ => None,
         }
     }

@@ -1,14 +1,14 @@
-//! Calls and sub-agents with a beginning and no end in the log. A continued session closes them first.
+//! Calls, guests and sub-agents with a beginning and no end in the log. A continued session closes them first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ipc::id::{AgentId, CallId, Generation, ToolUseId};
+use ipc::id::{AgentId, CallId, Generation, GuestId, ToolUseId};
 use ipc::message::Leftovers;
 use ipc::path::WirePath;
 use protocol::event::{
-    EventKind, Location, SessionEvent, SubAgentResult, SubAgentSpawned, SubAgentStatus, TokenUsage,
-    ToolCallStatus, ToolKind,
+    EventKind, GuestEnd, GuestEnded, GuestTotals, Location, SessionEvent, SubAgentResult, SubAgentSpawned,
+    SubAgentStatus, TokenUsage, ToolCallStatus, ToolKind,
 };
 
 /// The beginning of the result of a call that was cut off when its process ended.
@@ -37,13 +37,14 @@ impl CutOff {
     }
 }
 
-/// Returns the events that close all open calls and sub-agents, each with its agent, the innermost first.
+/// Returns the events that close all open guests, calls and sub-agents, each with its agent, the innermost first.
 pub(crate) fn closing(
     events: &[SessionEvent],
     found: &BTreeMap<(AgentId, CallId), CutOff>,
 ) -> Vec<(AgentId, EventKind)> {
     let mut calls: BTreeMap<(&AgentId, CallId), &ToolUseId> = BTreeMap::new();
     let mut agents: BTreeMap<&AgentId, (&AgentId, &SubAgentSpawned, u64)> = BTreeMap::new();
+    let mut guests: BTreeSet<(&AgentId, GuestId)> = BTreeSet::new();
     for event in events {
         match &event.kind {
             EventKind::ToolCallStarted { call, tool_use, .. } => {
@@ -54,9 +55,17 @@ pub(crate) fn closing(
                 agents.insert(&spawned.agent, (&event.agent, spawned, event.time_ms));
             }
             EventKind::SubAgentResult(result) => drop(agents.remove(&result.agent)),
+            EventKind::GuestStarted(started) => drop(guests.insert((&event.agent, started.guest))),
+            EventKind::GuestEnded(ended) => drop(guests.remove(&(&event.agent, ended.guest))),
             _ => {}
         }
     }
+    // The latest first: a guest has a gateway that started after it.
+    let guests = guests.into_iter().rev().map(|(agent, guest)| {
+        let (reason, totals) = (GuestEnd::CutOff, GuestTotals::default());
+        let ended = GuestEnded { guest, reason, totals, hosts: Vec::new() };
+        ((agent.level(), 3), (agent.clone(), EventKind::GuestEnded(ended)))
+    });
     let calls = calls.into_iter().map(|((agent, call), tool_use)| {
         // A call that started a sub-agent ends after it.
         let spawned =
@@ -70,7 +79,7 @@ pub(crate) fn closing(
         let result = EventKind::SubAgentResult(account(events, spawned, *began));
         ((parent.level(), 1), ((*parent).clone(), result))
     });
-    let mut all: Vec<_> = calls.chain(ended).collect();
+    let mut all: Vec<_> = guests.chain(calls).chain(ended).collect();
     all.sort_by_key(|(order, _)| std::cmp::Reverse(*order));
     all.into_iter().map(|(_, event)| event).collect()
 }
@@ -154,5 +163,53 @@ fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) ->
         duration_ms: last_ms.saturating_sub(began_ms),
         plan: Vec::new(),
         text: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::journal::session::made::Log;
+
+    fn guest(guest: u32) -> serde_json::Value {
+        json!({
+            "guest": guest, "kind": "gateway", "pid": 7, "tier": "floor", "landlock_abi": 7, "rules": 1, "rights": {"net": "on"},
+            "rights_digest": "d", "ruleset_digest": "d", "startup_us": 1,
+        })
+    }
+
+    #[test]
+    fn open_guests_end_before_what_they_belong_to_and_the_latest_first() {
+        let spawned = json!({
+            "agent": "1.1", "call": 1, "task": "t", "model": "m", "write": [], "net": "off", "rights_digest": "d",
+            "reach": {"host": false, "lan": false, "link_local": false, "metadata": false},
+        });
+        let call = json!({"call": 1, "tool_use": "t", "name": "spawn_agent", "input": {}});
+        let log = Log::new().with("1", "guest_started", guest(1)).with("1", "guest_started", guest(2));
+        let log = log.with("1", "guest_started", guest(3)).with("1", "tool_call_started", call);
+        let log = log.with("1", "guest_ended", json!({"guest": 3, "reason": {"type": "finished"}}));
+        let log = log.with("1", "sub_agent_spawned", spawned).with("1.1", "guest_started", guest(1));
+        let events = log.loaded().tree.into_events();
+        let closed: Vec<_> = closing(&events, &BTreeMap::new())
+            .into_iter()
+            .map(|(agent, kind)| match kind {
+                EventKind::GuestEnded(ended) => format!("{agent}: guest {} {}", ended.guest, ended.reason),
+                EventKind::SubAgentResult(result) => format!("{agent}: result of {}", result.agent),
+                EventKind::ToolCallFinished { call, .. } => format!("{agent}: call {call}"),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            closed,
+            [
+                "1.1: guest 1 was cut off with the session",
+                "1: guest 2 was cut off with the session",
+                "1: guest 1 was cut off with the session",
+                "1: result of 1.1",
+                "1: call 1",
+            ]
+        );
     }
 }

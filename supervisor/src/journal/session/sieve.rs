@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::id::{AgentId, CallId, EventId, Generation};
-use protocol::event::{CompactionCause, EventKind, NoticeCode, SessionEvent, ToolKind};
+use ipc::id::{AgentId, CallId, EventId, Generation, GuestId};
+use protocol::event::{CompactionCause, EventKind, NoticeCode, PinChange, SessionEvent, ToolKind};
 use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;
@@ -19,6 +19,10 @@ pub(super) struct Sieve {
     calls: BTreeMap<(AgentId, CallId), EventId>,
     /// One-shot workers without an end so far.
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
+    /// Guests without an end so far.
+    guests: BTreeMap<(AgentId, GuestId), EventId>,
+    /// The latest tools of each server that the session went by.
+    pins: BTreeMap<String, EventId>,
     /// Sub-agents without an end so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
     executors: BTreeSet<AgentId>,
@@ -82,6 +86,22 @@ impl Sieve {
                     self.kept.remove(&id);
                 }
                 self.pass(event);
+            }
+            EventKind::GuestStarted(started) => {
+                self.guests.insert((event.agent.clone(), started.guest), event.id);
+                self.keep(event);
+            }
+            EventKind::GuestEnded(ended) => {
+                if let Some(id) = self.guests.remove(&(event.agent.clone(), ended.guest)) {
+                    self.kept.remove(&id);
+                }
+                self.pass(event);
+            }
+            EventKind::ToolPinned(pin) if pin.change != PinChange::Withheld => {
+                if let Some(id) = self.pins.insert(pin.server.clone(), event.id) {
+                    self.kept.remove(&id);
+                }
+                self.keep(event);
             }
             EventKind::SubAgentSpawned(spawned) => {
                 let open = OpenSubAgent { spawned: event.id, own: Vec::new(), last: None };

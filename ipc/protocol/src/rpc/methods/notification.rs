@@ -64,6 +64,9 @@ notifications! {
     L(E::RightsChanged(_)) => RIGHTS_CHANGED_METHOD = "event/rightsChanged";
     L(E::WorkerEnded { .. }) => WORKER_ENDED_METHOD = "event/workerEnded";
     L(E::HostsUsed { .. }) => HOSTS_USED_METHOD = "event/hostsUsed";
+    L(E::GuestStarted(_)) => GUEST_STARTED_METHOD = "event/guestStarted";
+    L(E::GuestEnded(_)) => GUEST_ENDED_METHOD = "event/guestEnded";
+    L(E::ToolPinned(_)) => TOOL_PINNED_METHOD = "event/toolPinned";
     L(E::ProtocolViolation { .. }) => PROTOCOL_VIOLATION_METHOD = "event/protocolViolation";
     L(E::Notice { .. }) => NOTICE_METHOD = "event/notice";
     L(E::SubAgentSpawned(_)) => SUB_AGENT_SPAWNED_METHOD = "event/subAgentSpawned";

@@ -160,6 +160,18 @@ fn workers() -> Vec<Sample> {
         ("rights_changed", changed, json!({})),
         ("worker_ended", json!({"generation": 1, "reason": "r"}), json!({})),
         (
+            "guest_started",
+            json!({"guest": 1, "kind": "mcp_server", "name": "docs", "pid": 7, "tier": "full", "landlock_abi": 7, "rules": 3,
+                "rights": {"net": "off", "hidden": 0, "protected": 0}, "rights_digest": "d", "ruleset_digest": "e", "startup_us": 1}),
+            json!({"not_enforced": [], "variables": []}),
+        ),
+        (
+            "guest_ended",
+            json!({"guest": 1, "reason": {"type": "finished"}}),
+            json!({"totals": {"denials": 0}, "hosts": []}),
+        ),
+        ("tool_pinned", json!({"server": "docs", "digest": "d", "tools": 2, "change": "first"}), json!({})),
+        (
             "hosts_used",
             json!({"generation": 1, "uses": [
                 {"host": "a.example", "port": 443, "program": "curl", "connections": 1, "sent": 2, "received": 3}
@@ -225,7 +237,7 @@ fn each_form_has_its_shape() {
     typed(
         &started,
         concat!(
-            r#"{"jsonrpc":"2.0","method":"event/toolCallStarted","params":{"v":6,"conversation_id":"c","#,
+            r#"{"jsonrpc":"2.0","method":"event/toolCallStarted","params":{"v":7,"conversation_id":"c","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
             r#""data":{"call":1,"tool_use":"u","name":"n","kind":"other","input":{"b":1,"a":2}}}}"#
         ),
@@ -233,7 +245,7 @@ fn each_form_has_its_shape() {
     assert_eq!(
         notification(&started, NotificationForm::Generic).unwrap(),
         concat!(
-            r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":6,"conversation_id":"c","#,
+            r#"{"jsonrpc":"2.0","method":"sessionEvent","params":{"v":7,"conversation_id":"c","#,
             r#""type":"tool_call_started","#,
             r#""logged":{"id":2,"parent":1,"time_ms":7,"agent":"1","parent_agent":"0","observed_by":"supervisor"},"#,
             r#""data":{"call":1,"tool_use":"u","name":"n","kind":"other","input":{"b":1,"a":2}}}}"#
@@ -242,7 +254,7 @@ fn each_form_has_its_shape() {
     typed(
         &logged(None, json!({"type": "user_message", "data": {"text": "t"}})),
         concat!(
-            r#"{"jsonrpc":"2.0","method":"event/userMessage","params":{"v":6,"conversation_id":"c","#,
+            r#"{"jsonrpc":"2.0","method":"event/userMessage","params":{"v":7,"conversation_id":"c","#,
             r#""logged":{"id":2,"time_ms":7,"agent":"1","observed_by":"supervisor"},"data":{"text":"t"}}}"#
         ),
     );
@@ -253,7 +265,7 @@ fn each_form_has_its_shape() {
             request_id: id("c:1.2:1"),
         }),
         concat!(
-            r#"{"jsonrpc":"2.0","method":"event/approvalClosed","params":{"v":6,"conversation_id":"c","#,
+            r#"{"jsonrpc":"2.0","method":"event/approvalClosed","params":{"v":7,"conversation_id":"c","#,
             r#""data":{"agent":"1.2","id":1,"request_id":"c:1.2:1"}}}"#
         ),
     );

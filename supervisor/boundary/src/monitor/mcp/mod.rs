@@ -14,7 +14,7 @@ use ipc::frame::FrameError;
 use ipc::gateway::GatewayReport;
 use ipc::mcp::{MAX_OPEN, McpAnswer, McpCommand, McpOrder, McpReport, McpRequest};
 use ipc::refusal::Refusal;
-use protocol::event::{HostUse, WorkerEnd};
+use protocol::event::{GuestEnd, GuestRole, HostUse, WorkerEnd};
 use tokio::time::timeout;
 
 pub use admit::McpViolation;
@@ -22,6 +22,7 @@ pub use admit::McpViolation;
 use self::admit::Conversation;
 use super::gateway::Gateway;
 use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
+use super::guest_log::{GuestLog, GuestOwner};
 use super::host_uses::HostUses;
 use super::spawn::Spawner;
 
@@ -39,6 +40,7 @@ impl GuestKind for McpKind {
     type Order = McpOrder;
     type Report = McpReport;
 
+    const ROLE: GuestRole = GuestRole::McpServer;
     const FLAG: &'static str = "--mcp";
     const QUEUE: usize = 8;
 
@@ -50,12 +52,15 @@ impl GuestKind for McpKind {
 /// An MCP server to start.
 #[derive(Debug)]
 pub struct McpServerSpec {
+    /// Name of the server in the settings.
+    pub name: String,
     /// The worker's program, which has to be readable and executable under the confinement.
     pub program: PathBuf,
     /// The rights, environment and working directory of the server.
     pub confinement: Confinement,
     /// The server's own program.
     pub command: McpCommand,
+    pub log: GuestLog,
 }
 
 /// News of an MCP server.
@@ -112,29 +117,32 @@ pub struct McpEnded {
 /// A running guest around an MCP server.
 #[derive(Debug)]
 pub struct McpServerProcess {
-    guest: Guest<McpKind>,
+    // Before the guest, so that its end is logged first.
     gateway: Option<Gateway>,
+    guest: Guest<McpKind>,
     uses: HostUses,
     conversation: Conversation,
     /// Number of the last request.
     last: u64,
-    /// True if the guest broke the protocol, so that nothing is awaited from it.
-    is_broken: bool,
+    /// The violation of the protocol after which nothing is awaited from the guest.
+    violation: Option<McpViolation>,
 }
 
 impl McpServerProcess {
     /// Starts a guest and orders it to start the server. After an error no process of it is left.
     pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
-        let McpServerSpec { program, confinement, command } = spec;
+        let McpServerSpec { name, program, confinement, command, log } = spec;
         let order = McpOrder::Start(command);
-        let (guest, gateway) = Guest::start(spawner, GuestSpec { program, confinement, order }).await?;
+        let spec = GuestSpec { program, confinement, order, of: GuestOwner::named(name), log };
+        let (mut guest, gateway) = Guest::start(spawner, spec).await?;
+        guest.totals().calls = Some(0);
         Ok(Self {
-            guest,
             gateway,
+            guest,
             uses: HostUses::default(),
             conversation: Conversation::new(),
             last: 0,
-            is_broken: false,
+            violation: None,
         })
     }
 
@@ -144,9 +152,13 @@ impl McpServerProcess {
             return Err(McpOrderError::TooMany);
         }
         let request = self.last + 1;
+        let is_call = matches!(what, McpRequest::CallTool { .. });
         self.send(McpOrder::Request { request, what }).await?;
         self.last = request;
         self.conversation.opened(request);
+        if is_call && let Some(calls) = &mut self.guest.totals().calls {
+            *calls += 1;
+        }
         Ok(request)
     }
 
@@ -177,7 +189,7 @@ impl McpServerProcess {
                 GuestEvent::Report(report) => match self.conversation.admit(&report) {
                     Ok(()) => McpEvent::Report(report),
                     Err(violation) => {
-                        self.is_broken = true;
+                        self.violation = Some(violation);
                         McpEvent::Ended(McpEnd::Violation(violation))
                     }
                 },
@@ -189,12 +201,17 @@ impl McpServerProcess {
     }
 
     /// Ends the server with all its descendants and connections. A server that reads to the end of its input may end by itself.
-    pub async fn end(self) -> McpEnded {
-        let Self { mut guest, gateway, mut uses, conversation, is_broken, .. } = self;
-        if !is_broken {
-            guest.close(GRACE).await;
-        }
-        let (end, refused) = guest.end_telling().await;
+    pub async fn end(self, reason: GuestEnd) -> McpEnded {
+        let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
+        let reason = match violation {
+            Some(violation) => GuestEnd::Violation { violation: violation.to_string() },
+            None => {
+                guest.close(GRACE).await;
+                reason
+            }
+        };
+        let (end, refused, _logged) = guest.end_telling(reason).await;
+        // The end of the gateway is logged before that of the server.
         if let Some(gateway) = gateway {
             uses.end_gateway(gateway).await;
         }

@@ -22,6 +22,7 @@ use super::calls::{CallSender, Register, write};
 use super::reader::{WorkerReader, relay_diagnostics};
 use super::{Incoming, Outgoing, Started, Worker, WorkerSpec};
 use crate::monitor::gateway::{Gateway, GatewayError, LaunchedGateway};
+use crate::monitor::guest_log::GuestOwner;
 use crate::monitor::host_questions::HostQuestions;
 use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::BrokerProcess;
@@ -182,7 +183,10 @@ impl<'a> Starting<'a> {
         register.phase = register.calls.admit(register.phase, &first)?;
         verify_confined(pid, self.spec.confinement.identity)?;
         let gateway = match self.gateway.take() {
-            Some(launched) => Some(Gateway::ready(launched).await?),
+            Some(launched) => {
+                let of = GuestOwner { worker: Some(self.spec.generation), ..GuestOwner::default() };
+                Some(Gateway::ready(launched, of, &self.spec.guests).await?)
+            }
             None => None,
         };
         Ok(self.serve(register, gateway, pid, ruleset, began.elapsed()))

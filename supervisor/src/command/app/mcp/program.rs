@@ -5,9 +5,9 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use boundary::policy::users_home;
+use boundary::policy::{SYSTEM, users_home};
 
-use crate::engine::mcp::{InstalledServer, SYSTEM};
+use crate::engine::mcp::InstalledServer;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
 /// Directories of the system's programs, in the order in which an installation looks for its installer.

@@ -29,6 +29,8 @@ enum Step {
     Model,
     Number,
     OneShot { ends: bool },
+    Guest { agent: usize, ends: bool },
+    Pin { changes: bool },
     Spawn { agent: usize, plan: bool },
     End { agent: usize },
     Plan,
@@ -51,6 +53,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Model),
         2 => Just(Step::Number),
         2 => any::<bool>().prop_map(|ends| Step::OneShot { ends }),
+        2 => (0..4usize, any::<bool>()).prop_map(|(agent, ends)| Step::Guest { agent, ends }),
+        1 => any::<bool>().prop_map(|changes| Step::Pin { changes }),
         2 => (1..4usize, any::<bool>()).prop_map(|(agent, plan)| Step::Spawn { agent, plan }),
         2 => (1..4usize).prop_map(|agent| Step::End { agent }),
         2 => Just(Step::Plan),
@@ -177,6 +181,28 @@ impl Play {
                     _ = self.add("1", "worker_ended", &json!({"generation": number, "reason": "done"}));
                 }
             }
+            Step::Guest { agent, ends } => {
+                let Some(agent) = self.agents[agent].clone() else { return };
+                _ = self.add(
+                    &agent,
+                    "guest_started",
+                    &json!({"guest": number, "kind": "gateway", "worker": 1, "pid": 1, "tier": "floor",
+                    "landlock_abi": 6, "rules": 1, "rights": {"net": "on"}, "rights_digest": "d",
+                    "ruleset_digest": "d", "startup_us": 1}),
+                );
+                if ends {
+                    let ended = json!({"guest": number, "reason": {"type": "owner_ended"}});
+                    _ = self.add(&agent, "guest_ended", &ended);
+                }
+            }
+            Step::Pin { changes } => {
+                let digest = if changes { number } else { 0 };
+                _ = self.add(
+                    "1",
+                    "tool_pinned",
+                    &json!({"server": "docs", "digest": digest.to_string(), "tools": 1, "change": "first"}),
+                );
+            }
             Step::Spawn { agent, plan } => {
                 let parent = self.agents[if agent == 3 { 2 } else { 0 }].clone();
                 let (Some(parent), None) = (parent, &self.agents[agent]) else { return };
@@ -291,9 +317,10 @@ fn made_of(events: &[SessionEvent]) -> String {
         EventKind::WorkerStarted(started) if event.agent == AgentId::root() => Some(started.generation),
         _ => None,
     });
+    let pin = events.iter().rev().find(|event| matches!(event.kind, EventKind::ToolPinned(_)));
     let places = leftovers(events).map(|leftovers| leftovers.places);
     format!(
-        "{:?}\n{places:?}\n{:?}\n{messages:?} {called:?}\n{prompts:?} {has_reply} {:?}",
+        "{:?}\n{places:?}\n{:?}\n{messages:?} {called:?}\n{prompts:?} {has_reply} {:?} {pin:?}",
         closing(events, &BTreeMap::new()),
         (CutOffPlan::of(events), CutOffPlan::all(events)),
         workers.max(),

@@ -62,7 +62,7 @@ impl<'a> KnownWorker<'a> {
 /// each agent has its own.
 fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
     let write = summary.write.iter().filter_map(|root| match root {
-        NamedRoot::Temp | NamedRoot::Caches => None,
+        NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => None,
         NamedRoot::Project => Some(project.clone()),
         NamedRoot::Path(path) => Some(path.clone()),
     });

@@ -90,7 +90,7 @@ fn an_event_of_a_later_version_is_told_and_the_rest_is_read() {
 fn a_broken_event_of_a_known_type_is_no_event_of_a_later_version() {
     let (_, faults) = loaded(&[line(6, 1, "1", "user_message", r#"{"text":7}"#)]);
     assert!(matches!(&faults[..], [Fault::Unreadable { line: 1, .. }]), "{faults:?}");
-    let (_, faults) = loaded(&[line(7, 1, "1", "later", "{}")]);
+    let (_, faults) = loaded(&[line(8, 1, "1", "later", "{}")]);
     assert!(matches!(&faults[..], [Fault::Unreadable { line: 1, .. }]), "{faults:?}");
 }
 

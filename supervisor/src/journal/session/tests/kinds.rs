@@ -24,6 +24,7 @@ use protocol::event::{
 use serde_json::value::RawValue;
 
 use super::Scratch;
+use super::guest_kinds::guests;
 use super::plan_kinds::{plans, step_account};
 use crate::journal::session::rebuild;
 
@@ -49,14 +50,14 @@ fn denial(object: Object) -> EventKind {
     EventKind::Denied { call: Some(CallId(1)), denial, rights: rights().into() }
 }
 
-fn rights() -> RightsSummary {
+pub(super) fn rights() -> RightsSummary {
     let write = vec![NamedRoot::Project, NamedRoot::Temp, NamedRoot::Caches, NamedRoot::Path(odd())];
     RightsSummary { write, hidden: 2, ..RightsSummary::default() }
 }
 
 /// Returns one event of each kind and of each important variant.
 fn samples() -> Vec<EventKind> {
-    [conversation(), calls(), approvals(), workers(), sub_agents(), plans(), ends()].concat()
+    [conversation(), calls(), approvals(), workers(), guests(), sub_agents(), plans(), ends()].concat()
 }
 
 /// A path and text that need escapes in JSON.
@@ -421,6 +422,9 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::RightsChanged(_) => "rights_changed",
         EventKind::WorkerEnded { .. } => "worker_ended",
         EventKind::HostsUsed { .. } => "hosts_used",
+        EventKind::GuestStarted(_) => "guest_started",
+        EventKind::GuestEnded(_) => "guest_ended",
+        EventKind::ToolPinned(_) => "tool_pinned",
         EventKind::ProtocolViolation { .. } => "protocol_violation",
         EventKind::Notice { .. } => "notice",
         EventKind::SubAgentSpawned(_) => "sub_agent_spawned",
@@ -448,7 +452,7 @@ fn every_kind_survives_its_line_byte_for_byte() {
     let mut scratch = Scratch::new();
     let samples = samples();
     let names: std::collections::BTreeSet<_> = samples.iter().map(name).collect();
-    assert_eq!(names.len(), 37, "a kind is missing among the samples: {names:?}");
+    assert_eq!(names.len(), 40, "a kind is missing among the samples: {names:?}");
     let written: Vec<_> = samples.into_iter().map(|kind| scratch.append("1", kind)).collect();
     let loaded = rebuild(&scratch.bytes());
     assert_eq!(loaded.faults, []);

@@ -4,6 +4,7 @@ mod chain;
 mod copy;
 mod file;
 mod foreign;
+mod guest_kinds;
 mod kinds;
 mod large;
 mod plan_kinds;

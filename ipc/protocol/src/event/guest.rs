@@ -1,0 +1,301 @@
+//! Guests: confined processes with rights of their own that are no workers.
+
+use std::fmt;
+
+use ipc::confinement::Tier;
+use ipc::id::{CallId, Generation, GuestId};
+use ipc::rights::{Hosts, RightsSummary};
+use serde::{Deserialize, Serialize};
+
+use super::word::words;
+use super::{HostUse, WorkerEnd};
+
+words! {
+    /// The kind of a guest.
+    pub enum GuestRole {
+        /// It connects to hosts by name, for a worker or another guest.
+        Gateway = "gateway",
+        /// It gets one page for its agent.
+        Fetch = "fetch",
+        /// It has a server of MCP as its child.
+        McpServer = "mcp_server",
+    }
+}
+
+/// A guest that is ready, and verified from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GuestStarted {
+    /// The number of the guest among those of its agent in this run.
+    pub guest: GuestId,
+    /// The kind.
+    pub kind: GuestRole,
+    /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The worker that it connects for, and ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Generation>,
+    /// The guest that it connects for, and ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<GuestId>,
+    /// The call that it was started for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// Process id of the guest.
+    pub pid: u32,
+    /// The tier that this machine can enforce.
+    pub tier: Tier,
+    /// The Landlock ABI in force.
+    pub landlock_abi: u32,
+    /// Number of Landlock rules.
+    pub rules: u32,
+    /// The rights.
+    pub rights: RightsSummary,
+    /// The hosts that its task names, where its rights have the whole network: its own program keeps to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
+    /// Names of the variables that it is given beside those that every program has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+    /// SHA-256 of the rights, in hexadecimal.
+    pub rights_digest: String,
+    /// SHA-256 of the rights and of what the kernel holds the guest to them by, in hexadecimal.
+    pub ruleset_digest: String,
+    /// Promises that are not enforced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_enforced: Vec<String>,
+    /// From its start to its first report, in microseconds.
+    pub startup_us: u64,
+}
+
+/// A guest is gone, with all its descendants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GuestEnded {
+    /// The guest.
+    pub guest: GuestId,
+    /// The reason.
+    pub reason: GuestEnd,
+    /// Its account, as far as it is known.
+    #[serde(default)]
+    pub totals: GuestTotals,
+    /// The hosts that it connected to, or could not, with all counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostUse>,
+}
+
+/// The account of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GuestTotals {
+    /// Number of calls that it was given, for a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Number of connections that it made, if it makes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
+    /// Bytes to hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
+    /// Bytes from hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Number of system calls that its sandbox denied.
+    #[serde(default)]
+    pub denials: u64,
+}
+
+impl GuestTotals {
+    /// Adds the counts of another account; what neither knows stays unknown.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            calls: sum(self.calls, other.calls),
+            connections: sum(self.connections, other.connections),
+            sent: sum(self.sent, other.sent),
+            received: sum(self.received, other.received),
+            denials: self.denials.saturating_add(other.denials),
+        }
+    }
+
+    /// Adds the connections of these uses.
+    #[must_use]
+    pub fn with_hosts(self, hosts: &[HostUse]) -> Self {
+        let sum = |count: fn(&HostUse) -> u64| Some(hosts.iter().map(count).fold(0, u64::saturating_add));
+        Self {
+            connections: sum(|host| host.connections),
+            sent: sum(|host| host.sent),
+            received: sum(|host| host.received),
+            ..self
+        }
+    }
+}
+
+/// The reason for which a guest is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum GuestEnd {
+    /// Its task is done.
+    Finished,
+    /// Its worker, the guest that it connects for, or its agent has ended.
+    OwnerEnded,
+    /// The rights of its agent changed, so that its worker was replaced.
+    RightsChanged,
+    /// Nobody needed it any more: its call or its start was ended.
+    Closed,
+    /// Killed, because it was not done in time.
+    Late,
+    /// It ended by itself.
+    Died {
+        /// The end of its process.
+        status: WorkerEnd,
+    },
+    /// It could not go on with its task, and said so.
+    Failed {
+        /// The reason, partly in words of a server.
+        failure: String,
+    },
+    /// Killed, because it broke the protocol.
+    Violation {
+        /// The message that is not allowed.
+        violation: String,
+    },
+    /// Killed with the process of the session, as a later run found.
+    CutOff,
+}
+
+impl GuestEnd {
+    /// True if nobody wanted this end.
+    pub const fn is_failure(&self) -> bool {
+        match self {
+            Self::Late | Self::Died { .. } | Self::Failed { .. } | Self::Violation { .. } => true,
+            Self::Finished | Self::OwnerEnded | Self::RightsChanged | Self::Closed | Self::CutOff => false,
+        }
+    }
+}
+
+/// Displays a clause with the guest as its subject.
+impl fmt::Display for GuestEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finished => f.write_str("finished"),
+            Self::OwnerEnded => f.write_str("ended with its owner"),
+            Self::RightsChanged => f.write_str("ended because the access changed"),
+            Self::Closed => f.write_str("was closed"),
+            Self::Late => f.write_str("killed: it was not done in time"),
+            Self::Died { status } => write!(f, "died: {status}"),
+            Self::Failed { failure } => write!(f, "failed: {failure}"),
+            Self::Violation { violation } => write!(f, "killed: it broke the protocol ({violation})"),
+            Self::CutOff => f.write_str("was cut off with the session"),
+        }
+    }
+}
+
+/// Displays `2 calls · 3 connections · 120 bytes sent, 3000 received · 1 denied`; nothing without counts.
+impl fmt::Display for GuestTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { calls, connections, sent, received, denials } = *self;
+        let unit = |count: u64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+        let bytes = sent.zip(received).filter(|bytes| *bytes != (0, 0));
+        let parts = [
+            calls.map(|calls| unit(calls, "call")),
+            connections.map(|connections| unit(connections, "connection")),
+            bytes.map(|(sent, received)| format!("{sent} bytes sent, {received} received")),
+            (denials > 0).then(|| format!("{denials} denied")),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        f.write_str(&parts.join(" · "))
+    }
+}
+
+/// Displays `mcp docs`, `gateway` or `fetch docs.example`.
+impl fmt::Display for GuestStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            GuestRole::McpServer => f.write_str("mcp")?,
+            other => other.fmt(f)?,
+        }
+        self.name.as_ref().map_or(Ok(()), |name| write!(f, " {name}"))
+    }
+}
+
+impl GuestStarted {
+    /// The access in one line: rights, hosts that its program keeps to, and variables.
+    pub fn access(&self) -> String {
+        let hosts = self.hosts.as_ref().map(|hosts| format!(" · its program keeps to {hosts}"));
+        let variables =
+            (!self.variables.is_empty()).then(|| format!(" · given {}", self.variables.join(", ")));
+        format!("{}{}{}", self.rights, hosts.unwrap_or_default(), variables.unwrap_or_default())
+    }
+}
+
+words! {
+    /// The relation of a server's tools to those of the session's earlier runs.
+    pub enum PinChange {
+        /// The session goes by tools of this server for the first time.
+        First = "first",
+        /// An earlier run of the session went by others: the user has approved these since.
+        Changed = "changed",
+        /// The server, once started, described other tools than the user approved: those are not called.
+        Withheld = "withheld",
+    }
+}
+
+/// The tools of a server, as the user approved them before the session, or as the server describes them itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ToolPinned {
+    /// The server's name in the settings.
+    pub server: String,
+    /// SHA-256 of the server's table and of the definitions of all its tools, in hexadecimal.
+    pub digest: String,
+    /// Number of its tools.
+    pub tools: u64,
+    /// The relation to tools before.
+    pub change: PinChange,
+}
+
+/// Displays `mcp docs: 2 tools, as approved (0123456789ab…)`.
+impl fmt::Display for ToolPinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, digest, tools, change } = self;
+        let unit = if *tools == 1 { "tool" } else { "tools" };
+        let short: String = digest.chars().take(12).collect();
+        let words = match change {
+            PinChange::First => "as approved",
+            PinChange::Changed => "approved since the last run",
+            PinChange::Withheld => "not as approved: those that differ are not called",
+            PinChange::Other(other) => other,
+        };
+        write!(f, "mcp {server}: {tools} {unit}, {words} ({short}…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_name_what_is_known() {
+        let used = |connections, sent| HostUse { connections, sent, received: 9, ..HostUse::default() };
+        let totals = GuestTotals { calls: Some(1), denials: 2, ..GuestTotals::default() };
+        assert_eq!(totals.to_string(), "1 call · 2 denied");
+        let with = totals.with_hosts(&[used(1, 20), used(2, 30)]);
+        assert_eq!(with.to_string(), "1 call · 3 connections · 50 bytes sent, 18 received · 2 denied");
+        assert_eq!(GuestTotals::default().with_hosts(&[]).to_string(), "0 connections");
+        assert_eq!(GuestTotals::default().to_string(), "");
+        let sum = with.plus(totals).plus(GuestTotals::default());
+        assert_eq!(sum.to_string(), "2 calls · 3 connections · 50 bytes sent, 18 received · 4 denied");
+    }
+
+    #[test]
+    fn an_end_is_one_object() {
+        let died = GuestEnd::Died { status: WorkerEnd::Signalled { signal: 9 } };
+        let json = r#"{"type":"died","status":{"type":"signalled","signal":9}}"#;
+        assert_eq!(serde_json::to_string(&died).unwrap(), json);
+        assert_eq!(serde_json::from_str::<GuestEnd>(json).unwrap(), died);
+        assert_eq!(died.to_string(), "died: ended by signal 9");
+    }
+}

@@ -1,0 +1,20 @@
+//! Places of the system.
+
+/// Places of the system's programs, which every server of MCP may read.
+pub const SYSTEM: [&str; 15] = [
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/run/current-system",
+    "/proc",
+    "/sys",
+    "/dev",
+];

@@ -1,0 +1,114 @@
+//! The guests of an agent in the log: whatever starts or ends one tells it here, and each that is told to start has one end.
+//!
+//! News of guests come before the news that they belong to: a run logs all that are there before it takes in anything else. So the
+//! end of a gateway is logged before that of its worker, and the end of a server before that of its agent.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use boundary::monitor::{GuestLog, GuestNews, StartedGuest};
+use boundary::policy::SYSTEM;
+use ipc::id::{Generation, GuestId};
+use protocol::event::{EventKind, GuestEnd, GuestEnded, GuestStarted, GuestTotals, ObservedBy};
+use tokio::sync::mpsc;
+
+use super::digest::Digests;
+use super::{AgentRun, SessionError, Shared};
+
+/// The guests of an agent.
+pub(super) struct Guests {
+    log: GuestLog,
+    news: mpsc::UnboundedReceiver<GuestNews>,
+    /// Guests without an end, each with the worker that it belongs to.
+    open: BTreeMap<GuestId, Option<Generation>>,
+}
+
+impl Default for Guests {
+    fn default() -> Self {
+        let (log, news) = GuestLog::channel();
+        Self { log, news, open: BTreeMap::new() }
+    }
+}
+
+impl Guests {
+    /// The way to the log for everything that starts guests of this agent.
+    pub(super) fn log(&self) -> &GuestLog {
+        &self.log
+    }
+
+    /// Waits for news. Cancel safe.
+    pub(super) async fn next(&mut self) -> GuestNews {
+        match self.news.recv().await {
+            Some(news) => news,
+            // Never: this holds a sender itself.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl AgentRun {
+    /// Logs all news of guests that are there.
+    pub(super) fn log_guests(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        while let Ok(news) = self.guests.news.try_recv() {
+            self.log_guest(shared, news)?;
+        }
+        Ok(())
+    }
+
+    /// Logs the start or the end of a guest.
+    pub(super) fn log_guest(&mut self, shared: &mut Shared, news: GuestNews) -> Result<(), SessionError> {
+        let kind = match news {
+            GuestNews::Started(started) => {
+                self.guests.open.insert(started.guest, started.of.worker);
+                EventKind::GuestStarted(Box::new(guest_started(*started)))
+            }
+            GuestNews::Ended(mut ended) => {
+                let Some(worker) = self.guests.open.remove(&ended.guest) else { return Ok(()) };
+                let is_standing = worker == Some(self.worker.generation());
+                if ended.reason == GuestEnd::OwnerEnded && is_standing && self.worker.changes_rights() {
+                    ended.reason = GuestEnd::RightsChanged;
+                }
+                EventKind::GuestEnded(ended)
+            }
+            GuestNews::Pinned(tools) => EventKind::ToolPinned(tools),
+        };
+        self.record(shared, kind, ObservedBy::Supervisor)
+    }
+
+    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this process.
+    pub(super) fn log_last_guests(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
+        self.log_guests(shared)?;
+        while let Some((guest, _)) = self.guests.open.pop_last() {
+            let (reason, totals) = (GuestEnd::OwnerEnded, GuestTotals::default());
+            let ended = GuestEnded { guest, reason, totals, hosts: Vec::new() };
+            self.record(shared, EventKind::GuestEnded(ended), ObservedBy::Supervisor)?;
+        }
+        Ok(())
+    }
+}
+
+fn guest_started(started: StartedGuest) -> GuestStarted {
+    let StartedGuest { guest, kind, of, pid, program, confinement, ruleset, hosts, startup } = started;
+    let program = program.canonicalize().unwrap_or(program);
+    let system: Vec<_> = SYSTEM.iter().map(Path::new).chain([program.as_path()]).collect();
+    let digests = Digests::new(&confinement, &ruleset);
+    GuestStarted {
+        guest,
+        kind,
+        name: of.name,
+        worker: of.worker,
+        of: of.guest,
+        call: of.call,
+        pid,
+        tier: ruleset.tier,
+        landlock_abi: ruleset.landlock_abi,
+        rules: ruleset.rules,
+        rights: confinement.summary().with_system(&system),
+        hosts,
+        variables: confinement.environment.pass,
+        rights_digest: digests.rights,
+        ruleset_digest: digests.ruleset,
+        not_enforced: ruleset.missing,
+        startup_us: u64::try_from(startup.as_micros()).unwrap_or(u64::MAX),
+    }
+}
