@@ -10,12 +10,13 @@ use protocol::approval::AskKind;
 use protocol::cost::Usd;
 use protocol::event::{
     Account, ApprovalAnswered, EventKind, HostUse, OneShot, Recorded, SessionEvent, SubAgentResult,
-    SubAgentSpawned, TokenUsage, WorkerStarted,
+    SubAgentSpawned, TokenUsage, ToolPinned, WorkerStarted,
 };
 use serde::Serialize;
 
 use super::account::parent_of;
 use super::by_agent::EventsByAgent;
+use super::guest_account::GuestAccount;
 use crate::journal::shown::{about, decided_by, decision};
 
 #[derive(Debug, Serialize)]
@@ -31,6 +32,12 @@ pub(super) struct AgentAccount {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
     pub workers: Vec<WorkerAccount>,
+    /// Confined processes with rights of their own: gateways, fetches, servers of MCP.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestAccount>,
+    /// The tools of servers that the agent went by, and those that a server described otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<ToolPinned>,
     /// The number of calls for each tool and status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     pub approvals: Vec<Approval>,
@@ -126,6 +133,8 @@ impl AgentAccount {
             task: None,
             spawned: None,
             workers: Vec::new(),
+            guests: Vec::new(),
+            pinned: Vec::new(),
             calls: BTreeMap::new(),
             approvals: Vec::new(),
             denials: Vec::new(),
@@ -137,10 +146,12 @@ impl AgentAccount {
             result: None,
         };
         let mut names = BTreeMap::new();
+        let began_ms = events.began_ms();
         for event in events.about(agent) {
             account.take_report(event);
             if event.agent == *agent {
                 account.take(event, &mut names);
+                account.take_guest(event, event.time_ms.saturating_sub(began_ms));
             }
         }
         account
@@ -187,6 +198,20 @@ impl AgentAccount {
             EventKind::TurnFinished(finished) if self.parent.is_none() => {
                 self.status = Some(finished.reason.to_string());
             }
+            _ => {}
+        }
+    }
+
+    fn take_guest(&mut self, event: &SessionEvent, at_ms: u64) {
+        match &event.kind {
+            EventKind::GuestStarted(started) => self.guests.push(GuestAccount::new(started, at_ms)),
+            EventKind::GuestEnded(ended) => {
+                let open = self.guests.iter_mut().rev().find(|guest| guest.is_open(ended.guest));
+                if let Some(guest) = open {
+                    guest.end(ended, at_ms);
+                }
+            }
+            EventKind::ToolPinned(pinned) => self.pinned.push(pinned.clone()),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 //! An intact log can still show a supervisor that broke its rules. So each rule is checked from the events alone. Logs
 //! of older versions have only the digests of a worker's rights, so workers are compared by digests too.
 
+mod guests;
 mod rights;
 mod workers;
 
@@ -41,6 +42,8 @@ pub(super) enum Rule {
     OneResult,
     /// No event of a sub-agent follows its result.
     EndsWithResult,
+    /// Each guest has one end, before that of its agent and of the session.
+    GuestEnds,
 }
 
 /// Returns the findings of a log, ordered by rule.
@@ -56,6 +59,7 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
         found.extend(after_result(agent, events));
     }
     found.extend(results(tree, events));
+    found.extend(guests::findings(tree));
     found
 }
 

@@ -10,6 +10,8 @@ mod agent_account;
 mod by_agent;
 mod effective;
 mod findings;
+mod guest_account;
+mod guest_text;
 mod page;
 mod places;
 mod running;

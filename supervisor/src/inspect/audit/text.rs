@@ -10,6 +10,7 @@ use tui::text::SafeText;
 
 use super::account::AuditAccount;
 use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, WorkerAccount};
+use super::guest_text::{guest_rows, guest_summary};
 
 /// The most characters of a task in a list.
 const LONGEST_TASK: usize = 100;
@@ -81,6 +82,8 @@ fn summary(agent: &AgentAccount) -> Vec<String> {
         decisions.iter().map(|(decision, count)| format!("{count} {decision}")),
     ));
     rows.extend(agent.hosts().iter().map(|host| line(&host.to_string())));
+    rows.extend(agent.pinned.iter().map(|pinned| line(&pinned.to_string())));
+    rows.extend(guest_summary(&agent.guests));
     rows.extend(agent.denials.iter().map(denial));
     rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
     rows
@@ -101,6 +104,8 @@ fn rows(agent: &AgentAccount) -> Vec<String> {
     }));
     rows.extend(agent.approvals.iter().map(approval));
     rows.extend(agent.hosts().iter().map(|host| line(&host.to_string())));
+    rows.extend(agent.pinned.iter().map(|pinned| line(&pinned.to_string())));
+    rows.extend(agent.guests.iter().flat_map(guest_rows));
     rows.extend(agent.denials.iter().map(denial));
     rows.extend(agent.restored.iter().map(|place| format!("restored: {}", line(place))));
     rows.push(format!("spent: {}", spent(agent)));
@@ -195,6 +200,6 @@ pub(super) fn digest(digest: &str) -> String {
 }
 
 /// Returns untrusted text in one line, so that it cannot imitate a row.
-fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }

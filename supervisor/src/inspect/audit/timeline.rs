@@ -1,6 +1,6 @@
 //! The timeline of one agent: its events in order, one on each line.
 
-use protocol::event::{CompactionCause, EventKind, SessionEvent};
+use protocol::event::{CompactionCause, EventKind, GuestEnded, SessionEvent};
 
 use super::agent_account::purpose;
 
@@ -101,6 +101,15 @@ fn course(event: &EventKind) -> Option<String> {
             let uses: Vec<_> = uses.iter().map(ToString::to_string).collect();
             uses.join("; ")
         }
+        EventKind::GuestStarted(started) => {
+            format!("guest {} started: {started}: {}", started.guest, started.access())
+        }
+        EventKind::GuestEnded(GuestEnded { guest, reason, totals, .. }) => {
+            let totals = totals.to_string();
+            let totals = if totals.is_empty() { totals } else { format!(" · {totals}") };
+            format!("guest {guest} {reason}{totals}")
+        }
+        EventKind::ToolPinned(pinned) => pinned.to_string(),
         EventKind::RightsChanged(changed) => format!("rights changed: {}", changed.rights),
         EventKind::Notice { message, .. } => format!("notice: {message}"),
         EventKind::SubAgentSpawned(spawned) => format!("started {spawned}"),

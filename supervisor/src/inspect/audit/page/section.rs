@@ -1,6 +1,7 @@
 //! The section of one agent.
 
 use crate::inspect::audit::agent_account::AgentAccount;
+use crate::inspect::audit::guest_text::guest_rows;
 use crate::inspect::audit::text::{access, approval, denial, end, spent, took, worker};
 use crate::inspect::audit::timeline::{Moment, MomentKind};
 use crate::journal::shown::Html;
@@ -50,6 +51,8 @@ impl AgentSection<'_> {
         let unseen = agent.result.iter().flat_map(|result| &result.unseen);
         let unseen = unseen.map(|why| format!("perhaps others, by its commands: {why}"));
         list(html, "Workers", agent.workers.iter().map(worker).collect());
+        list(html, "Guests", agent.guests.iter().flat_map(guest_rows).collect());
+        list(html, "Tools of servers", agent.pinned.iter().map(ToString::to_string).collect());
         list(html, "Calls", calls.collect());
         list(html, "Approvals", agent.approvals.iter().map(approval).collect());
         list(html, "Denials", agent.denials.iter().map(denial).collect());

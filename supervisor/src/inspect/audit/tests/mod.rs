@@ -2,6 +2,7 @@
 
 mod account;
 mod findings;
+mod guests;
 mod page;
 
 use serde_json::{Value, json};
@@ -29,6 +30,22 @@ impl Log {
             "ruleset_digest": "0123456789abcdef", "startup_us": 1,
         });
         self.with(agent, "worker_started", data)
+    }
+
+    fn guest(self, agent: &str, guest: u32, changes: Value) -> Self {
+        let mut data = json!({
+            "guest": guest, "kind": "gateway", "worker": 1, "pid": 7, "tier": "full", "landlock_abi": 7, "rules": 12,
+            "rights": {"read": ["system"], "net": "on", "exec": "denied", "hidden": 0, "protected": 0},
+            "hosts": ["a.example"], "rights_digest": "d", "ruleset_digest": "0123456789abcdef", "startup_us": 1,
+        });
+        merge(&mut data, changes);
+        self.with(agent, "guest_started", data)
+    }
+
+    fn guest_end(self, agent: &str, guest: u32, reason: &str, more: Value) -> Self {
+        let mut data = json!({"guest": guest, "reason": {"type": reason}});
+        merge(&mut data, more);
+        self.with(agent, "guest_ended", data)
     }
 
     fn result(self, agent: &str, text: &str) -> Self {

@@ -1,0 +1,87 @@
+//! Guests as text for a terminal.
+
+use protocol::event::{GuestStarted, GuestTotals, HostUse};
+
+use super::guest_account::GuestAccount;
+use super::text::{digest, line, took};
+
+/// Guests of one kind, name and access that ended in the same way.
+struct GuestGroup {
+    access: String,
+    end: String,
+    count: usize,
+    totals: GuestTotals,
+    hosts: Vec<HostUse>,
+}
+
+/// Returns the rows of an agent's guests in short: equal ones have one row, with the sums of their counts.
+pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
+    let mut groups: Vec<GuestGroup> = Vec::new();
+    for guest in guests {
+        let (access, end, hosts) = (access(guest), end(guest), guest.own_hosts());
+        match groups.iter_mut().find(|group| group.access == access && group.end == end) {
+            Some(group) => {
+                group.count += 1;
+                group.totals = group.totals.plus(guest.totals);
+                group.hosts.extend_from_slice(hosts);
+            }
+            None => {
+                let (totals, hosts) = (guest.totals, hosts.to_vec());
+                groups.push(GuestGroup { access, end, count: 1, totals, hosts });
+            }
+        }
+    }
+    let rows = |GuestGroup { access, end, count, totals, hosts }: GuestGroup| {
+        let times = if count == 1 { String::new() } else { format!(" ({count} times)") };
+        let row = format!("guest {access}{} · {end}{times}", counted(totals));
+        [vec![row], used(&hosts)].concat()
+    };
+    groups.into_iter().flat_map(rows).collect()
+}
+
+/// Returns the row of a guest with everything that the log has of it, and those of the hosts that only it used.
+pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
+    let GuestStarted { guest: number, tier, ruleset_digest, landlock_abi, rules, not_enforced, .. } =
+        &guest.started;
+    let not_enforced = not_enforced.iter().map(|promise| format!(", not enforced: {}", line(promise)));
+    let not_enforced: String = not_enforced.collect();
+    let started = format!("started at {}", took(guest.started_ms));
+    let lasted = guest.duration_ms.map(|ms| format!(" after {}", took(ms))).unwrap_or_default();
+    let row = format!(
+        "guest {number}{} ({tier}) {} · ruleset {} · Landlock ABI {landlock_abi}, {rules} rules{not_enforced} · {started}{} · {}{lasted}",
+        owner(&guest.started),
+        access(guest),
+        digest(ruleset_digest),
+        counted(guest.totals),
+        end(guest),
+    );
+    [vec![row], used(guest.own_hosts())].concat()
+}
+
+fn used(hosts: &[HostUse]) -> Vec<String> {
+    hosts.iter().map(|host| format!("  {}", line(&host.to_string()))).collect()
+}
+
+/// Returns what a guest was, and what it could do.
+fn access(guest: &GuestAccount) -> String {
+    line(&format!("{}: {}", guest.started, guest.started.access()))
+}
+
+fn end(guest: &GuestAccount) -> String {
+    guest.ended.as_ref().map_or_else(|| "no end in the log".to_owned(), |end| line(&end.to_string()))
+}
+
+/// Returns what a guest belongs to, unless that is its agent alone.
+fn owner(started: &GuestStarted) -> String {
+    match started {
+        GuestStarted { worker: Some(worker), .. } => format!(" of worker {worker}"),
+        GuestStarted { of: Some(guest), .. } => format!(" of guest {guest}"),
+        GuestStarted { call: Some(call), .. } => format!(" for call {call}"),
+        _ => String::new(),
+    }
+}
+
+fn counted(totals: GuestTotals) -> String {
+    let text = totals.to_string();
+    if text.is_empty() { text } else { format!(" · {text}") }
+}
