@@ -499,6 +499,8 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: Some(installed),
+            approved: String::new(),
+            log: GuestLog::default(),
         };
         let McpCommand { program, arguments } = spec.process().await.unwrap().command;
         assert_eq!(program, place.path().join("tree/bin/server").display().to_string());
