@@ -246,3 +246,59 @@ fn a_front_end_of_serve_is_asked_with_the_access_of_the_server() {
     assert!(finished.to_string().contains("hello"), "{finished}");
     served.end();
 }
+
+#[test]
+fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_changes() {
+    let world = world(tier::all()[0]);
+    add(&world, &["--env", "MCP_TOKEN"]).expect(0);
+    let model = model_of([echo("hello"), done()]);
+    let mut served = Served::greeted(&world);
+    let conversation = served.converse(&world.project(), &model.base_url(), "ask");
+    served.call("sendUserMessage", json!({"conversation_id": conversation, "text": "go"}));
+    let asked = served.asked("externalToolApproval");
+    let decision = json!({
+        "decision": "approved_for_session", "scope": {"type": "tool_in_project"},
+        "digest": asked["params"]["digest"],
+    });
+    served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": decision}).to_string());
+    let finished = served.until("event/toolCallFinished");
+    assert!(finished.to_string().contains("hello"), "{finished}");
+    served.end();
+    let config = world.own().join("config/config.toml");
+    let kept = fs::read_to_string(&config).unwrap();
+    let line =
+        kept.lines().find(|line| line.starts_with("approvals.tools = [\"docs/echo@")).unwrap().to_owned();
+    assert!(kept.contains(&format!("[project.\"{}\"]", world.project().display())), "{kept}");
+    let listed =
+        || Finished::of(world.bailiwick(["mcp", "list", "-C"]).arg(world.project())).expect(0).stdout;
+    assert!(listed().contains("  unasked  echo\n"), "{}", listed());
+    let call = |tool: &str, flags: &[&str]| {
+        let call = calls(&[(tool, json!({ "text": "again" }))]);
+        let run = run(&world, [call], &[&["--mcp", "docs"], flags].concat());
+        (results(&run)[0].0.clone(), run)
+    };
+    for mode in ["deny", "ask", "auto"] {
+        let (status, run) = call("docs__echo", &["--mode", mode]);
+        assert_eq!(status, "completed", "{mode}: {}", run.stdout);
+        let answered = run.events().into_iter().find(|event| event["type"] == "approval_answered").unwrap();
+        assert_eq!(answered["data"]["by"], "configuration", "{answered}");
+    }
+    assert_eq!(call("docs__other", &[]).0, "denied", "no other tool");
+    // A project never says it, whoever trusts its file.
+    fs::write(&config, kept.replace(&line, "")).unwrap();
+    world.file(".bailiwick.toml", &format!("{line}\n"));
+    let (status, told) = call("docs__echo", &[]);
+    assert_eq!(status, "denied");
+    assert!(
+        told.stderr.contains("approvals.tools") || told.stdout.contains("approvals.tools"),
+        "{}",
+        told.stderr
+    );
+    // Another table is another server.
+    fs::remove_file(world.project().join(".bailiwick.toml")).unwrap();
+    fs::write(&config, kept).unwrap();
+    assert_eq!(call("docs__echo", &[]).0, "completed");
+    add(&world, &["--env", "MCP_TOKEN", "--env", "MORE"]).expect(0);
+    assert_eq!(call("docs__echo", &[]).0, "denied");
+    assert!(listed().contains("  unasked  echo (void: it has changed)\n"), "{}", listed());
+}

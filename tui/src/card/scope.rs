@@ -29,6 +29,8 @@ enum Choice {
     ExactCall,
     /// Calls of one tool of a confined server.
     Tool,
+    /// The same, also in later sessions of this project.
+    ToolInProject,
     Prefix {
         words: Vec<String>,
         count: usize,
@@ -90,6 +92,7 @@ impl Menu {
             Choice::Project | Choice::GrantRoot(_) => SessionScope::GrantRoot,
             Choice::Network => SessionScope::Network,
             Choice::Tool => SessionScope::Tool,
+            Choice::ToolInProject => SessionScope::ToolInProject,
             Choice::Host(_) => SessionScope::Host,
         })
     }
@@ -153,6 +156,7 @@ impl Choice {
             Self::ExactFiles => "any change to exactly these files",
             Self::ExactCall => "this tool with exactly these arguments",
             Self::Tool => "this tool with any arguments",
+            Self::ToolInProject => "this tool with any arguments, always in this project",
             Self::Prefix { .. } => "commands that begin with: ",
             Self::Parts(parts) if parts.len() > 1 => "commands that begin with any of: ",
             Self::Parts(_) => "this command once, and those that begin with: ",
@@ -179,6 +183,7 @@ impl Choice {
             | Self::ExactFiles
             | Self::ExactCall
             | Self::Tool
+            | Self::ToolInProject
             | Self::Project
             | Self::Network
             | Self::Page => Vec::new(),
@@ -193,6 +198,9 @@ impl Choice {
             Self::ExactCall => "this call is made without asking; nothing else is allowed",
             Self::Tool => {
                 "calls of this tool are made without asking, with the server's rights; no other tool"
+            }
+            Self::ToolInProject => {
+                "your config.toml keeps it for this project: its calls are made without asking, in later sessions too, until its definition or the server's access changes"
             }
             Self::Prefix { .. } | Self::Parts(_) => {
                 "matching commands run without asking; nothing else is allowed"
@@ -272,7 +280,9 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
         ServerRequest::FetchApproval(params) => vec![Choice::Host(params.host.clone()), Choice::Page],
         ServerRequest::ExternalToolApproval(params) => {
             let tool = params.access.is_some().then_some(Choice::Tool);
-            [Choice::ExactCall].into_iter().chain(tool).collect()
+            let always = tool.is_some() && params.definition.is_some();
+            let always = always.then_some(Choice::ToolInProject);
+            [Choice::ExactCall].into_iter().chain(tool).chain(always).collect()
         }
         // A sub-agent and a plan are approved once; a denial and a host offer a single scope.
         ServerRequest::DeniedCommandApproval(_)

@@ -206,6 +206,27 @@ fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
 }
 
 #[test]
+fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect_on_the_card() {
+    let mut seat = Seat::new(60, 24);
+    let access = ServerAccess { variables: vec!["TOKEN".to_owned()], ..ServerAccess::default() };
+    let call = ExternalToolApprovalParams {
+        access: Some(access),
+        definition: Some("cd".to_owned()),
+        ..external("{}")
+    };
+    seat.ask(1, ServerRequest::ExternalToolApproval(call));
+    seat.wait(400);
+    seat.keys("sjj");
+    insta::assert_snapshot!(seat.screen(), @"");
+    seat.keys("y");
+    let told = seat.told();
+    let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(answer.decision, ReviewDecision::ApprovedForSession { scope: SessionScope::ToolInProject });
+}
+
+#[test]
 fn long_arguments_are_read_to_their_end_before_they_are_approved() {
     let mut seat = Seat::new(60, 12);
     let json = format!("{{\"q\": \"{}\"}}", "word ".repeat(200));

@@ -71,6 +71,8 @@ pub enum SessionScope {
     Socket,
     /// Any call of this tool of a confined server, as long as its definition and the server's rights stay as they are.
     Tool,
+    /// The same, and in later sessions of this project: the user's own settings keep it.
+    ToolInProject,
     /// Pages of the host that was asked for. Commands do not reach it.
     Host,
 }

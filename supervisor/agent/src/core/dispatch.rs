@@ -8,8 +8,8 @@ use ipc::denial::Denial;
 use ipc::id::CallId;
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
-use protocol::approval::AskKind;
-use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::{DecidedBy, EventKind, ObservedBy, ToolCallStatus};
 use serde_json::value::RawValue;
 
 use super::agent::AgentState;
@@ -109,6 +109,9 @@ impl Agent {
                 self.serve(call, ServedCall::Supervisor(own));
             }
             Begin::Judged(Invocation::External(external), Verdict::Run) => {
+                if self.seen.runs_by_settings(&external) {
+                    self.log_answer(call, None, ReviewDecision::Approved, DecidedBy::Configuration, None);
+                }
                 self.serve(call, ServedCall::External(external));
             }
             Begin::Judged(Invocation::External(external), Verdict::Ask(ask)) => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gate::Change;
 use gate::activity::Activity;
 use gate::approval::Proposal;
-use gate::tools::{ServedCall, SpawnAgent};
+use gate::tools::{ExternalCall, ServedCall, SpawnAgent};
 use ipc::confinement::Tier;
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::image::Image;
@@ -346,6 +346,8 @@ pub enum Effect {
     },
     /// A request is over, whoever decided.
     CloseApproval(ApprovalId),
+    /// Writes into the person's settings that this tool runs without a question in this project.
+    KeepTool(Box<ExternalCall>),
     /// Carries an approved effect out, in a worker of its own.
     CarryOut {
         /// The call.

@@ -26,6 +26,8 @@ const PLAN: &str = "a plan is approved once, never for the session";
 pub enum Scope {
     /// Covered actions run without a request, each in a worker of its own.
     Remembered(Vec<Covered>),
+    /// The calls of this tool of a confined server, in later sessions of the project, too.
+    Kept { call: ExternalCall, covered: Covered },
     /// The worker's permanent rights change after the call.
     Standing(RightsChange),
 }
@@ -69,6 +71,9 @@ impl Scope {
             }
             (SessionScope::Tool, Subject::External(call)) if call.guest.is_some() => {
                 return Ok(Self::Remembered(vec![Covered::Tool(call.clone())]));
+            }
+            (SessionScope::ToolInProject, Subject::External(call)) if call.guest.is_some() => {
+                return Ok(Self::Kept { call: call.clone(), covered: Covered::Tool(call.clone()) });
             }
             (SessionScope::Exact, Subject::Fetch(call)) => {
                 return Ok(Self::Remembered(vec![Covered::Page(call.clone())]));

@@ -27,6 +27,11 @@ impl StandingRights {
             && standing.covers(rights)
     }
 
+    /// True if the person's settings alone let a call run: the agent's rights do not cover the server's.
+    pub fn runs_by_settings(&self, call: &ExternalCall) -> bool {
+        call.guest.as_ref().is_some_and(|guest| guest.always && !self.covers_guest(guest))
+    }
+
     /// Returns the denial of a call for which nobody can be asked.
     pub(super) fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
@@ -86,7 +91,7 @@ mod tests {
             net: rights.net.clone(),
             variables: variables.iter().map(|name| (*name).to_owned()).collect(),
         };
-        GuestTool { rights, access, definition: "d".to_owned() }
+        GuestTool { rights, access, definition: "d".to_owned(), always: false }
     }
 
     fn call(guest: GuestTool) -> Invocation {
@@ -184,6 +189,21 @@ mod tests {
     }
 
     #[test]
+    fn the_settings_of_a_project_let_its_first_agent_call_a_tool_and_no_other_agent() {
+        let always = || GuestTool { always: true, ..guest(Rights::default(), &["TOKEN"]) };
+        let agent = standing(Rights::default(), ApprovalMode::Deny);
+        assert!(matches!(agent.judge(&call(always()), Position::FIRST), Verdict::Run));
+        for position in [Position::SUB, Position::PLANNER] {
+            assert!(matches!(agent.judge(&call(always()), position), Verdict::Deny(_)), "{position:?}");
+        }
+        let Invocation::External(by_settings) = call(always()) else { panic!("it is external") };
+        assert!(agent.runs_by_settings(&by_settings));
+        let covered = GuestTool { always: true, ..guest(Rights::default(), &[]) };
+        let Invocation::External(covered) = call(covered) else { panic!("it is external") };
+        assert!(!agent.runs_by_settings(&covered));
+    }
+
+    #[test]
     fn an_approval_of_a_tool_covers_its_calls_and_ends_with_its_definition_and_its_rights() {
         use protocol::approval::{AskKind, SessionScope};
 
@@ -214,6 +234,11 @@ mod tests {
         let changed = GuestTool { definition: "e".to_owned(), ..guest(reads(), &["TOKEN"]) };
         assert!(!covers(&subject("{}", Some(changed), "t")));
         assert!(approved(&subject("{}", None, "t")).is_err(), "nothing confines that server");
+        let kept = |subject: &Subject| Scope::of(SessionScope::ToolInProject, &ask, subject, &standing);
+        assert!(
+            matches!(kept(&subject("{}", usual(), "t")), Ok(Scope::Kept { call, .. }) if call.tool == "t")
+        );
+        assert!(kept(&subject("{}", None, "t")).is_err());
     }
 
     #[test]

@@ -64,6 +64,9 @@ impl StandingRights {
             {
                 Verdict::Run
             }
+            Invocation::External(call) if agent == Position::FIRST && self.runs_by_settings(call) => {
+                Verdict::Run
+            }
             Invocation::Fetch(call) => self.judge_fetch(call, asks),
             // No right of an agent covers the actions of another server.
             Invocation::External(_) if asks => {

@@ -25,6 +25,8 @@ pub struct GuestTool {
     pub access: ServerAccess,
     /// Digest of the tool's definition as a person approved it.
     pub definition: String,
+    /// True if the person's settings let the first agent of this project call it without a question.
+    pub always: bool,
 }
 
 impl ExternalTool {

@@ -68,6 +68,7 @@ impl AgentRun {
             }
             Effect::AnswerHost { id, allowed } => self.answer_host(id, allowed),
             Effect::CloseApproval(id) => self.close_approval(shared, id),
+            Effect::KeepTool(call) => self.keep_tool(shared, &call)?,
             Effect::CarryOut { call, effect, grant } => {
                 self.hold_or_begin(shared, call, Held::CarryOut(effect, grant))?;
             }

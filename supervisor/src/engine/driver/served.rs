@@ -7,18 +7,18 @@ use std::time::Duration;
 use agent::core::{Input, ServedOutcome};
 use boundary::monitor::GuestLog;
 use futures_util::future::BoxFuture;
-use gate::tools::{PermittedFetch, ServedCall};
+use gate::tools::{ExternalCall, PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
 use ipc::image::Image;
-use protocol::event::HostUse;
+use protocol::event::{HostUse, NoticeCode};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
 use super::flushes::After;
 use super::pages;
-use super::{AgentRun, Boundary, PageOrder, Shared, millis};
+use super::{AgentRun, Boundary, PageOrder, SessionError, Shared, millis};
 
 /// Answer of a server to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +49,11 @@ pub trait ToolServer: Send + Sync {
     /// Sets the log of the guests that it starts for calls.
     fn log_guests(&self, guests: GuestLog) {
         drop(guests);
+    }
+
+    /// Writes into the person's settings that a tool runs without a question in this project. Both results are for the person.
+    fn keep(&self, _: &ExternalCall) -> Result<String, String> {
+        Err("no settings can keep it here".to_owned())
     }
 
     /// Ends everything that was started for calls, when the agent ends.
@@ -219,6 +224,17 @@ impl AgentRun {
         }
     }
 
+    /// Keeps an approval of a tool for later sessions, and tells the person.
+    pub(super) fn keep_tool(&mut self, shared: &mut Shared, call: &ExternalCall) -> Result<(), SessionError> {
+        let kept = self
+            .served
+            .server
+            .as_ref()
+            .map_or_else(|| Err("no server is there".to_owned()), |server| server.keep(call));
+        let text = kept.unwrap_or_else(|why| format!("the approval holds for this session only: {why}"));
+        self.notice(shared, NoticeCode::Settings, &text)
+    }
+
     /// The log is on the disk: an approved call begins.
     pub(super) fn serve_approved(&mut self, call: CallId) {
         if self.served.release(&self.id, call) {
@@ -260,7 +276,7 @@ mod tests {
 
     fn external() -> ServedCall {
         let [server, tool, json] = ["docs", "search", "{}"].map(str::to_owned);
-        ServedCall::External(gate::tools::ExternalCall { server, tool, json, guest: None })
+        ServedCall::External(ExternalCall { server, tool, json, guest: None })
     }
 
     async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {

@@ -54,8 +54,8 @@ pub(crate) struct Confined {
 
 impl Confined {
     /// Returns the confinement of a tool, as the gate judges it.
-    pub(crate) fn tool(&self, definition: String) -> GuestTool {
-        GuestTool { rights: self.shared.clone(), access: self.access.clone(), definition }
+    pub(crate) fn tool(&self, definition: String, always: bool) -> GuestTool {
+        GuestTool { rights: self.shared.clone(), access: self.access.clone(), definition, always }
     }
 }
 

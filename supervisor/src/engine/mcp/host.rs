@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
+use super::kept::KeptTools;
 use super::pin::digest_of_resources;
 use super::resources::{READ, uri};
 use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
@@ -33,6 +34,7 @@ pub(crate) struct McpHost {
     reads: BTreeMap<String, String>,
     last: AtomicU64,
     guests: Mutex<GuestLog>,
+    kept: KeptTools,
 }
 
 /// A server of the session.
@@ -42,7 +44,7 @@ enum HostedServer {
 }
 
 impl McpHost {
-    pub(super) fn new(servers: Vec<ServerSpec>, catalogue: Arc<Catalogue>) -> Self {
+    pub(super) fn new(servers: Vec<ServerSpec>, catalogue: Arc<Catalogue>, kept: KeptTools) -> Self {
         let reads = servers.iter().map(|spec| (spec.server.name.clone(), digest_of_resources(&spec.server)));
         let reads = reads.collect();
         let idle = |spec: ServerSpec| (spec.server.name.clone(), HostedServer::Idle(Box::new(spec)));
@@ -52,6 +54,7 @@ impl McpHost {
             reads,
             last: AtomicU64::new(0),
             guests: Mutex::default(),
+            kept,
         }
     }
 
@@ -135,6 +138,10 @@ impl ToolServer for McpHost {
 
     fn log_guests(&self, guests: GuestLog) {
         *self.guests.lock().unwrap_or_else(PoisonError::into_inner) = guests;
+    }
+
+    fn keep(&self, call: &ExternalCall) -> Result<String, String> {
+        self.kept.keep(call)
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

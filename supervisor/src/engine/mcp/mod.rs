@@ -8,6 +8,7 @@ mod find;
 mod host;
 mod inspect;
 mod installed;
+mod kept;
 mod names;
 mod offer;
 mod pin;

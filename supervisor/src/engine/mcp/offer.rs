@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use super::confine::{Confined, confine};
 use super::find::{Catalogue, tools};
 use super::host::McpHost;
+use super::kept::KeptTools;
 use super::names::{description, tool_name};
 use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
 use super::resources::{self, READ};
@@ -43,7 +44,7 @@ pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Off
             Ok((spec, confined, pin)) => {
                 pins.push(pin.pinned(&server.name));
                 if pin.resources && is_offered(server, READ) {
-                    readable.push((server.name.clone(), confined.tool(digest_of_resources(server))));
+                    readable.push((server.name.clone(), confined.tool(digest_of_resources(server), false)));
                 }
                 let offered = pin.tools.iter().filter(|tool| is_offered(server, &tool.name));
                 let defined: Vec<_> = offered
@@ -53,7 +54,13 @@ pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Off
                     .map(|(definition, tool)| {
                         let named =
                             ExternalTool::new(server.name.clone(), tool.name.clone(), definition.clone());
-                        (definition, named.confined(confined.tool(tool.digest.clone())))
+                        (
+                            definition,
+                            named.confined(
+                                confined
+                                    .tool(tool.digest.clone(), server.is_always(&tool.name, &tool.digest)),
+                            ),
+                        )
                     })
                     .collect();
                 if is_for_a_prompt(&defined) {
@@ -70,7 +77,7 @@ pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Off
     let catalogue = Arc::new(Catalogue(found));
     direct.extend(tools(&catalogue, &many.join(", ")));
     direct.extend(resources::tool(readable));
-    let host = Arc::new(McpHost::new(ready, catalogue));
+    let host = Arc::new(McpHost::new(ready, catalogue, KeptTools::of(setup)));
     (!servers.is_empty()).then_some(Offered { tools: direct, host, notices, pins })
 }
 

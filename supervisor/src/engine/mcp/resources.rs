@@ -97,6 +97,7 @@ mod tests {
             rights: Rights::default(),
             access: protocol::approval::ServerAccess::default(),
             definition: "d".to_owned(),
+            always: false,
         };
         match tool(vec![("docs".to_owned(), guest)]).unwrap().parse(input) {
             Ok(Invocation::External(call)) => format!("{} {} {:?}", call.server, call.tool, uri(&call.json)),

@@ -19,7 +19,7 @@ use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
-use super::mcp::McpServer;
+use super::mcp::{McpServer, ToolGrant};
 use super::origin::ConfigOrigin;
 use super::settled::{Ignored, Resolution};
 use super::value::{Element, Value};
@@ -237,6 +237,12 @@ impl Effective {
             offers: false,
             answerer,
         }
+    }
+
+    /// Returns the tools of servers that run without a question in this project.
+    pub(super) fn tools_always(&self) -> impl Iterator<Item = ToolGrant> {
+        let words = self.elements("approvals.tools").iter().flat_map(|element| &element.words);
+        words.filter_map(|word| ToolGrant::parse(word.to_str()?))
     }
 
     pub fn is_set(&self, key: &str) -> bool {

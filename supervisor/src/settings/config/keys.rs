@@ -408,6 +408,13 @@ pub const KEYS: &[Key] = &[
         about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own.",
     },
     Key {
+        name: "approvals.tools",
+        kind: Kind::Names,
+        project: ProjectMay::Never,
+        preset: Preset::Empty,
+        about: "Tools of MCP servers that the first agent calls without a question, each as `SERVER/TOOL@DIGEST`: with another definition it is asked about again. The answer \"always in this project\" writes them into the table of the project.",
+    },
+    Key {
         name: "sessions.keep_days",
         kind: Kind::Count { least: 1, most: 36_500 },
         project: ProjectMay::Never,

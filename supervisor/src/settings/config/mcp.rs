@@ -37,6 +37,8 @@ pub struct McpServer {
     /// The tools that agents are offered; all if absent.
     pub offer: Option<Vec<String>>,
     pub enabled: bool,
+    /// Tools that run without a question in this project. They stand in the project's table.
+    pub always: Vec<ToolGrant>,
     /// The position of the table.
     pub origin: ConfigOrigin,
 }
@@ -60,6 +62,7 @@ impl McpServer {
             net: Network::Off,
             offer: None,
             enabled: true,
+            always: Vec::new(),
             origin,
         }
     }
@@ -102,9 +105,43 @@ impl McpServer {
         Ok(())
     }
 
+    /// True if a tool with this digest of its definition runs without a question in this project.
+    pub fn is_always(&self, tool: &str, definition: &str) -> bool {
+        self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
+    }
+
     /// Returns the command in words, to be shown.
     pub fn command_line(&self) -> Vec<&str> {
         std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect()
+    }
+}
+
+/// A tool of a server that runs without a question, as long as its definition stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolGrant {
+    pub server: String,
+    pub tool: String,
+    /// Digest of the definition.
+    pub definition: String,
+}
+
+impl ToolGrant {
+    pub fn new(server: &str, tool: &str, definition: &str) -> Self {
+        Self { server: server.to_owned(), tool: tool.to_owned(), definition: definition.to_owned() }
+    }
+
+    /// Reads `SERVER/TOOL@DIGEST`. A tool's name may have these signs, too.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (server, rest) = text.split_once('/')?;
+        let (tool, definition) = rest.rsplit_once('@')?;
+        let is_digest = definition.len() == 64 && definition.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (is_server_name(server) && is_digest).then(|| Self::new(server, tool, definition))
+    }
+}
+
+impl std::fmt::Display for ToolGrant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}@{}", self.server, self.tool, self.definition)
     }
 }
 
@@ -247,6 +284,16 @@ mod tests {
         let layer = parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap();
         assert_eq!(layer.mcp.iter().map(|server| &*server.name).collect::<Vec<_>>(), ["good"]);
         assert_eq!(layer.void.len(), 1);
+    }
+
+    #[test]
+    fn a_tool_that_always_runs_is_read_as_it_is_written() {
+        let digest = "0f".repeat(32);
+        let grant = ToolGrant::new("git", "a/b@c d", &digest);
+        assert_eq!(ToolGrant::parse(&grant.to_string()), Some(grant));
+        for text in ["git", "git/log", "git/log@12", &format!("a__b/x@{digest}"), &format!("log@{digest}")] {
+            assert_eq!(ToolGrant::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
-pub use mcp::{McpProposal, McpServer, is_server_name, is_variable};
+pub use mcp::{McpProposal, McpServer, ToolGrant, is_server_name, is_variable};
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
@@ -36,7 +36,7 @@ pub use settled::{Ignored, Resolution};
 pub(crate) use sources::Sources;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
-pub use user_tables::{TableError, remove_server, write_server};
+pub use user_tables::{TableError, allow_tool, remove_server, write_server};
 pub use value::{Element, Value, time_of};
 
 #[cfg(test)]

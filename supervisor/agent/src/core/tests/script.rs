@@ -395,6 +395,7 @@ fn line(effect: &Effect) -> String {
         Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
         Effect::AnswerHost { id, allowed } => format!("host question {}: {allowed}", id.number),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
+        Effect::KeepTool(call) => format!("keep {} of {}", call.tool, call.server),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
         Effect::Serve { call, served, .. } => format!("serve {call} {served:?}"),
         Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),

@@ -9,7 +9,7 @@ use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
 use crate::process::messages::{one_line, say};
 use crate::settings::args::McpListArgs;
-use crate::settings::config::McpServer;
+use crate::settings::config::{McpServer, ToolGrant};
 
 pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit, McpRefusal> {
     let sources = sources(directories, &args.directory)?;
@@ -18,6 +18,7 @@ pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit,
     for server in &servers {
         text.push_str(&entry(server, &state(server, &pins)));
         let installed = pins.read(&server.name).ok().flatten().and_then(|pin| pin.installed);
+        text.push_str(&always(server, &pins));
         text.extend(installed.map(|installed| format!("  version  {}\n", one_line(&installed.in_words()))));
     }
     for proposal in sources.proposals() {
@@ -41,6 +42,20 @@ pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit,
 
 fn entry(server: &McpServer, state: &str) -> String {
     format!("{}  {state}\n  command  {}\n  access   {}\n", server.name, command(server), access(server))
+}
+
+/// Returns the tools that run without a question in this project.
+fn always(server: &McpServer, pins: &Pins) -> String {
+    let pin = pins.read(&server.name).ok().flatten().filter(|pin| pin.is_of(server));
+    let holds = |grant: &ToolGrant| {
+        let mut tools = pin.iter().flat_map(|pin| &pin.tools);
+        tools.any(|tool| tool.name == grant.tool && tool.digest == grant.definition)
+    };
+    let named = |grant: &ToolGrant| {
+        if holds(grant) { grant.tool.clone() } else { format!("{} (void: it has changed)", grant.tool) }
+    };
+    let names: Vec<_> = server.always.iter().map(named).collect();
+    if names.is_empty() { String::new() } else { format!("  unasked  {}\n", one_line(&names.join(", "))) }
 }
 
 fn state(server: &McpServer, pins: &Pins) -> String {
