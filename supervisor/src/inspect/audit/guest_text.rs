@@ -7,6 +7,7 @@ use super::text::{digest, line, took};
 
 /// Guests of one kind, name and access that ended in the same way.
 struct GuestGroup {
+    /// What they were, and what they could do.
     access: String,
     end: String,
     count: usize,
@@ -17,8 +18,14 @@ struct GuestGroup {
 /// Returns the rows of an agent's guests in short: equal ones have one row, with the sums of their counts.
 pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     let mut groups: Vec<GuestGroup> = Vec::new();
-    for guest in guests {
-        let (access, end, hosts) = (access(guest), end(guest), guest.own_hosts());
+    for (at, guest) in guests.iter().enumerate() {
+        let of = guest.started.of.and_then(|of| guests[..at].iter().rfind(|other| other.started.guest == of));
+        let name = match of {
+            Some(server) => format!("{} of {}", guest.started, server.started),
+            None => guest.started.to_string(),
+        };
+        let access = line(&format!("{name}: {}", guest.started.access()));
+        let (end, hosts) = (end(guest), guest.own_hosts());
         match groups.iter_mut().find(|group| group.access == access && group.end == end) {
             Some(group) => {
                 group.count += 1;
@@ -50,7 +57,7 @@ pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
     let row = format!(
         "guest {number}{} ({tier}) {} · ruleset {} · Landlock ABI {landlock_abi}, {rules} rules{not_enforced} · {started}{} · {}{lasted}",
         owner(&guest.started),
-        access(guest),
+        line(&format!("{}: {}", guest.started, guest.started.access())),
         digest(ruleset_digest),
         counted(guest.totals),
         end(guest),
@@ -60,11 +67,6 @@ pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
 
 fn used(hosts: &[HostUse]) -> Vec<String> {
     hosts.iter().map(|host| format!("  {}", line(&host.to_string()))).collect()
-}
-
-/// Returns what a guest was, and what it could do.
-fn access(guest: &GuestAccount) -> String {
-    line(&format!("{}: {}", guest.started, guest.started.access()))
 }
 
 fn end(guest: &GuestAccount) -> String {

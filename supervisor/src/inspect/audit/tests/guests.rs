@@ -49,7 +49,7 @@ fn the_short_form_has_a_row_for_what_each_guest_could_do_and_did() {
       guest gateway: read-only · read system files · network on · no commands · its program keeps to a.example · 1 connection · 20 bytes sent, 300 received · ended with its owner
       guest fetch b.example: read-only · read system files · network on · no commands · its program keeps to b.example · 2 connections · 40 bytes sent, 600 received · finished (2 times)
       guest mcp docs: read-only but for $TMPDIR · read the project, system files · network on for c.example · secrets hidden · given TOKEN · 2 calls · 1 denied · failed: it ended with code 3\u{a}guest 9
-      guest gateway: read-only · read system files · network on · no commands · its program keeps to c.example · 1 connection · 20 bytes sent, 300 received · ended with its owner
+      guest gateway of mcp docs: read-only · read system files · network on · no commands · its program keeps to c.example · 1 connection · 20 bytes sent, 300 received · ended with its owner
         curl reached c.example:443 · 1 connection · 20 bytes sent, 300 received
     "#);
 }
