@@ -323,7 +323,7 @@ fn the_first_agents_task_is_named_and_a_file_without_events_is_no_whole_log() {
     let said = world.log().into_iter().find(|event| event["type"] == "user_message").unwrap();
     let task = format!("\nagent 1: {}\n", said["data"]["text"].as_str().unwrap());
     assert!(text.contains(&task), "{text}");
-    for content in ["", "{\"v\":6,", &"x".repeat(100_000)] {
+    for content in ["", "{\"v\":7,", &"x".repeat(100_000)] {
         let file = world.root().join("none.jsonl");
         fs::write(&file, content).unwrap();
         let run = Finished::of(world.bailiwick(["audit"]).arg(&file)).expect(1);

@@ -94,7 +94,7 @@ fn every_form_keeps_hostile_text_apart() {
 fn a_torn_log_and_a_changed_one_are_shown_and_say_so() {
     let world = session();
     let log = log_of(&world);
-    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"v\":6,\"id\":99").unwrap();
+    OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"v\":7,\"id\":99").unwrap();
     let torn = show(&world, &[]).expect(0).stdout;
     assert!(torn.contains("is torn") && torn.contains("│ do it"), "{torn}");
     let text = fs::read_to_string(&log).unwrap().replacen("do it", "do that", 1);

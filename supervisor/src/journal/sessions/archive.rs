@@ -471,7 +471,7 @@ mod tests {
             Err(ArchiveError::Changed(_))
         ));
         assert!(matches!(export(&mut Cursor::new(b""), true, &mut Vec::new()), Err(ArchiveError::Empty)));
-        whole.extend_from_slice(b"{\"v\":6");
+        whole.extend_from_slice(b"{\"v\":7");
         let mut archive = Vec::new();
         assert_eq!(export(&mut Cursor::new(&whole), false, &mut archive).unwrap().events, 2);
         assert!(Archived::read(Cursor::new(&archive)).is_ok());

@@ -99,7 +99,7 @@ fn one_agent_is_shown_alone_at_the_edge() {
 #[test]
 fn a_torn_log_says_so_and_one_that_was_changed_says_so_first() {
     let mut bytes = session().bytes();
-    bytes.extend_from_slice(b"{\"v\":6,\"id\":99");
+    bytes.extend_from_slice(b"{\"v\":7,\"id\":99");
     let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)), None);
     let torn = shown(&bytes);
     assert!(torn.contains("! line 10 is torn") && !torn.contains("NOT AS IT WAS WRITTEN"), "{torn}");
