@@ -1,4 +1,4 @@
-//! Guests around MCP servers, confined as a table of the settings would have it.
+//! Guests around MCP servers, confined as a table of the settings would have it; the guests of a log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use ipc::confinement::{Confinement, Environment, Identity, TierChoice};
 use ipc::mcp::{McpCommand, McpDescription, McpFailure, McpReport, McpRequest, McpResult, McpTool};
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights};
+use serde_json::Value;
 
 /// Places of the system's programs.
 const SYSTEM: [&str; 11] =
@@ -118,4 +119,50 @@ impl DescribedServer {
             }
         }
     }
+}
+
+/// Returns kind and reason of each guest of a log, in the order of their ends, such as `gateway owner_ended`.
+///
+/// # Panics
+///
+/// If a guest has no end or two, or one after that of its worker, of the guest that it is a gateway of, or of the session.
+pub fn ends(log: &[Value]) -> Vec<String> {
+    let is_of = |event: &Value, other: &Value| event["agent"] == other["agent"];
+    let (mut open, mut ends): (Vec<&Value>, _) = (Vec::new(), Vec::new());
+    for event in log {
+        let data = &event["data"];
+        match event["type"].as_str().unwrap_or_default() {
+            "guest_started" => {
+                let twice =
+                    open.iter().find(|other| is_of(event, other) && other["data"]["guest"] == data["guest"]);
+                assert!(twice.is_none(), "started twice: {event}");
+                open.push(event);
+            }
+            "guest_ended" => {
+                let at = open
+                    .iter()
+                    .position(|other| is_of(event, other) && other["data"]["guest"] == data["guest"]);
+                let started = open.remove(at.unwrap_or_else(|| panic!("an end without a start: {event}")));
+                let below =
+                    open.iter().find(|other| is_of(event, other) && other["data"]["of"] == data["guest"]);
+                assert!(below.is_none(), "{below:?} outlives {event}");
+                let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                ends.push(format!("{} {}", word(&started["data"]["kind"]), word(&data["reason"]["type"])));
+            }
+            "worker_ended" => {
+                let left = open
+                    .iter()
+                    .find(|other| is_of(event, other) && other["data"]["worker"] == data["generation"]);
+                assert!(left.is_none(), "{left:?} outlives {event}");
+            }
+            "sub_agent_result" => {
+                let left = open.iter().find(|other| other["agent"] == data["agent"]);
+                assert!(left.is_none(), "{left:?} outlives {event}");
+            }
+            "result" => assert!(open.is_empty(), "{open:?} outlive the session"),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "without an end: {open:?}");
+    ends
 }

@@ -8,6 +8,7 @@ mod attacks;
 mod fetch;
 mod gateway;
 mod ground;
+mod guests;
 mod reached;
 mod sessions;
 mod waiting;

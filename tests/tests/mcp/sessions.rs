@@ -1,8 +1,12 @@
 //! Servers of the settings in whole sessions: added, called, withheld, denied, and what a hostile one reaches.
 
 use std::fs;
+use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
+use tests::guests::ends;
 use tests::programs::{copy_program, write_script};
 use tests::replies::{calls, done, model_of};
 use tests::served::Served;
@@ -301,4 +305,93 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
     add(&world, &["--env", "MCP_TOKEN", "--env", "MORE"]).expect(0);
     assert_eq!(call("docs__echo", &[]).0, "denied");
     assert!(listed().contains("  unasked  echo (void: it has changed)\n"), "{}", listed());
+}
+
+#[test]
+fn a_server_is_in_the_log_with_its_rights_its_calls_and_one_end() {
+    for tier in tier::all() {
+        let world = world(tier);
+        add(&world, &[]).expect(0);
+        run(&world, [echo("1"), echo("2")], &["--mcp", "docs"]).expect(0);
+        let log = world.log();
+        assert_eq!(ends(&log), ["mcp_server owner_ended"], "{tier}");
+        let of = |kind: &str| log.iter().find(|event| event["type"] == kind).unwrap()["data"].clone();
+        let started = of("guest_started");
+        assert_eq!((&started["name"], &started["tier"]), (&json!("docs"), &json!(tier.to_string())));
+        assert_eq!(started["rights"]["read"], json!(["project", "system"]), "{started}");
+        assert_eq!(
+            (&started["rights"]["write"], &started["rights"]["net"]),
+            (&json!(["temp"]), &json!("off"))
+        );
+        assert_eq!(of("guest_ended")["totals"]["calls"], 2);
+        let pinned = of("tool_pinned");
+        assert_eq!((&pinned["tools"], &pinned["change"]), (&json!(2), &json!("first")));
+        let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0).stdout;
+        let told =
+            "\n  guest mcp docs: read-only but for $TMPDIR · read the project, system files · network off · ";
+        assert!(audit.contains(told) && audit.contains(" · 2 calls · ended\n"), "{audit}");
+        assert!(audit.contains("\n  mcp docs: 2 tools, as approved ("), "{audit}");
+    }
+}
+
+#[test]
+fn a_server_that_dies_has_failed_in_the_log_each_time() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    world.file("mode", "dies-in-a-call");
+    run(&world, [echo("1"), echo("2"), echo("3")], &["--mcp", "docs"]);
+    let log = world.log();
+    assert_eq!(ends(&log), ["mcp_server failed"; 2]);
+    let ended = log.iter().find(|event| event["type"] == "guest_ended").unwrap();
+    let failure = ended["data"]["reason"]["failure"].as_str().unwrap();
+    assert!(failure.contains("out of luck") && !failure.contains('\n'), "{failure}");
+    assert!(
+        !log.iter().any(|event| event["data"]["change"] == "withheld"),
+        "its tools are the approved ones"
+    );
+}
+
+#[test]
+fn tools_that_differ_from_the_approved_ones_are_in_the_log() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    world.file("mode", "two-pages");
+    let ran = run(&world, [echo("x")], &["--mcp", "docs"]);
+    let pinned: Vec<_> = ran.events_of("tool_pinned");
+    let changes: Vec<_> = pinned.iter().map(|pinned| &pinned["change"]).collect();
+    assert_eq!(changes, ["first", "withheld"]);
+    assert_ne!(pinned[0]["digest"], pinned[1]["digest"]);
+    assert_eq!(pinned[1]["digest"].as_str().map(str::len), Some(64));
+}
+
+#[test]
+fn a_session_that_goes_on_names_tools_only_if_the_user_approved_others() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    let pinned = |flags: &[&str]| -> Vec<Value> {
+        let ran = run(&world, [], &[&["--mcp", "docs"], flags].concat()).expect(0);
+        ran.events_of("tool_pinned").into_iter().map(|pinned| pinned["change"].clone()).collect()
+    };
+    assert_eq!(pinned(&[]), ["first"]);
+    assert_eq!(pinned(&["-c"]), [""; 0]);
+    add(&world, &["--env", "MORE"]).expect(0);
+    assert_eq!(pinned(&["-c"]), ["changed"]);
+    assert_eq!(ends(&world.log()), [""; 0], "no server was started");
+}
+
+#[test]
+fn a_session_that_was_killed_closes_its_server_when_it_goes_on() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    world.file("mode", "silent-call");
+    let model = model_of([echo("x")]);
+    let mut child = world.task(&model.base_url(), ["--mcp", "docs", "go"]);
+    let mut child = child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_started = || world.log().iter().any(|event| event["type"] == "guest_started");
+    tests::wait_until("the server runs", is_started);
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).unwrap();
+    child.wait().unwrap();
+    run(&world, [], &["--mcp", "docs", "-c"]).expect(0);
+    assert_eq!(ends(&world.log()), ["mcp_server cut_off"]);
+    Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
 }

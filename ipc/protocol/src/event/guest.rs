@@ -182,7 +182,7 @@ impl fmt::Display for GuestEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished => f.write_str("finished"),
-            Self::OwnerEnded => f.write_str("ended with its owner"),
+            Self::OwnerEnded => f.write_str("ended"),
             Self::RightsChanged => f.write_str("ended because the access changed"),
             Self::Closed => f.write_str("was closed"),
             Self::Late => f.write_str("killed: it was not done in time"),
