@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::Account;
 
-use super::{Block, Call, Ended, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
+use super::{Block, Call, Ended, Guests, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
 use crate::text::SafeText;
 
 /// Transcript and state of one agent.
@@ -26,6 +26,8 @@ pub(crate) struct AgentView {
     pub task: Option<String>,
     /// Result of a sub-agent that has ended.
     pub ended: Option<Ended>,
+    /// Confined processes of the agent that are no workers.
+    pub guests: Guests,
     /// Notices about hosts that could not be reached: the events of a worker's end repeat them.
     pub unreached: BTreeSet<String>,
     /// Hosts that the person was asked about while connections wait.
@@ -43,6 +45,7 @@ impl AgentView {
             answer: String::new(),
             queue: VecDeque::new(),
             task: None,
+            guests: Guests::default(),
             unreached: BTreeSet::new(),
             asked_hosts: BTreeMap::new(),
             ended: None,

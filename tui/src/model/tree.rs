@@ -115,9 +115,12 @@ impl Agents {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them.
+    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them, and forgets guests that have ended.
     pub(crate) fn forget_ended(&mut self) {
-        self.all_mut().filter_map(|view| view.ended.as_mut()).for_each(|ended| ended.past = true);
+        for view in self.all_mut() {
+            view.guests.forget_ended();
+            view.ended.iter_mut().for_each(|ended| ended.past = true);
+        }
     }
 }
 
@@ -168,11 +171,15 @@ impl Model {
             return vec![line(true, format!("{agent} {state} · {plans}{task} · {spent}"))];
         }
         let activity = view.activity().map(|activity| format!(" · {activity}")).unwrap_or_default();
-        vec![
+        let project = &self.start.project;
+        let own = [
             line(true, format!("{agent} {plans}{task}")),
             line(false, format!("{state}{activity}")),
-            line(false, format!("{} · {spent}", access::brief(&view.session.rights, &self.start.project))),
-        ]
+            line(false, format!("{} · {spent}", access::brief(&view.session.rights, project))),
+        ];
+        let guests = view.guests.lines(project).into_iter();
+        let guests = guests.map(|(text, over)| TreeLine { over, ..line(false, format!("◦ {text}")) });
+        own.into_iter().chain(guests).collect()
     }
 }
 

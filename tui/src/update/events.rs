@@ -8,7 +8,7 @@ use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use protocol::error_code::ErrorCode;
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
-    RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
+    PinChange, RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
 };
 use protocol::frontend::{UiEvent, UiEventKind};
 
@@ -180,6 +180,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
         EventKind::ToolCallStarted { call, name, input, .. } => {
+            view.guests.called(&name, input.get());
             calls::started(model, AgentCall { agent: event.agent, call }, &name, input.get());
         }
         EventKind::FilesChanged(changed) => model.changes.seen(changed, &model.start.project),
@@ -266,7 +267,17 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
             view.session.context = None;
             view.say(Look::Notice, &compacted.to_string());
         }
-        EventKind::HostsUsed { uses, .. } => {
+        EventKind::GuestStarted(started) => view.guests.started(*started),
+        EventKind::GuestEnded(ended) => {
+            if let Some(notice) = view.guests.ended(&ended) {
+                view.say(Look::Notice, &notice);
+            }
+        }
+        EventKind::ToolPinned(pinned) if pinned.change == PinChange::Withheld => {
+            view.say(Look::Notice, &pinned.to_string());
+        }
+        EventKind::HostsUsed { generation, uses } => {
+            view.guests.used(generation, &uses);
             for failed in uses.iter().filter(|one| one.connections == 0) {
                 let text = failed.to_string();
                 if view.unreached.insert(text.clone()) {

@@ -15,6 +15,7 @@ mod denials;
 mod files;
 mod fingers;
 mod frames;
+mod guests;
 mod help;
 mod hostile;
 mod hosts;

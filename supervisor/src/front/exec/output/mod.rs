@@ -4,6 +4,7 @@
 
 mod call;
 mod delta;
+mod guests;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use tui::text::{open_cluster, printable};
 
 use self::call::{beginning, columns, ending};
 use self::delta::OutputDelta;
+use self::guests::OpenGuests;
 use self::summary::OutputTally;
 
 use gate::activity::Activity;
@@ -63,6 +65,7 @@ impl OutputPrinter {
             held: (!io::stdout().is_terminal()).then(String::new),
             tail: String::new(),
             open: BTreeMap::new(),
+            guests: OpenGuests::default(),
             tally: OutputTally::default(),
             lines: PassedLines::of_process(),
             written: Ok(()),
@@ -108,6 +111,7 @@ struct Page {
     tail: String,
     /// The calls that have not ended. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
+    guests: OpenGuests,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
     /// The first error of standard output. After it nothing is written there, but the run and its messages continue.
@@ -276,6 +280,12 @@ impl Page {
             EventKind::Notice { message, .. } => message.clone(),
             EventKind::SubAgentSpawned(spawned) => spawned.to_string(),
             EventKind::SubAgentResult(result) => result.to_string(),
+            EventKind::GuestStarted(_) | EventKind::GuestEnded(_) | EventKind::ToolPinned(_) => {
+                match self.guests.remark(event) {
+                    Some(text) => text,
+                    None => return,
+                }
+            }
             EventKind::WriteTurnAwaited(waits) => waits.to_string(),
             EventKind::WriteTurnTaken(taken) => taken.to_string(),
             EventKind::PlanCreated(plan) => plan.to_string(),
