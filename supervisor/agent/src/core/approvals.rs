@@ -225,8 +225,8 @@ impl Agent {
                 None
             }
             Scope::Kept { call, covered } => {
-                self.effects.push(Effect::KeepTool(Box::new(call)));
-                self.remember(Scope::Remembered(vec![covered]), ask)
+                self.effects.push(Effect::KeepTool(call));
+                self.remember(Scope::Remembered(vec![*covered]), ask)
             }
             Scope::Standing(change) => Some(change),
         }

@@ -27,7 +27,7 @@ pub enum Scope {
     /// Covered actions run without a request, each in a worker of its own.
     Remembered(Vec<Covered>),
     /// The calls of this tool of a confined server, in later sessions of the project, too.
-    Kept { call: ExternalCall, covered: Covered },
+    Kept { call: Box<ExternalCall>, covered: Box<Covered> },
     /// The worker's permanent rights change after the call.
     Standing(RightsChange),
 }
@@ -73,7 +73,10 @@ impl Scope {
                 return Ok(Self::Remembered(vec![Covered::Tool(call.clone())]));
             }
             (SessionScope::ToolInProject, Subject::External(call)) if call.guest.is_some() => {
-                return Ok(Self::Kept { call: call.clone(), covered: Covered::Tool(call.clone()) });
+                return Ok(Self::Kept {
+                    call: call.clone().into(),
+                    covered: Covered::Tool(call.clone()).into(),
+                });
             }
             (SessionScope::Exact, Subject::Fetch(call)) => {
                 return Ok(Self::Remembered(vec![Covered::Page(call.clone())]));

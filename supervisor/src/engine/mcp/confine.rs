@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
 use boundary::policy::{SYSTEM, users_home};
+use boundary::tripwire::Watch;
 use gate::tools::GuestTool;
 use ipc::confinement::{Confinement, Environment, Identity};
 use ipc::path::WirePath;
@@ -147,6 +148,20 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
+/// Makes the files read-only that the person's programs run later, as far as they are there in the directories that a server writes.
+/// Only the full tier has such mounts.
+pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
+    let own = confinement.temp.clone();
+    let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());
+    let mut existing = Vec::new();
+    for root in written.map(WirePath::as_path).filter(|root| root.is_dir()) {
+        existing.extend(Watch::of(root.to_owned()).existing()?.iter().map(WirePath::from));
+    }
+    confinement.rights.protected.extend(existing);
+    confinement.rights = std::mem::take(&mut confinement.rights).normalised();
+    Ok(())
+}
+
 /// Returns the hidden paths with everything beside an own place in the stead of each that holds it.
 fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     let (holding, mut kept): (Vec<_>, Vec<_>) =
@@ -207,6 +222,29 @@ fn made(setup: &ProjectSandbox, store: PathBuf) -> Result<PathBuf, ConfineError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_run_later_are_read_only_to_a_server_where_it_writes() {
+        let place = tempfile::tempdir().unwrap();
+        let [notes, store] = ["notes", "store"].map(|name| place.path().join(name));
+        for name in ["notes/.git/hooks", "store/.git/hooks"] {
+            fs::create_dir_all(place.path().join(name)).unwrap();
+        }
+        fs::write(notes.join(".git/config"), "[core]\n").unwrap();
+        fs::write(notes.join(".envrc"), "x\n").unwrap();
+        fs::write(notes.join("note.md"), "x\n").unwrap();
+        let write = [&notes, &store].map(|place| WirePath::from(place.as_path())).to_vec();
+        let rights = Rights { write, ..Rights::default() };
+        let temp = Some(WirePath::from(store.as_path()));
+        let mut confinement = Confinement { temp, ..Confinement::new(rights, "/".into()) };
+        keep_what_runs_later(&mut confinement).unwrap();
+        let allows =
+            |path: &str| confinement.rights.allows_write(&WirePath::from(place.path().join(path).as_path()));
+        for path in ["notes/.git/hooks/pre-commit", "notes/.git/config", "notes/.envrc"] {
+            assert!(!allows(path), "{path}");
+        }
+        assert!(allows("notes/note.md") && allows("store/.git/hooks/x"));
+    }
 
     #[test]
     fn everything_beside_an_own_place_stays_hidden() {

@@ -57,9 +57,10 @@ pub(crate) async fn inspect(
         log: GuestLog::default(),
         installed: installed.cloned(),
     };
-    let process = spec.process().await.map_err(|error| {
-        failed(format!("{error}\n  hint: bailiwick mcp update {} installs it anew and asks", server.name))
-    })?;
+    let process = spec
+        .process()
+        .await
+        .map_err(|error| failed(format!("{error}\n  hint: {}", error.remedy(&server.name))))?;
     let began = Instant::now();
     let mut process =
         McpServerProcess::start(&spec.spawner, process).await.map_err(|error| failed(error.to_string()))?;

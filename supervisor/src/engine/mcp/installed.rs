@@ -52,15 +52,15 @@ impl InstalledServer {
     }
 
     /// Compares the files with those that the person approved. Reads all of them. The error says what is wrong.
-    pub(crate) fn check(&self) -> Result<(), InstalledError> {
+    pub(crate) fn check(&self) -> Result<(), NotStarted> {
         let found = digest_tree(&self.tree)?;
-        if found.sha256 == self.sha256 { Ok(()) } else { Err(InstalledError::Changed) }
+        if found.sha256 == self.sha256 { Ok(()) } else { Err(NotStarted::Changed) }
     }
 
     /// Checks the files beside other work.
-    pub(super) async fn checked(&self) -> Result<(), InstalledError> {
+    pub(super) async fn checked(&self) -> Result<(), NotStarted> {
         let this = self.clone();
-        tokio::task::spawn_blocking(move || this.check()).await.map_err(|_| InstalledError::Ended)?
+        tokio::task::spawn_blocking(move || this.check()).await.map_err(|_| NotStarted::Ended)?
     }
 
     /// Counts the files that differ in another installation.
@@ -78,20 +78,34 @@ pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
         }),
         Some(installed) => {
             let why = installed.check().err()?;
-            Some(format!("{why}; bailiwick mcp update {name} installs it anew and asks"))
+            Some(format!("{why}; {}", why.remedy(name)))
         }
     }
 }
 
-/// The reason why installed files are not used.
+/// The reason why a server is not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InstalledError {
+pub(crate) enum NotStarted {
     #[error("its installed files have changed since you approved them")]
     Changed,
     #[error("the check of its installed files did not end")]
     Ended,
     #[error("its installed files cannot be read: {0}")]
     Tree(#[from] TreeError),
+    #[error("the files that your programs run later, in a directory that it writes, cannot be read: {0}")]
+    RunsLater(#[source] io::Error),
+}
+
+impl NotStarted {
+    /// The command that helps.
+    pub(super) fn remedy(&self, name: &str) -> String {
+        match self {
+            Self::Changed | Self::Ended | Self::Tree(_) => {
+                format!("bailiwick mcp update {name} installs it anew and asks")
+            }
+            Self::RunsLater(_) => format!("let it write another directory, and bailiwick mcp add {name}"),
+        }
+    }
 }
 
 /// The directories of installed servers.

@@ -14,7 +14,8 @@ use protocol::event::{GuestEnd, PinChange, ToolPinned};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::installed::{InstalledError, InstalledServer};
+use super::confine::keep_what_runs_later;
+use super::installed::{InstalledServer, NotStarted};
 use super::pin::Pin;
 use super::result::{answer, words};
 use crate::engine::driver::ServedAnswer;
@@ -43,23 +44,30 @@ pub(super) struct ServerSpec {
 
 impl ServerSpec {
     /// Returns the process to start, once it is sure that its installed files are those that the person approved.
-    pub(super) async fn process(&self) -> Result<McpServerSpec, InstalledError> {
+    pub(super) async fn process(&self) -> Result<McpServerSpec, NotStarted> {
         let McpServer { name, command, args, .. } = &self.server;
         let (program, arguments) = match (&self.installed, SelfInstaller::of(command, args)) {
-            (Some(installed), Some(installer)) => {
-                installed.checked().await?;
-                (installed.command().to_owned(), installer.arguments)
+            (Some(files), Some(installer)) => {
+                files.checked().await?;
+                (files.command().to_owned(), installer.arguments)
             }
             _ => (command.clone(), args.clone()),
         };
         Ok(McpServerSpec {
             name: name.clone(),
             program: self.program.clone(),
-            confinement: self.confinement.clone(),
+            confinement: guarded(self.confinement.clone()).await?,
             command: McpCommand { program, arguments },
             log: self.log.clone(),
         })
     }
+}
+
+/// Makes files read-only that the person's programs run later, beside other work.
+async fn guarded(mut confinement: Confinement) -> Result<Confinement, NotStarted> {
+    let look = move || keep_what_runs_later(&mut confinement).map(|()| confinement);
+    let looked = tokio::task::spawn_blocking(look).await.map_err(|_| NotStarted::Ended)?;
+    looked.map_err(NotStarted::RunsLater)
 }
 
 /// A call of a tool of the server.
@@ -115,9 +123,7 @@ impl ServerLink for McpServerProcess {
     async fn start(spec: &ServerSpec) -> Result<Self, String> {
         let name = &spec.server.name;
         let process = spec.process().await;
-        let process = process.map_err(|why| {
-            format!("{why}; `bailiwick mcp update {name}` installs it anew and asks the user")
-        })?;
+        let process = process.map_err(|why| format!("{why}; for the user: {}", why.remedy(name)))?;
         Self::start(&spec.spawner, process).await.map_err(|error| error.to_string())
     }
 
@@ -506,6 +512,6 @@ mod tests {
         assert_eq!(program, place.path().join("tree/bin/server").display().to_string());
         assert_eq!(arguments, ["--port=3"]);
         std::fs::write(place.path().join("tree/bin/server"), "changed").unwrap();
-        assert!(matches!(spec.process().await, Err(InstalledError::Changed)));
+        assert!(matches!(spec.process().await, Err(NotStarted::Changed)));
     }
 }

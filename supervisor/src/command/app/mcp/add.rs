@@ -192,7 +192,7 @@ fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> R
     pins.write(&server.name, &inspected.pin).map_err(|error| internal(&error))?;
     match shown.files {
         Files::None => {
-            Installations::new(directories).remove(&server.name).map_err(|error| internal(&error))?
+            Installations::new(directories).remove(&server.name).map_err(|error| internal(&error))?;
         }
         Files::Kept(_) => {}
         Files::New(new) => drop(new.keep()),

@@ -95,7 +95,8 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
 
 /// Returns the lines about denials while packages were installed.
 pub(super) fn blocked(new: &NewInstallation) -> String {
-    denied(&new.refused).iter().map(|line| format!("          while it was installed, {line}\n")).collect()
+    let lines = denied(&new.refused);
+    lines.iter().fold(String::new(), |text, line| text + "          while it was installed, " + line + "\n")
 }
 
 fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {

@@ -51,10 +51,10 @@ fn always(server: &McpServer, pins: &Pins) -> String {
         let mut tools = pin.iter().flat_map(|pin| &pin.tools);
         tools.any(|tool| tool.name == grant.tool && tool.digest == grant.definition)
     };
-    let named = |grant: &ToolGrant| {
+    let in_words = |grant: &ToolGrant| {
         if holds(grant) { grant.tool.clone() } else { format!("{} (void: it has changed)", grant.tool) }
     };
-    let names: Vec<_> = server.always.iter().map(named).collect();
+    let names: Vec<_> = server.always.iter().map(in_words).collect();
     if names.is_empty() { String::new() } else { format!("  unasked  {}\n", one_line(&names.join(", "))) }
 }
 
@@ -72,19 +72,17 @@ fn state(server: &McpServer, pins: &Pins) -> String {
 }
 
 fn ready(server: &McpServer, pin: &Pin) -> String {
-    match fault(server, pin) {
-        Some(why) => format!("not started: {why}"),
-        None => {
-            let is_offered = |name: &String| server.offer.as_ref().is_none_or(|offer| offer.contains(name));
-            let names: Vec<_> = pin
-                .tools
-                .iter()
-                .map(|tool| &tool.name)
-                .filter(|name| is_offered(name))
-                .map(|name| one_line(name))
-                .collect();
-            let unit = if names.len() == 1 { "tool" } else { "tools" };
-            format!("ready, {} {unit}: {}", names.len(), names.join(", "))
-        }
+    if let Some(why) = fault(server, pin) {
+        return format!("not started: {why}");
     }
+    let is_offered = |name: &String| server.offer.as_ref().is_none_or(|offer| offer.contains(name));
+    let names: Vec<_> = pin
+        .tools
+        .iter()
+        .map(|tool| &tool.name)
+        .filter(|name| is_offered(name))
+        .map(|name| one_line(name))
+        .collect();
+    let unit = if names.len() == 1 { "tool" } else { "tools" };
+    format!("ready, {} {unit}: {}", names.len(), names.join(", "))
 }

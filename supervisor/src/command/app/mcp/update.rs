@@ -115,10 +115,10 @@ fn difference(old: &InstalledServer, new: &InstalledServer) -> String {
 
 /// Returns the numbers of tools that differ.
 fn changed_tools(before: &Pin, now: &Pin) -> String {
-    let changes = before.changes(now);
-    if changes.is_empty() {
+    let of_tools = before.changes(now);
+    if of_tools.is_empty() {
         return "no tool has changed\n".to_owned();
     }
-    let (changed, added, removed) = (changes.changed.len(), changes.added.len(), changes.removed.len());
+    let (changed, added, removed) = (of_tools.changed.len(), of_tools.added.len(), of_tools.removed.len());
     format!("tools: {changed} changed, {added} new, {removed} gone\n")
 }
