@@ -35,7 +35,7 @@ pub use kinds::{
 pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
-pub use server::ServerAccess;
+pub use server::{NamedServer, ServerAccess};
 
 #[cfg(test)]
 mod tests;

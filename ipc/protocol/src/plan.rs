@@ -60,6 +60,12 @@ pub struct PlanRights {
     /// True if it needs the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
+    /// Names of the MCP servers all of whose tools it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+    /// Single tools of MCP servers that it needs, by their names for models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 /// A place that a plan asks for and that is to be created: a right needs something that is there already.

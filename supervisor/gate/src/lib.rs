@@ -17,7 +17,7 @@ pub mod roles;
 pub mod tools;
 
 pub use judgement::{
-    ApprovalMode, Ask, Change, ChildRights, Machine, Modes, Offer, Place, PlanRefusal, SpawnVerdict,
-    StandingRights, Unchanged, Verdict, at_start, command_line, declared_too_little, hides_socket, is_same,
-    narrowed, narrowed_grant, path_pattern, plain,
+    ApprovalMode, Ask, Change, ChildRights, DeniedPart, Machine, Modes, Offer, Place, PlanRefusal,
+    SpawnVerdict, StandingRights, Unchanged, Verdict, at_start, command_line, declared_too_little,
+    hides_socket, is_same, narrowed, narrowed_grant, path_pattern, plain,
 };

@@ -8,5 +8,6 @@ mod content;
 mod harness;
 mod hostile;
 mod installed;
+mod parts;
 mod serving;
 mod sessions;

@@ -34,7 +34,7 @@ fn add_as(world: &World, name: &str, flags: &[&str]) -> Finished {
 }
 
 /// The flag of the world's tier.
-fn tier_flag(world: &World) -> &'static [&'static str] {
+pub fn tier_flag(world: &World) -> &'static [&'static str] {
     world.tier_flags()
 }
 

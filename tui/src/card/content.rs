@@ -93,6 +93,11 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     let mut parts: Vec<_> = role.iter().map(|role| fact("role", role)).collect();
     parts.extend(names.zip(lines).map(|(name, line)| named(name, &line)));
     parts.push(named("network", &network));
+    let servers = params.servers.iter().flat_map(|server| plan::server_lines(server, ""));
+    let denied =
+        (!params.servers.is_empty()).then(|| b"calls beyond the sub-agent's access are denied".to_vec());
+    let names = std::iter::once("has").chain(std::iter::repeat(""));
+    parts.extend(names.zip(servers.chain(denied)).map(|(name, line)| named(name, &line)));
     parts.push(fact("lasts", "as long as the sub-agent runs"));
     parts
 }

@@ -2,7 +2,7 @@
 
 use ipc::path::WirePath;
 use ipc::rights::Network;
-use protocol::approval::PlanApprovalParams;
+use protocol::approval::{NamedServer, PlanApprovalParams};
 use protocol::plan::{OnFailure, PlanStep};
 
 use super::content::{labelled, places};
@@ -29,6 +29,7 @@ pub const ACCOUNT: &str = "access of its execution, by the supervisor";
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
     let mut lines = listed("may", written(params, project));
     lines.push(labelled("network", network(params).as_bytes()));
+    lines.extend(listed("calls", calls(params)));
     lines.extend(listed("steps", steps(params)));
     lines.push(labelled("failure", failure(params.plan.on_failure.unwrap_or_default()).as_bytes()));
     lines.push(labelled("lasts", b"as long as the plan is executed; it asks nobody"));
@@ -76,6 +77,23 @@ fn network(params: &PlanApprovalParams) -> String {
         (Network::Off, false) => "off".to_owned(),
         (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
     }
+}
+
+/// Returns the servers of tools with their rights, which are not those of the execution.
+fn calls(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
+    params.servers.iter().flat_map(|server| server_lines(server, "all tools of ")).collect()
+}
+
+/// Returns the lines about a server: its name with its tools, then its rights.
+pub(super) fn server_lines(server: &NamedServer, all: &str) -> Vec<Vec<u8>> {
+    let NamedServer { name, tools, access } = server;
+    let heading = match tools.as_slice() {
+        [] => format!("{all}the MCP server {name}, which itself"),
+        tools => format!("{} of the MCP server {name}, which itself", tools.join(", ")),
+    };
+    let access = access.to_string();
+    let rights = access.split(" · ").map(|right| format!("  {right}").into_bytes());
+    std::iter::once(heading.into_bytes()).chain(rights).collect()
 }
 
 fn steps(params: &PlanApprovalParams) -> Vec<Vec<u8>> {

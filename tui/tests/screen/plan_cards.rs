@@ -6,13 +6,14 @@ use ipc::id::{ApprovalId, CallId};
 use ipc::rights::{Network, Rights};
 use proptest::prelude::*;
 use protocol::approval::{
-    ApprovalAnswer, PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerRequest,
+    ApprovalAnswer, NamedServer, PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerRequest,
 };
 use protocol::frontend::{UiEventKind, UserActionKind};
 use protocol::plan::{Acceptance, OnFailure, Plan, PlanStep};
 use tui::Msg;
 
 use crate::seat::Seat;
+use crate::sub_agents::docs;
 
 pub(crate) const MARKDOWN: &str = "# Fix the parser
 
@@ -81,6 +82,7 @@ pub(crate) fn params() -> PlanApprovalParams {
         }],
         grant: ipc::rights::Grant::default(),
         network_refused: true,
+        servers: Vec::new(),
         confirms_commands: false,
         digest: "d6".to_owned(),
         timeout_ms: 300_000,
@@ -236,6 +238,10 @@ fn what_differs_in_a_plan_is_told() {
             rights: Rights { net: Network::On, ..Rights::default() },
             network_refused: false,
             confirms_commands: true,
+            servers: vec![
+                docs(),
+                NamedServer { tools: vec!["log".to_owned(), "status".to_owned()], ..docs() },
+            ],
             ..params()
         },
     );
@@ -243,7 +249,8 @@ fn what_differs_in_a_plan_is_told() {
     let screen = seat.screen();
     for fact in [
         "\n  may       write nothing but its own temp directory\n",
-        "\n  network   on\n",
+        "\n  network   on\n  calls     all tools of the MCP server docs, which itself\n              reads /home/me/project\n",
+        "\n              given NOTES_TOKEN\n            log, status of the MCP server docs, which itself\n",
         "\n  steps     1 finished before and kept: (1 file) Reproduce it\n            2 (3 conditions) Mend the lexer\n",
         "\nwill run, each after a question:\nstep 2\n│ cargo test -p lexer\n",
     ] {

@@ -23,6 +23,7 @@ fn spawn(seat: &mut Seat, agent: &str, activity: Activity, plan: Option<&str>) {
         seat,
         "1",
         EventKind::SubAgentSpawned(SubAgentSpawned {
+            servers: Vec::new(),
             agent: agent.into(),
             call: None,
             activity: Some(activity),
@@ -56,6 +57,7 @@ fn created(author: PlanAuthor, digest: &str) -> EventKind {
 
 fn approved(digest: &str, markdown: Option<String>) -> EventKind {
     EventKind::PlanApproved(PlanApproved {
+        servers: Vec::new(),
         call: Some(CallId(9)),
         path: "/state/plans/p.md".into(),
         digest: digest.to_owned(),

@@ -4,12 +4,22 @@ use insta::assert_snapshot;
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::{Grant, Network, Rights};
 use protocol::approval::{
-    AgentAccess, AgentRightsApprovalParams, AgentRightsApprovalResponse, ApprovalAnswer, ReviewDecision,
-    ServerRequest,
+    AgentAccess, AgentRightsApprovalParams, AgentRightsApprovalResponse, ApprovalAnswer, NamedServer,
+    ReviewDecision, ServerAccess, ServerRequest,
 };
 use protocol::frontend::UserActionKind;
 
 use crate::seat::Seat;
+
+/// A server that reads the project and is given a variable.
+pub(crate) fn docs() -> NamedServer {
+    let access = ServerAccess {
+        read: vec!["/home/me/project".into()],
+        variables: vec!["NOTES_TOKEN".to_owned()],
+        ..ServerAccess::default()
+    };
+    NamedServer { name: "docs".to_owned(), tools: Vec::new(), access }
+}
 
 pub(crate) fn spawn(task: &str) -> AgentRightsApprovalParams {
     let write = vec!["/home/me/project/src".into()];
@@ -29,6 +39,7 @@ pub(crate) fn spawn(task: &str) -> AgentRightsApprovalParams {
             ..Rights::default()
         },
         grant: Grant { write, net: Network::On, ..Grant::default() },
+        servers: vec![docs()],
         digest: "d5".to_owned(),
         timeout_ms: 300_000,
         reason: Some("the parser needs a fix".to_owned()),
@@ -49,12 +60,6 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     · ask · read-only · network off · secrets hidden
     · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
 
-
-
-
-
-
-
      Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
     │ Then run its tests.
@@ -63,6 +68,12 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
       may       write src, beyond the agent's own rights
                 write /tmp/bw-2
       network   on, beyond the agent's own rights
+      has       the MCP server docs, which itself
+                  reads /home/me/project
+                  writes only its own files
+                  network off
+                  given NOTES_TOKEN
+                calls beyond the sub-agent's access are denied
       lasts     as long as the sub-agent runs
     y yes  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────

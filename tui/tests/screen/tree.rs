@@ -46,6 +46,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
 fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], Option<CallId>)) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {
+        servers: Vec::new(),
         agent: agent.into(),
         call,
         activity: None,

@@ -6,6 +6,8 @@ use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Rights};
 
+use super::NamedServer;
+
 /// The access that a sub-agent is started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -46,7 +48,10 @@ pub struct AgentRightsApprovalParams {
     pub rights: Rights,
     /// The part of the rights that is beyond the parent's standing rights.
     pub grant: Grant,
-    /// SHA-256 of the task, the role and the rights, in hexadecimal.
+    /// Servers of tools that the parent passes on. A call of one is carried out only within the sub-agent's own rights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<NamedServer>,
+    /// SHA-256 of the task, the role, the servers and the rights, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

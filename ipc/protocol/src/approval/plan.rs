@@ -5,6 +5,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
 use serde::{Deserialize, Serialize};
 
+use super::NamedServer;
 use crate::plan::{PlaceToCreate, Plan};
 
 /// Asks to execute exactly this plan, by an agent of its own that has exactly these rights and asks nobody.
@@ -43,10 +44,13 @@ pub struct PlanApprovalParams {
     /// True if the plan asks for the network, which is off in this session: execution will not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network_refused: bool,
+    /// Servers of tools that the plan lists. Their calls are carried out without another request, whatever the rights above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<NamedServer>,
     /// True if each acceptance command is asked for once more before it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms_commands: bool,
-    /// SHA-256 of the bytes of the plan and of the rights, in hexadecimal.
+    /// SHA-256 of the bytes of the plan, of the rights and of the servers' tools, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

@@ -21,6 +21,30 @@ pub struct ServerAccess {
     pub variables: Vec<String>,
 }
 
+/// A server that a sub-agent or the execution of a plan may call, with the rights that hold for the server itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct NamedServer {
+    /// Name of the server in the settings.
+    pub name: String,
+    /// The tools that may be called, by the server's own names; empty for all.
+    pub tools: Vec<String>,
+    /// Rights of the server.
+    pub access: ServerAccess,
+}
+
+/// Displays `docs (echo, other): reads /p · …`.
+impl fmt::Display for NamedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, tools, access } = self;
+        match tools.as_slice() {
+            [] => write!(f, "{name}: {access}"),
+            tools => write!(f, "{name} ({}): {access}", tools.join(", ")),
+        }
+    }
+}
+
 /// Displays `reads /p · writes only its own files · network off · no variable`.
 impl fmt::Display for ServerAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

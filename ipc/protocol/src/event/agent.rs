@@ -48,6 +48,9 @@ pub struct SubAgentSpawned {
     /// Unix sockets of other programs that it may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
+    /// MCP servers that its parent passed on, or whose tools its plan lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
     /// SHA-256 of its rights, in hexadecimal, as its worker's start repeats it.
     pub rights_digest: String,
     /// The part of its rights that its parent does not have, and that a person approved.
@@ -172,6 +175,9 @@ impl fmt::Display for SubAgentSpawned {
         if !self.sockets.is_empty() {
             f.write_str(" · connect")?;
             self.sockets.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
+        }
+        if !self.servers.is_empty() {
+            write!(f, " · mcp {}", self.servers.join(" "))?;
         }
         write!(f, "): {}", self.task.lines().next().unwrap_or_default())
     }

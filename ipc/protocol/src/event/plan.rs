@@ -9,6 +9,7 @@ use ipc::rights::{Network, Reach, Word};
 use serde::{Deserialize, Serialize};
 
 use super::DecidedBy;
+use crate::approval::NamedServer;
 use crate::plan::{Plan, StepStatus};
 
 /// A plan was written to its file.
@@ -57,6 +58,9 @@ pub struct PlanApproved {
     pub net: Network,
     /// The neighbourhood that it leads to, where it is on.
     pub reach: Reach,
+    /// The MCP servers that it lists, with the rights that the approval showed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<NamedServer>,
     /// Author of the decision.
     pub by: DecidedBy,
     /// The bytes, where no event `plan_created` of this session has them.
@@ -161,7 +165,12 @@ impl fmt::Display for PlanApproved {
             f.write_str("write")?;
             self.write.iter().try_for_each(|path| write!(f, " {}", Word(path)))?;
         }
-        write!(f, " · net {}{})", self.net, self.reach)
+        write!(f, " · net {}{}", self.net, self.reach)?;
+        if !self.servers.is_empty() {
+            f.write_str(" · mcp")?;
+            self.servers.iter().try_for_each(|server| write!(f, " {}", server.name))?;
+        }
+        f.write_str(")")
     }
 }
 

@@ -2,8 +2,8 @@
 
 use gate::approval::{AgentSpawn, Subject};
 use gate::modes::{Position, Rank, permits};
-use gate::tools::{Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
-use gate::{Ask, ChildRights, SpawnVerdict, Verdict};
+use gate::tools::{ExternalCall, Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
+use gate::{Ask, ChildRights, DeniedPart, SpawnVerdict, Verdict};
 use ipc::denial::Denial;
 use ipc::id::CallId;
 use ipc::rights::Grant;
@@ -93,8 +93,11 @@ impl Agent {
             Begin::Planned(PlanCall::Update(update)) => self.update_step(call, update),
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
             Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
-            Begin::Judged(_, Verdict::Deny(denial)) => {
-                let result = self.not_carried_out(denial);
+            Begin::Judged(invocation, Verdict::Deny(denial)) => {
+                let remedy = self.remedy_for(&invocation);
+                let said =
+                    Rendered::failure(&format!("the call was not carried out{}", remedy.unwrap_or_default()));
+                let result = Self::denied(vec![denial], said, &self.seen, ObservedBy::Supervisor);
                 self.close_at_once(call, result);
             }
             Begin::Judged(Invocation::Worker(tool), Verdict::Run) => self.dispatch(call, tool),
@@ -149,6 +152,18 @@ impl Agent {
         Self::denied(vec![denial], said, &self.seen, ObservedBy::Supervisor)
     }
 
+    /// Returns the remedy for a denied call of a server, where nobody is asked.
+    fn remedy_for(&self, invocation: &Invocation) -> Option<String> {
+        let Invocation::External(external) = invocation else { return None };
+        let part = match (&self.config.planning, &self.config.execution) {
+            (_, Some(_)) => DeniedPart::Executor,
+            (Some(_), None) => DeniedPart::Planner,
+            (None, None) if self.config.id.is_top_level() => DeniedPart::First,
+            (None, None) => DeniedPart::SubAgent,
+        };
+        self.seen.external_remedy(external, part)
+    }
+
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {
         match self.read(tool_use) {
             Ok(Invocation::Plan(plan)) => Begin::Planned(plan),
@@ -162,6 +177,9 @@ impl Agent {
                 let ask = Ask { kind: AskKind::Exec, grant: Grant::default() };
                 Begin::Judged(invocation, Verdict::Ask(ask))
             }
+            Ok(Invocation::External(external)) if self.plan_lists(&external) => {
+                Begin::Judged(Invocation::External(external), Verdict::Run)
+            }
             Ok(Invocation::Agent(spawn)) => self.judge_spawn(spawn),
             Ok(invocation) => {
                 let verdict = self.seen.judge(&invocation, self.position());
@@ -169,6 +187,11 @@ impl Agent {
             }
             Err(error) => Begin::Answered(CallResult::not_done(ToolCallStatus::Failed, error.to_string())),
         }
+    }
+
+    /// True if the agent executes a plan that lists the tool of a call.
+    fn plan_lists(&self, external: &ExternalCall) -> bool {
+        self.config.execution.as_ref().is_some_and(|execution| execution.lists(external))
     }
 
     fn judge_spawn(&self, spawn: SpawnAgent) -> Begin {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gate::approval::{PlanProposal, Subject};
 use gate::modes::{Position, permits};
 use gate::plan::Document;
-use gate::tools::{ServedCall, SpawnAgent, SupervisorCall};
+use gate::tools::{OfferedServer, PlannedServer, ServedCall, SpawnAgent, SupervisorCall};
 use gate::{Ask, Change, ChildRights, PlanRefusal, StandingRights};
 use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
@@ -64,6 +64,8 @@ pub struct Planning {
     /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the flags of
     /// this run allow.
     pub approved: Option<String>,
+    /// The servers of the session, whose tools a plan may list.
+    pub servers: Arc<[OfferedServer]>,
 }
 
 /// The one that decides on a plan.
@@ -157,6 +159,7 @@ impl Agent {
             kept(&planning.finished, &plan).map_err(DraftFault::Unreadable)?;
         }
         self.rights_of_plan(&plan, &[]).map_err(DraftFault::Beyond)?;
+        self.servers_of_plan(&plan).map_err(DraftFault::Beyond)?;
         Ok(Draft { author, markdown, plan })
     }
 
@@ -170,6 +173,13 @@ impl Agent {
         let child =
             planning.ceiling.judge_plan(plan.rights.as_ref(), to_create, &self.config.standing.rights);
         child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
+    }
+
+    /// The servers that a plan lists, with their rights as they are in this session.
+    fn servers_of_plan(&self, plan: &Plan) -> Result<Vec<PlannedServer>, String> {
+        let offered = self.config.planning.iter().flat_map(|planning| planning.servers.iter().cloned());
+        let servers = PlannedServer::of(plan.rights.as_ref(), &offered.collect::<Vec<_>>());
+        servers.map_err(|why| format!("Rights: {why}"))
     }
 
     fn put_into_file(&mut self, call: CallId, draft: Draft) {
@@ -196,8 +206,12 @@ impl Agent {
             Ok(child) => child,
             Err(why) => return self.not_in_file(call, &why),
         };
+        let servers = match self.servers_of_plan(&plan) {
+            Ok(servers) => servers,
+            Err(why) => return self.not_in_file(call, &why),
+        };
         let finished = (1..).take(self.finished_of(&plan)).collect();
-        let proposal = PlanProposal::new(path, markdown, plan, child, finished);
+        let proposal = PlanProposal::new(path, markdown, plan, child, servers, finished);
         let mut proposal = match proposal {
             Ok(proposal) => proposal,
             Err(error) => return self.not_in_file(call, &format!("its rights cannot be shown: {error}")),
@@ -279,13 +293,15 @@ impl Agent {
     fn beyond_flags(&self, proposal: &PlanProposal) -> Option<String> {
         let ceiling = &self.config.planning.as_ref()?.ceiling;
         let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
-        ceiling.beyond_flags(&proposal.child.rights).or(network)
+        let rights = ceiling.beyond_flags(&proposal.child.rights).or(network);
+        rights.or_else(|| ceiling.server_beyond_flags(&proposal.servers))
     }
 
     /// An approved plan: another agent executes it, with the rights that were shown and no others.
     pub(super) fn execute_plan(&mut self, call: CallId, proposal: PlanProposal, ask: Ask, by: DecidedBy) {
         let Some(mut planning) = self.config.planning.clone() else { return };
-        let PlanProposal { path, markdown, plan, child, plan_digest, .. } = proposal;
+        let PlanProposal { path, markdown, plan, child, servers, plan_digest, .. } = proposal;
+        let shown: Vec<_> = servers.iter().map(|server| server.shown.clone()).collect();
         planning.finished.truncate(self.finished_of(&plan));
         let execution = Execution::new(&plan, &planning);
         self.plans.insert(call, (plan.steps.clone(), plan.on_failure.unwrap_or(planning.on_failure)));
@@ -296,6 +312,7 @@ impl Agent {
             write: child.rights.write.clone(),
             net: child.rights.net.clone(),
             reach: child.rights.reach,
+            servers: shown.clone(),
             by,
             markdown: None,
         }));
@@ -305,10 +322,11 @@ impl Agent {
             write: child.rights.write.clone(),
             network: child.rights.net.reaches_out(),
             role: None,
+            servers: shown,
             model: None,
             max_steps: None,
         };
-        let purpose = Purpose::Executor(Arc::new(execution.of(plan_digest)));
+        let purpose = Purpose::Executor(Arc::new(execution.of(plan_digest).calling(servers)));
         let agent = NewAgent { spawn, rights: child.rights, grant: ask.grant, purpose };
         self.effects.push(Effect::SpawnAgent { call, agent: Box::new(agent) });
         self.calls.open_as(call, Open::Delegated);
@@ -370,6 +388,7 @@ impl Agent {
     /// The user took rights back from the session, or from every approval: no plan gives them any more, and a question that shows them
     /// is over.
     pub(super) fn on_taken_back(&mut self, change: &Change) {
+        self.take_back_servers(change);
         let Some(planning) = &mut self.config.planning else { return };
         let ceiling = &mut planning.ceiling;
         match change {

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use gate::modes::{Position, permits};
-use gate::tools::ServedCall;
-use gate::{Change, Unchanged};
+use gate::tools::{ExternalCall, Invocation, ServedCall};
+use gate::{Change, Unchanged, Verdict};
 use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, RightsChanged};
@@ -38,6 +38,10 @@ const NETWORK_OFF: Interruption =
 /// What a call is told that was approved with more of the network than the user permits now.
 const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user narrowed the network; the call was ended");
+
+/// What a call of a server is told that a plan's approval allowed.
+const SERVER_TAKEN_BACK: Interruption =
+    Interruption::because(": the user took back what the plan's approval allowed; the call was ended");
 
 /// True if nothing stays approved after a change.
 pub(super) fn ends_approvals(change: &Change) -> bool {
@@ -123,7 +127,9 @@ impl Agent {
         };
         withdrawn |= self.end_open(why, |open| match open {
             Open::Committing(committing) => nothing || !bound.covers(&committing.grant.net),
-            Open::Served(ServedCall::External(_)) => nothing,
+            Open::Served(ServedCall::External(call)) => {
+                nothing || call.guest.as_ref().is_some_and(|guest| !bound.covers(&guest.rights.net))
+            }
             Open::Served(ServedCall::Fetch(fetch)) => !bound.covers(&Network::Hosts(fetch.hosts.clone())),
             Open::Serving(_)
             | Open::Preparing(_)
@@ -134,6 +140,26 @@ impl Agent {
             | Open::Looking(_) => false,
         });
         withdrawn
+    }
+
+    /// Ends what a plan's approval allowed of servers that may do what the user takes back.
+    pub(super) fn take_back_servers(&mut self, change: &Change) {
+        let Some(execution) = &mut self.config.execution else { return };
+        if !execution.take_back(change) {
+            return;
+        }
+        let (execution, seen) = (execution.clone(), self.seen.clone());
+        let is_allowed = |call: &ExternalCall| {
+            let judged = seen.judge(&Invocation::External(call.clone()), Position::SUB);
+            execution.lists(call) || judged == Verdict::Run
+        };
+        let ended = self.end_open(SERVER_TAKEN_BACK, |open| match open {
+            Open::Served(ServedCall::External(call)) => !is_allowed(call),
+            _ => false,
+        });
+        if ended {
+            self.go_on();
+        }
     }
 
     fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {

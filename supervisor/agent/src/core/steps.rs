@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gate::tools::{SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
+use gate::Change;
+use gate::tools::{ExternalCall, PlannedServer, SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
 use ipc::id::{CallId, ToolUseId};
 use ipc::path::WirePath;
+use ipc::rights::RightsChange;
 use ipc::tool::CommandExit;
 use protocol::event::{
     AcceptanceOutcome, EventKind, ObservedBy, PlanStepStatus, StepAccount, ToolCallStatus, ToolKind,
@@ -17,6 +19,7 @@ use serde_json::value::RawValue;
 use super::calls::{CallResult, MadeUp, Open};
 use super::plan::Planning;
 use super::reply::ToolUse;
+use super::rights::ends_approvals;
 use super::{Agent, Effect, EndReason, ServedOutcome};
 
 /// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
@@ -47,6 +50,8 @@ pub struct Execution {
     stopped: bool,
     /// Files that changed since the last report on a step: those of file tools, until the project was looked at.
     files: BTreeSet<WirePath>,
+    /// Servers that the plan lists, as far as the user has not taken them back.
+    servers: Vec<PlannedServer>,
 }
 
 /// A step, and how far it has come.
@@ -83,7 +88,36 @@ impl Execution {
             timeout: *acceptance_timeout,
             stopped: false,
             files: BTreeSet::new(),
+            servers: Vec::new(),
         }
+    }
+
+    /// The same, which may call the tools of these servers.
+    #[must_use]
+    pub fn calling(self, servers: Vec<PlannedServer>) -> Self {
+        Self { servers, ..self }
+    }
+
+    /// True if the plan lists the tool of a call.
+    pub fn lists(&self, call: &ExternalCall) -> bool {
+        self.servers.iter().any(|server| server.covers(call))
+    }
+
+    /// Takes back the servers that may do what the user takes back. True if there were any.
+    pub fn take_back(&mut self, change: &Change) -> bool {
+        let keeps = |server: &PlannedServer| match (change, server.guest()) {
+            (_, None) => true,
+            (Change::Mode(_), _) => !ends_approvals(change),
+            (Change::Rights(RightsChange::RemoveWrite { path }), Some(guest)) => {
+                !guest.rights.write.iter().any(|root| root.is_within(path) || path.is_within(root))
+            }
+            (Change::Rights(change), Some(guest)) => {
+                change.network_bound().is_none_or(|bound| bound.covers(&guest.rights.net))
+            }
+        };
+        let before = self.servers.len();
+        self.servers.retain(keeps);
+        self.servers.len() < before
     }
 
     /// The same, of the plan with this digest.

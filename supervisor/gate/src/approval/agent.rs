@@ -13,34 +13,52 @@ use crate::tools::SpawnAgent;
 pub struct AgentSpawn {
     pub spawn: SpawnAgent,
     pub child: ChildRights,
-    /// SHA-256 of the task, the role and all rights, in hexadecimal. An approval repeats it.
+    /// SHA-256 of the task, the role, the servers and all rights, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
 impl AgentSpawn {
     /// Combines a call with its rights. Fails if the rights cannot be encoded for the digest.
     pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
-        let digest = digest(&spawn.task, spawn.role.as_deref(), &child.rights)?;
+        let digest = digest(&spawn, &child.rights)?;
         Ok(Self { spawn, child, digest })
     }
 }
 
-/// Returns the digest of a task and its rights. The encoding contains the length of each text, so that different tasks have
+/// Returns the digest of a task, its servers and its rights. The encoding contains the length of each text, so that different tasks have
 /// different bytes.
-fn digest(task: &str, role: Option<&str>, rights: &Rights) -> Result<String, CodecError> {
-    Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role), rights))?)))
+fn digest(spawn: &SpawnAgent, rights: &Rights) -> Result<String, CodecError> {
+    let SpawnAgent { task, role, servers, .. } = spawn;
+    Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role, servers), rights))?)))
 }
 
 #[cfg(test)]
 mod tests {
     use ipc::path::WirePath;
     use ipc::rights::Network;
+    use protocol::approval::{NamedServer, ServerAccess};
 
     use super::*;
 
     fn of(task: &str, write: &[&str], net: Network) -> String {
         let write = write.iter().map(|path| WirePath::from(*path)).collect();
-        digest(task, None, &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
+        digest(&spawn(task, &[]), &Rights { write, net, ..Rights::default() }.normalised()).unwrap()
+    }
+
+    fn spawn(task: &str, variables: &[&str]) -> SpawnAgent {
+        let variables: Vec<_> = variables.iter().map(|name| (*name).to_owned()).collect();
+        let access = ServerAccess { variables, ..ServerAccess::default() };
+        let server = NamedServer { name: "docs".to_owned(), tools: Vec::new(), access };
+        SpawnAgent {
+            task: task.to_owned(),
+            writes: false,
+            write: Vec::new(),
+            network: false,
+            role: None,
+            servers: vec![server],
+            model: None,
+            max_steps: None,
+        }
     }
 
     #[test]
@@ -51,6 +69,7 @@ mod tests {
             of("a", &["/q"], Network::Off),
             of("a", &["/p", "/q"], Network::Off),
             of("a", &["/p"], Network::On),
+            digest(&spawn("a", &["TOKEN"]), &Rights::default()).unwrap(),
         ];
         for (n, one) in digests.iter().enumerate() {
             assert_eq!(one.len(), 64);

@@ -7,6 +7,7 @@ use protocol::plan::{PlaceToCreate, Plan};
 use sha2::{Digest, Sha256};
 
 use crate::judgement::ChildRights;
+use crate::tools::PlannedServer;
 
 /// Plan from a file, and the exact rights that its execution would have.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct PlanProposal {
     /// SHA-256 of the file's bytes, in hexadecimal.
     pub plan_digest: String,
     pub child: ChildRights,
+    /// Servers that it lists: the execution may call their tools, whatever its rights.
+    pub servers: Vec<PlannedServer>,
     /// Writable directory among the rights that holds the project's caches.
     pub caches: Option<WirePath>,
     /// Missing paths that the plan needs and that will be created.
@@ -27,7 +30,7 @@ pub struct PlanProposal {
     pub network_refused: bool,
     /// True if each acceptance command needs a further approval.
     pub confirms_commands: bool,
-    /// SHA-256 of the file's bytes and all rights, in hexadecimal. An approval repeats it.
+    /// SHA-256 of the file's bytes, all rights and the tools of the servers, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
@@ -38,9 +41,11 @@ impl PlanProposal {
         markdown: String,
         plan: Plan,
         child: ChildRights,
+        servers: Vec<PlannedServer>,
         finished: Vec<u32>,
     ) -> Result<Self, CodecError> {
-        let digest = hexadecimal(&Sha256::digest(codec::encode(&(&markdown, &child.rights))?));
+        let listed: Vec<_> = servers.iter().map(PlannedServer::digested).collect();
+        let digest = hexadecimal(&Sha256::digest(codec::encode(&(&markdown, &child.rights, listed))?));
         let plan_digest = crate::plan::digest(&markdown);
         let (network_refused, confirms_commands) = (false, false);
         Ok(Self {
@@ -49,6 +54,7 @@ impl PlanProposal {
             plan,
             plan_digest,
             child,
+            servers,
             caches: None,
             to_create: Vec::new(),
             finished,

@@ -239,6 +239,14 @@ impl Covered {
         same(exec) == same(like)
     }
 
+    /// Returns the network of the server whose calls are covered.
+    pub fn server_net(&self) -> Option<&Network> {
+        match self {
+            Self::External(call) | Self::Tool(call) => call.guest.as_ref().map(|guest| &guest.rights.net),
+            _ => None,
+        }
+    }
+
     /// True if the paths alone decide the rights of a covered action.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })

@@ -53,9 +53,12 @@ impl SessionGrants {
         self.remembered.len() < before
     }
 
-    /// Removes every approval that gives more network access than `bound`; returns their ids.
+    /// Removes every approval that gives more network access than `bound`, itself or by a server; returns their ids.
     pub fn revoke_network(&mut self, bound: &Network) -> Vec<GrantId> {
-        let gives = |remembered: &Remembered| !bound.covers(&remembered.approved.grant.net);
+        let gives = |remembered: &Remembered| {
+            let SessionApprovals { covered, grant } = &remembered.approved;
+            !bound.covers(&grant.net) || covered.server_net().is_some_and(|net| !bound.covers(net))
+        };
         self.remembered
             .extract_if(.., |remembered| gives(remembered))
             .map(|remembered| remembered.id)

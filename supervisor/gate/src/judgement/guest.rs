@@ -8,8 +8,18 @@ use ipc::rights::{Network, Rights};
 use super::StandingRights;
 use super::judge::refused;
 use crate::modes::{Position, permits};
-use crate::tools::{ExternalCall, GuestTool};
+use crate::tools::{ExternalCall, GuestTool, PlannedServer};
 use protocol::shell_word::shell_word;
+
+/// Part of an agent whose call of a server was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeniedPart {
+    /// The agent that a person talks to.
+    First,
+    SubAgent,
+    Planner,
+    Executor,
+}
 
 impl StandingRights {
     /// True if the agent may do everything that the server may, and the server is given no variable. The kernel holds the server to
@@ -30,6 +40,50 @@ impl StandingRights {
     /// True if the person's settings alone let a call run: the agent's rights do not cover the server's.
     pub fn runs_by_settings(&self, call: &ExternalCall) -> bool {
         call.guest.as_ref().is_some_and(|guest| guest.always && !self.covers_guest(guest))
+    }
+
+    /// Describes the first server of a plan that may do more than the flags of this session allow.
+    pub fn server_beyond_flags(&self, servers: &[PlannedServer]) -> Option<String> {
+        let is_beyond =
+            |server: &&PlannedServer| server.guest().is_some_and(|guest| !self.covers_guest(guest));
+        let server = servers.iter().find(is_beyond)?;
+        let flags = server.guest().and_then(|guest| self.flags_beyond(guest));
+        let remedy = flags.map(|flags| format!(" ({flags} allows it)")).unwrap_or_default();
+        Some(format!("calls of the MCP server {}{remedy}", server.shown))
+    }
+
+    /// Returns the remedy for a denied call of an agent that asks nobody. `None` for an agent that asks.
+    pub fn external_remedy(&self, call: &ExternalCall, part: DeniedPart) -> Option<String> {
+        let guest = call.guest.as_deref()?;
+        let server = &call.server;
+        let remedy = match part {
+            DeniedPart::First => return None,
+            DeniedPart::SubAgent => {
+                let more = match self.lacked(guest) {
+                    Some(lacked) => format!(", or start a sub-agent with {lacked}"),
+                    None => String::new(),
+                };
+                format!("say so in your report: the agent that started you can make the call itself{more}")
+            }
+            DeniedPart::Planner => format!(
+                "execution can call it if the plan lists it: `- server: {server}` below `## Rights`, which a person approves"
+            ),
+            DeniedPart::Executor => format!(
+                "the approved plan does not list it, so the step fails; a plan lists it with `- server: {server}` below `## Rights`"
+            ),
+        };
+        Some(format!(": the MCP server `{server}` may do more than you ({}); {remedy}", guest.access))
+    }
+
+    /// Returns the arguments of `spawn_agent` that would give a sub-agent all rights of a server. `None` if none do.
+    fn lacked(&self, guest: &GuestTool) -> Option<String> {
+        let GuestTool { rights, access, .. } = guest;
+        let lacks = |path: &&WirePath| !self.allows_write(path);
+        let write: Vec<_> = access.write.iter().filter(lacks).map(|path| format!("\"{path}\"")).collect();
+        let write = (!write.is_empty()).then(|| format!("write: [{}]", write.join(", ")));
+        let network = (!self.rights.net.covers(&rights.net)).then(|| "network: true".to_owned());
+        let lacked: Vec<_> = write.into_iter().chain(network).collect();
+        (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
     }
 
     /// Returns the denial of a call for which nobody can be asked.
@@ -78,10 +132,11 @@ mod tests {
     use ipc::rights::{Execution, HostRule, Hosts};
     use proptest::prelude::*;
     use protocol::approval::{ApprovalMode, ServerAccess};
+    use protocol::plan::PlanRights;
 
     use super::*;
-    use crate::judgement::Verdict;
-    use crate::tools::Invocation;
+    use crate::judgement::{SpawnVerdict, Verdict, at_start};
+    use crate::tools::{Invocation, OfferedServer, OfferedTool, SpawnAgent};
 
     /// A tool of a server with these rights.
     fn guest(rights: Rights, variables: &[&str]) -> GuestTool {
@@ -168,6 +223,94 @@ mod tests {
         }
     }
 
+    /// A server with one tool, as an agent is offered it.
+    fn offered(guest: &GuestTool) -> OfferedServer {
+        let tool =
+            OfferedTool { name: "s__t".to_owned(), tool: "t".to_owned(), guest: Arc::new(guest.clone()) };
+        OfferedServer { name: "s".to_owned(), access: guest.access.clone(), tools: vec![tool] }
+    }
+
+    /// Checks that a server has nothing that the agent with these rights does not have.
+    fn is_harmless(guest: &GuestTool, own: &Rights, places: &[WirePath]) -> Result<(), TestCaseError> {
+        prop_assert!(guest.access.variables.is_empty());
+        prop_assert!(own.net.covers(&guest.rights.net));
+        for path in places {
+            prop_assert!(!guest.rights.allows_read(path) || own.allows_read(path));
+            prop_assert!(!guest.rights.allows_write(path) || own.allows_write(path));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_in_a_tree_gets_more_through_a_guest_than_it_has_or_a_person_approved(
+            own in rights(),
+            of_guest in rights(),
+            of_other in rights(),
+            places in proptest::collection::vec(place(), 1..6),
+            asked in (any::<bool>(), any::<bool>(), proptest::collection::vec(place(), 0..3)),
+            (has_secret, is_listed, is_approved) in any::<(bool, bool, bool)>(),
+            mode in proptest::sample::select(ApprovalMode::ALL.to_vec()),
+        ) {
+            let guest = guest(of_guest, if has_secret { &["TOKEN"] } else { &[] });
+            let external = call(guest.clone());
+            let Invocation::External(called) = &external else { return Ok(()) };
+            let parent = standing(own, mode);
+            // A sub-agent: its rights are its parent's, and a grant that a person approved.
+            let (writes, network, write) = asked;
+            let spawn = SpawnAgent {
+                task: "t".to_owned(), writes, write, network, role: None, servers: Vec::new(), model: None,
+                max_steps: None,
+            };
+            let child = match parent.judge_spawn(&spawn, Position::FIRST) {
+                SpawnVerdict::Run(child) => Some(child),
+                SpawnVerdict::Ask(child, _) => is_approved.then_some(child),
+                SpawnVerdict::Deny(_) | SpawnVerdict::Misfit(_) => None,
+            };
+            if let Some(child) = child {
+                let rights = at_start(&child.rights, &parent, &child.grant);
+                let standing = StandingRights { is_fixed: true, ..standing(rights, mode) };
+                match standing.judge(&external, Position::SUB) {
+                    Verdict::Run => is_harmless(&guest, &standing.rights, &places)?,
+                    Verdict::Deny(_) => {
+                        let said = standing.external_remedy(called, DeniedPart::SubAgent).unwrap();
+                        prop_assert!(said.contains("may do more than you"));
+                    }
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+            // A planner reads, and writes its temp.
+            let reads = Rights { write: vec!["/t".into()], net: Network::Off, ..parent.rights.clone() };
+            let planner = standing(reads, ApprovalMode::Deny);
+            match planner.judge(&external, Position::PLANNER) {
+                Verdict::Run => is_harmless(&guest, &planner.rights, &places)?,
+                other => prop_assert!(matches!(other, Verdict::Deny(_))),
+            }
+            // An executor calls what its rights cover, and what the plan that a person approved lists as it was shown.
+            let asked = PlanRights {
+                network,
+                servers: if is_listed { vec!["s".to_owned()] } else { Vec::new() },
+                ..PlanRights::default()
+            };
+            let Ok((child, _)) = parent.judge_plan(Some(&asked), &[], &planner.rights) else { return Ok(()) };
+            let planned = PlannedServer::of(Some(&asked), &[offered(&guest)]).unwrap();
+            let executor = standing(child.rights, mode);
+            if executor.judge(&external, Position::SUB) == Verdict::Run {
+                is_harmless(&guest, &executor.rights, &places)?;
+            }
+            let is_planned = |call: &ExternalCall| planned.iter().any(|server| server.covers(call));
+            prop_assert_eq!(is_planned(called), is_listed);
+            prop_assert_eq!(planned.iter().any(|server| server.shown.access == guest.access), is_listed);
+            let widened = GuestTool { rights: of_other.clone(), ..guest.clone() };
+            let widened = ExternalCall { guest: Some(Arc::new(widened)), ..called.clone() };
+            prop_assert!(!is_planned(&widened) || of_other == guest.rights);
+            // Flags approve a plan only if its servers can do no more than the session itself.
+            if parent.server_beyond_flags(&planned).is_none() && is_listed {
+                is_harmless(&guest, &parent.rights, &places)?;
+            }
+        }
+    }
+
     #[test]
     fn a_server_within_the_rights_of_the_agent_runs_and_one_beyond_them_is_asked_for_or_denied() {
         let reads = || Rights { read: vec!["/".into()], ..Rights::default() };
@@ -207,7 +350,7 @@ mod tests {
     fn an_approval_of_a_tool_covers_its_calls_and_ends_with_its_definition_and_its_rights() {
         use protocol::approval::{AskKind, SessionScope};
 
-        use crate::approval::{Scope, Subject};
+        use crate::approval::{Scope, SessionApprovals, SessionGrants, Subject};
         use crate::judgement::Ask;
 
         let subject = |json: &str, guest: Option<GuestTool>, tool: &str| {
@@ -239,6 +382,20 @@ mod tests {
             matches!(kept(&subject("{}", usual(), "t")), Ok(Scope::Kept { call, .. }) if call.tool == "t")
         );
         assert!(kept(&subject("{}", None, "t")).is_err());
+        let mut remembered = SessionGrants::default();
+        let online =
+            GuestTool { rights: Rights { net: Network::On, ..reads() }, ..guest(reads(), &["TOKEN"]) };
+        for (subject, net) in
+            [(subject("{}", Some(online), "t"), Network::On), (subject("{}", usual(), "t"), Network::Off)]
+        {
+            let Ok(Scope::Remembered(covered)) = approved(&subject) else { panic!("it fits") };
+            for covered in covered {
+                assert_eq!(covered.server_net(), Some(&net));
+                remembered.add(SessionApprovals { covered, grant: ipc::rights::Grant::default() });
+            }
+        }
+        assert_eq!(remembered.revoke_network(&Network::On).len(), 0);
+        assert_eq!(remembered.revoke_network(&Network::Off).len(), 1, "that of the server with the network");
     }
 
     #[test]

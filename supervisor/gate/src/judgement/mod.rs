@@ -27,6 +27,7 @@ mod succeeded;
 mod unreached;
 
 pub use change::{Change, Unchanged};
+pub use guest::DeniedPart;
 pub use judge::plain;
 pub use judge::{Ask, Place, Verdict};
 pub use likely::{declared_too_little, is_same};

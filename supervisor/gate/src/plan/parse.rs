@@ -11,7 +11,7 @@ use super::layout::{Layout, Section, content, heading_text, text};
 use super::lines::{LineKind, PlanLine, scan};
 use super::span;
 use super::steps::steps;
-use super::words::path_fault;
+use super::words::{name_fault, path_fault};
 
 /// The sections with a meaning.
 const SECTIONS: [&str; 4] = ["Context", "Rights", "On failure", "Steps"];
@@ -127,7 +127,7 @@ fn known(lines: &[PlanLine<'_>], at: usize) -> Result<Option<&'static str>, Plan
 }
 
 fn rights(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<PlanRights, PlanError> {
-    const EXPECTED: &str = "\"- write: PATH\" or \"- network: on\"";
+    const EXPECTED: &str = "\"- write: PATH\", \"- network: on\" or \"- server: NAME\"";
     let (items, end) = items(lines, range.clone());
     nothing_after(lines, end..range.end, EXPECTED)?;
     if items.is_empty() {
@@ -145,12 +145,18 @@ fn rights(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<Plan
                 path_fault(path).map_or(Ok(()), |fault| Err(PlanError::at(item.line, fault)))?;
                 rights.write.push(path.to_owned());
             }
+            ("server" | "tool", name) => {
+                let name = span::code(name).unwrap_or(name);
+                name_fault(name).map_or(Ok(()), |fault| Err(PlanError::at(item.line, fault)))?;
+                let names = if word.trim() == "server" { &mut rights.servers } else { &mut rights.tools };
+                names.push(name.to_owned());
+            }
             ("network", _) if network.is_some() => {
                 return Err(PlanError::at(item.line, "expected network once, found it twice"));
             }
             ("network", "on" | "off") => network = Some(value == "on"),
             ("network", _) => return Err(PlanError::found(item.line, "network: on or network: off", value)),
-            (word, _) => return Err(PlanError::found(item.line, "write or network", word)),
+            (word, _) => return Err(PlanError::found(item.line, "write, network, server or tool", word)),
         }
     }
     rights.network = network.unwrap_or_default();

@@ -90,6 +90,8 @@ pub(super) fn rights_list(rights: &PlanRights) -> String {
         format!("- write: {}", if is_plain { path.clone() } else { span::span(path) })
     };
     let mut lines: Vec<_> = rights.write.iter().map(path).collect();
+    lines.extend(rights.servers.iter().map(|name| format!("- server: {name}")));
+    lines.extend(rights.tools.iter().map(|name| format!("- tool: {name}")));
     if rights.network || lines.is_empty() {
         lines.push(format!("- network: {}", if rights.network { "on" } else { "off" }));
     }

@@ -4,6 +4,9 @@ use std::path::{Component, Path};
 
 use super::error::quoted;
 
+/// The most characters in the name of a server or a tool.
+const LONGEST_NAME: usize = 64;
+
 /// Returns the first invisible character of a text.
 ///
 /// Invisible are characters that change the direction of writing, have no width, or end a line only in some programs.
@@ -39,6 +42,18 @@ pub(super) fn command_fault(text: &str) -> Option<String> {
     }
     let c = unseen(text)?;
     Some(format!("expected a command without invisible characters, found {}", named(c)))
+}
+
+/// Returns the reason why a text is not the name of a server or of a tool.
+pub(super) fn name_fault(text: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_name = !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain);
+    (!is_name).then(|| {
+        format!(
+            "expected a name of at most {LONGEST_NAME} letters, digits, _, - and ., found {}",
+            quoted(text)
+        )
+    })
 }
 
 /// Returns the reason why a text is not a path.

@@ -9,6 +9,7 @@ use super::typed::{object, signature};
 use super::{ExternalCall, Invocation, Tool, ToolDefinition, ToolUseError};
 
 /// A tool of an external server.
+#[derive(Clone)]
 pub struct ExternalTool {
     server: String,
     tool: String,
@@ -29,6 +30,26 @@ pub struct GuestTool {
     pub always: bool,
 }
 
+/// A server of an agent, which the agent may pass on to its sub-agents or list in a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedServer {
+    /// Name of the server in the settings.
+    pub name: String,
+    /// The rights as a person reads them.
+    pub access: ServerAccess,
+    pub tools: Vec<OfferedTool>,
+}
+
+/// A tool of an offered server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedTool {
+    /// The name for models.
+    pub name: String,
+    /// The server's own name for the tool.
+    pub tool: String,
+    pub guest: Arc<GuestTool>,
+}
+
 impl ExternalTool {
     /// Wraps the tool that `server` calls `tool`, with its definition for the model.
     pub const fn new(server: String, tool: String, definition: ToolDefinition) -> Self {
@@ -39,6 +60,12 @@ impl ExternalTool {
     #[must_use]
     pub fn confined(self, guest: GuestTool) -> Self {
         Self { guest: Some(Arc::new(guest)), ..self }
+    }
+
+    /// Returns the tool as one that can be passed on. `None` if nothing confines its server.
+    pub fn offered(&self) -> Option<OfferedTool> {
+        let guest = self.guest.clone()?;
+        Some(OfferedTool { name: self.definition.name.clone().into_owned(), tool: self.tool.clone(), guest })
     }
 }
 

@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{BadArgument, filled, positive};
+use super::external::OfferedServer;
 use super::typed::{Arguments, Typed};
-use super::{Invocation, Tool};
+use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
 /// The name of the planner's tool.
 pub const WRITE_PLAN: &str = "write_plan";
@@ -42,6 +43,36 @@ pub struct StepUpdate {
 /// Returns the planner's tool.
 pub(super) fn writing() -> Box<dyn Tool> {
     Box::new(Typed::<WritePlan>::new())
+}
+
+/// Returns the planner's tool where a plan may list these servers.
+pub(super) fn writing_for(servers: &[OfferedServer]) -> Box<dyn Tool> {
+    let typed = Typed::<WritePlan>::new();
+    let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    let description = format!(
+        "{} Execution may call a tool of an MCP server ({}) that can do more than the plan's other rights only if the plan lists \
+         it below `## Rights`: `- server: NAME` for all tools of a server, `- tool: SERVER__TOOL` for one.",
+        typed.definition().description,
+        names.join(", ")
+    );
+    let definition = ToolDefinition { description: description.into(), ..typed.definition().clone() };
+    Box::new(WritingFor { typed, definition })
+}
+
+/// The planner's tool with another description.
+struct WritingFor {
+    typed: Typed<WritePlan>,
+    definition: ToolDefinition,
+}
+
+impl Tool for WritingFor {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
+        self.typed.parse(input)
+    }
 }
 
 /// Returns the executor's tool.

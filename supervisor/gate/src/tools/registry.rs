@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builtin::{acting, reading};
+use super::external::OfferedServer;
 use super::fetch::{FETCH_URL, fetching};
-use super::plan::{reporting, writing};
+use super::plan::{WRITE_PLAN, reporting, writing, writing_for};
 use super::spawn::{SPAWN, spawning};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
@@ -68,18 +69,31 @@ impl Registry {
             PlanTool::Write => writing(),
             PlanTool::Report => reporting(),
         }));
-        tools.extend(kit.delegates.then(|| spawning(&Roles::default())));
+        tools.extend(kit.delegates.then(|| spawning(&Roles::default(), &[])));
         let definitions = tools.iter().map(|tool| tool.definition().clone()).collect();
         Self { tools: tools.into_iter().map(Arc::from).collect(), definitions }
     }
 
     /// Adds the roles to the description of the tool that starts sub-agents.
     #[must_use]
-    pub fn with_roles(mut self, roles: &Roles) -> Self {
-        if let Some(at) = self.tools.iter().position(|tool| tool.definition().name == SPAWN)
-            && let Some(tool) = self.tools.get_mut(at)
-        {
-            *tool = spawning(roles).into();
+    pub fn with_roles(self, roles: &Roles) -> Self {
+        self.replaced(SPAWN, || spawning(roles, &[]))
+    }
+
+    /// Adds the agent's servers, and the roles once more, to the tools that pass servers on: to sub-agents, and to the execution of a
+    /// plan.
+    #[must_use]
+    pub fn passing_on(self, roles: &Roles, servers: &[OfferedServer]) -> Self {
+        if servers.is_empty() {
+            return self;
+        }
+        self.replaced(SPAWN, || spawning(roles, servers)).replaced(WRITE_PLAN, || writing_for(servers))
+    }
+
+    /// Puts another tool in the place of the one with this name, if there is one.
+    fn replaced(mut self, name: &str, other: impl FnOnce() -> Box<dyn Tool>) -> Self {
+        if let Some(tool) = self.tools.iter_mut().find(|tool| tool.definition().name == name) {
+            *tool = other().into();
         }
         self.defined()
     }

@@ -1,11 +1,13 @@
 //! The tool that starts a sub-agent. The model reads the documentation of the fields.
 
 use ipc::path::WirePath;
+use protocol::approval::NamedServer;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::arguments::{BadArgument, filled, path, positive};
+use super::external::OfferedServer;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
@@ -26,6 +28,8 @@ pub struct SpawnAgent {
     pub network: bool,
     /// The name of one of the session's roles.
     pub role: Option<String>,
+    /// The parent's servers that the sub-agent has too.
+    pub servers: Vec<NamedServer>,
     /// The model, if it differs from the parent's.
     pub model: Option<String>,
     /// The most replies of the sub-agent's model.
@@ -35,11 +39,17 @@ pub struct SpawnAgent {
 /// The name of the tool.
 pub(super) const SPAWN: &str = Spawn::NAME;
 
-/// Returns the tool, for an agent that may start sub-agents with these roles.
-pub(super) fn spawning(roles: &Roles) -> Box<dyn Tool> {
+/// Returns the tool, for an agent with these servers that may start sub-agents with these roles.
+pub(super) fn spawning(roles: &Roles, servers: &[OfferedServer]) -> Box<dyn Tool> {
     let typed = Typed::<Spawn>::new();
-    let definition = with_roles(typed.definition().clone(), roles);
-    Box::new(Spawning { typed, definition, roles: roles.clone() })
+    let named = |OfferedServer { name, access, .. }: &OfferedServer| NamedServer {
+        name: name.clone(),
+        tools: Vec::new(),
+        access: access.clone(),
+    };
+    let servers: Vec<_> = servers.iter().map(named).collect();
+    let definition = with_choices(typed.definition().clone(), roles, &servers);
+    Box::new(Spawning { typed, definition, roles: roles.clone(), servers })
 }
 
 /// The tool with the roles of the session.
@@ -47,11 +57,15 @@ struct Spawning {
     typed: Typed<Spawn>,
     definition: ToolDefinition,
     roles: Roles,
+    /// The servers of the agent itself.
+    servers: Vec<NamedServer>,
 }
 
 /// A call with the model's arguments, before its role is applied.
 struct AskedRights {
     spawn: SpawnAgent,
+    /// The names of servers.
+    servers: Vec<String>,
     /// False if the call does not mention access.
     says_access: bool,
 }
@@ -62,17 +76,32 @@ impl Tool for Spawning {
     }
 
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
-        let asked = self.typed.call(input)?;
-        let spawn = self.in_role(asked).map_err(|(field, why)| self.typed.argument_error(field, &why))?;
-        Ok(spawn.into())
+        let mut asked = self.typed.call(input)?;
+        let argument_error = |(field, why): BadArgument| self.typed.argument_error(field, &why);
+        asked.spawn.servers = self.own_servers(&asked.servers).map_err(argument_error)?;
+        Ok(self.in_role(asked).map_err(argument_error)?.into())
     }
 }
 
 impl Spawning {
+    /// Returns the servers with these names. An agent passes on only servers that it has itself.
+    fn own_servers(&self, names: &[String]) -> Result<Vec<NamedServer>, BadArgument> {
+        let unknown = |name: &&String| !self.servers.iter().any(|server| server.name == **name);
+        if let Some(name) = names.iter().find(unknown) {
+            let known: Vec<_> = self.servers.iter().map(|server| server.name.as_str()).collect();
+            let expected = match known.as_slice() {
+                [] => "expected none: you have no MCP server".to_owned(),
+                known => format!("you have {}", known.join(", ")),
+            };
+            return Err(("servers", format!("got {name:?}, {expected}")));
+        }
+        Ok(self.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect())
+    }
+
     /// Applies the role to a call. A role can only remove rights: a sub-agent with a reading role never writes.
     fn in_role(
         &self,
-        AskedRights { mut spawn, says_access }: AskedRights,
+        AskedRights { mut spawn, says_access, .. }: AskedRights,
     ) -> Result<SpawnAgent, BadArgument> {
         let Some(name) = &spawn.role else { return Ok(spawn) };
         let known = || self.roles.iter().map(|role| role.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -86,13 +115,17 @@ impl Spawning {
         if spawn.writes && !role.writes {
             return Err(("access", format!("the role {name} only reads: leave out access and write")));
         }
+        if role.tools.is_some() && !spawn.servers.is_empty() {
+            return Err(("servers", format!("the role {name} has a list of tools: leave out servers")));
+        }
         spawn.writes |= role.writes && !says_access;
         Ok(spawn)
     }
 }
 
-/// Adds the roles to the description and the schema. Without roles, removes the field from the schema.
-fn with_roles(mut definition: ToolDefinition, roles: &Roles) -> ToolDefinition {
+/// Adds the roles to the description and the schema, and the names of the servers to the schema. Removes the fields that have no
+/// choices.
+fn with_choices(mut definition: ToolDefinition, roles: &Roles, servers: &[NamedServer]) -> ToolDefinition {
     let Ok(mut schema) = serde_json::from_str::<Value>(definition.input_schema.get()) else {
         return definition;
     };
@@ -102,6 +135,13 @@ fn with_roles(mut definition: ToolDefinition, roles: &Roles) -> ToolDefinition {
                 role["enum"] = roles.iter().map(|role| Value::from(role.name.as_str())).collect();
             }
             _ => drop(properties.shift_remove("role")),
+        }
+        match properties.get_mut("servers") {
+            Some(names) if !servers.is_empty() => {
+                names["items"]["enum"] =
+                    servers.iter().map(|server| Value::from(server.name.as_str())).collect();
+            }
+            _ => drop(properties.shift_remove("servers")),
         }
     }
     if let Ok(schema) = serde_json::value::to_raw_value(&schema) {
@@ -136,6 +176,8 @@ struct Spawn {
     network: Option<bool>,
     /// The role that fits the task, if one does.
     role: Option<String>,
+    /// Those of your MCP servers that it needs too. A call is denied where the server may do more than the sub-agent.
+    servers: Option<Vec<String>>,
     /// Another model than yours, where the user allows it.
     model: Option<String>,
     /// The most replies that it may take.
@@ -159,7 +201,7 @@ impl Arguments for Spawn {
         supervisor saw of it (status, files, cost), then its last message.";
 
     fn into_call(self) -> Result<AskedRights, BadArgument> {
-        let Self { task, access, write, network, role, model, max_steps } = self;
+        let Self { task, access, write, network, role, servers, model, max_steps } = self;
         let task = filled("task", task)?;
         if task.len() > LONGEST_TASK {
             let got = task.len();
@@ -176,10 +218,11 @@ impl Arguments for Spawn {
             write: write.iter().map(|text| path("write", text)).collect::<Result<_, _>>()?,
             network: network.unwrap_or(false),
             role,
+            servers: Vec::new(),
             model: model.map(|name| filled("model", name)).transpose()?,
             max_steps: positive("max_steps", max_steps)?,
         };
-        Ok(AskedRights { spawn, says_access })
+        Ok(AskedRights { spawn, servers: servers.unwrap_or_default(), says_access })
     }
 }
 

@@ -9,6 +9,7 @@ use protocol::event::NoticeCode;
 use protocol::frontend::AgentAction;
 
 use super::actions::resolved;
+use super::tree::take_back;
 use super::{Session, SessionError};
 
 impl Session {
@@ -26,8 +27,8 @@ impl Session {
         }
     }
 
-    /// Tells every planner of what the user takes back, of whatever agent, before anything else becomes of it.
-    pub(super) fn take_back_from_planners(&mut self, action: &AgentAction) -> Result<(), SessionError> {
+    /// Tells every planner and every executor of what the user takes back, of whatever agent, before anything else becomes of it.
+    pub(super) fn take_back_from_plans(&mut self, action: &AgentAction) -> Result<(), SessionError> {
         let Some(first) = self.runs.first() else { return Ok(()) };
         let project = first.worker.confinement().project.as_path().to_owned();
         let change = match resolved(&project, action.clone()) {
@@ -35,9 +36,11 @@ impl Session {
             Ok(AgentAction::SetMode { mode }) => Change::Mode(mode),
             _ => return Ok(()),
         };
-        self.for_each(|run, shared| match run.agent.planning() {
-            Some(_) => run.feed(shared, Input::TakenBack(change.clone())),
-            None => Ok(()),
+        self.tree.take_back_from_waiting(&change);
+        self.for_each(|run, shared| {
+            run.unspawned.values_mut().for_each(|agent| take_back(agent, &change));
+            let has_plan = run.agent.planning().is_some() || run.agent.execution().is_some();
+            if has_plan { run.feed(shared, Input::TakenBack(change.clone())) } else { Ok(()) }
         })
     }
 
@@ -72,6 +75,7 @@ impl Session {
             write: Vec::new(),
             network: false,
             role: None,
+            servers: Vec::new(),
             model: None,
             max_steps: None,
         };

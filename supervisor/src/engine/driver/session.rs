@@ -275,7 +275,7 @@ impl Session {
             self.give_up_preview();
         }
         self.withdraw(&action);
-        self.take_back_from_planners(&action)?;
+        self.take_back_from_plans(&action)?;
         if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
             && let Some(first) = self.runs.first().filter(|first| !first.is_over())
             && takes_away(&action, first.agent.standing().mode)

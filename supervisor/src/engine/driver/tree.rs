@@ -4,6 +4,7 @@
 //! the agents can be added and taken out while none of them is at work.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use agent::core::{ContextItem, Input, NewAgent, Planning, Purpose, TreeLimits, account_of};
 use boundary::monitor::WorkerEvent;
@@ -11,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use gate::modes::{Position, permits};
-use gate::{StandingRights, at_start, narrowed, narrowed_grant};
+use gate::{Change, StandingRights, at_start, narrowed, narrowed_grant};
 use ipc::id::{AgentId, CallId, Generation};
 use ipc::rights::{Grant, Network, RightsChange};
 use protocol::event::{EventKind, SubAgentResult, SubAgentSpawned, SubAgentStatus};
@@ -125,6 +126,11 @@ impl AgentTree {
         self.opener.as_ref()?.planning(ceiling)
     }
 
+    /// Takes back from executors that wait what the user takes back.
+    pub(super) fn take_back_from_waiting(&mut self, change: &Change) {
+        self.waiting.iter_mut().for_each(|(_, _, agent)| take_back(agent, change));
+    }
+
     fn has_living_below(&self, agent: &AgentId) -> bool {
         self.living.keys().any(|living| living.is_below(agent))
     }
@@ -176,6 +182,13 @@ impl AgentTree {
             child.grant = left;
             changed || less
         })
+    }
+}
+
+/// Takes back from an executor that has not begun what the user takes back.
+pub(super) fn take_back(agent: &mut NewAgent, change: &Change) {
+    if let Purpose::Executor(execution) = &mut agent.purpose {
+        Arc::make_mut(execution).take_back(change);
     }
 }
 
@@ -294,6 +307,7 @@ impl Session {
             net: rights.net,
             reach: rights.reach,
             sockets: rights.sockets,
+            servers: spawn.servers.into_iter().map(|server| server.name).collect(),
             rights_digest,
             grant: (!grant.is_empty()).then_some(grant),
             max_steps: spawn.max_steps,

@@ -12,12 +12,13 @@ use futures_util::future::{BoxFuture, join_all};
 use gate::tools::{ExternalCall, ServedCall};
 use ipc::id::AgentId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
 use super::kept::KeptTools;
+use super::offer::MOST_RUNNING;
 use super::pin::digest_of_resources;
 use super::resources::{READ, uri};
 use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
@@ -32,6 +33,8 @@ pub(crate) struct McpHost {
     catalogue: Arc<Catalogue>,
     /// Digests that stand for the resources of each server.
     reads: BTreeMap<String, String>,
+    /// The places of the session's running servers.
+    places: Arc<Semaphore>,
     last: AtomicU64,
     guests: Mutex<GuestLog>,
     kept: KeptTools,
@@ -44,7 +47,12 @@ enum HostedServer {
 }
 
 impl McpHost {
-    pub(super) fn new(servers: Vec<ServerSpec>, catalogue: Arc<Catalogue>, kept: KeptTools) -> Self {
+    pub(super) fn new(
+        servers: Vec<ServerSpec>,
+        catalogue: Arc<Catalogue>,
+        kept: KeptTools,
+        places: Arc<Semaphore>,
+    ) -> Self {
         let reads = servers.iter().map(|spec| (spec.server.name.clone(), digest_of_resources(&spec.server)));
         let reads = reads.collect();
         let idle = |spec: ServerSpec| (spec.server.name.clone(), HostedServer::Idle(Box::new(spec)));
@@ -52,33 +60,44 @@ impl McpHost {
             servers: Mutex::new(servers.into_iter().map(idle).collect()),
             catalogue,
             reads,
+            places,
             last: AtomicU64::new(0),
             guests: Mutex::default(),
             kept,
         }
     }
 
-    /// Returns the orders of a server, whose task begins if it has none.
-    fn orders(&self, name: &str) -> Option<UnboundedSender<ServerOrder>> {
+    /// Returns the orders of a server, whose task begins if it has none. The error says why there are none.
+    fn orders(&self, name: &str) -> Result<UnboundedSender<ServerOrder>, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = servers.get_mut(name)?;
-        if let HostedServer::Idle(spec) = server {
-            let (orders, inbox) = unbounded_channel();
-            let log = self.guests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let spec = ServerSpec { log, ..(**spec).clone() };
-            let task = tokio::spawn(attend::<McpServerProcess>(spec, inbox));
-            *server = HostedServer::Running { orders, task };
-        }
+        let server = servers.get_mut(name);
+        let server = server.ok_or_else(|| format!("there is no server `{name}` in this session"))?;
         match server {
-            HostedServer::Running { orders, .. } => Some(orders.clone()),
-            HostedServer::Idle(_) => None,
+            HostedServer::Running { orders, .. } => Ok(orders.clone()),
+            HostedServer::Idle(spec) => {
+                let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| no_place(name))?;
+                let (orders, inbox) = unbounded_channel();
+                let log = self.guests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let spec = ServerSpec { log, ..(**spec).clone() };
+                let attended = attend::<McpServerProcess>(spec, inbox);
+                let task = tokio::spawn(async move {
+                    attended.await;
+                    drop(place);
+                });
+                *server = HostedServer::Running { orders: orders.clone(), task };
+                Ok(orders)
+            }
         }
     }
 
     fn call(&self, call: ExternalCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ExternalCall { server, tool, json, guest } = call;
-        let (Some(orders), Some(guest)) = (self.orders(&server), guest) else {
-            return ready(Err(format!("there is no server `{server}` in this session"))).boxed();
+        let Some(guest) = guest else {
+            return ready(Err(format!("nothing confines the server `{server}`"))).boxed();
+        };
+        let orders = match self.orders(&server) {
+            Ok(orders) => orders,
+            Err(why) => return ready(Err(why)).boxed(),
         };
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -100,6 +119,13 @@ impl McpHost {
         }
         .boxed()
     }
+}
+
+fn no_place(name: &str) -> String {
+    format!(
+        "the server `{name}` was not started: {MOST_RUNNING} servers run in this session, and that is the limit; those of a sub-agent \
+         end with it"
+    )
 }
 
 /// A call that somebody waits for. Dropping it takes the call back.
@@ -153,5 +179,58 @@ impl ToolServer for McpHost {
         // An orders' end lets its task end the server.
         let ends: Vec<_> = running.map(|task| timeout(LEAVING, task)).collect();
         join_all(ends).map(drop).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use boundary::monitor::Spawner;
+    use boundary::policy::HiddenInodes;
+    use gate::tools::GuestTool;
+    use ipc::confinement::Confinement;
+    use ipc::rights::Rights;
+    use protocol::approval::ServerAccess;
+
+    use super::super::pin::tests::server;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_without_a_place_is_not_started_and_the_limit_is_told() {
+        let spec = ServerSpec {
+            server: server(),
+            spawner: Spawner::of_this_process("/none".into(), HiddenInodes::default()).unwrap(),
+            program: PathBuf::from("/none"),
+            confinement: Confinement::new(Rights::default(), "/".into()),
+            most: 100,
+            installed: None,
+            approved: String::new(),
+            log: GuestLog::default(),
+        };
+        let name = spec.server.name.clone();
+        let places = Arc::new(Semaphore::new(1));
+        let host = McpHost::new(vec![spec], Arc::default(), KeptTools::default(), Arc::clone(&places));
+        let guest = GuestTool {
+            rights: Rights::default(),
+            access: ServerAccess::default(),
+            definition: "d".to_owned(),
+            always: false,
+        };
+        let call = |server: &str| ExternalCall {
+            server: server.to_owned(),
+            tool: "a".to_owned(),
+            json: "{}".to_owned(),
+            guest: Some(Arc::new(guest.clone())),
+        };
+        let other = places.try_acquire().unwrap();
+        let full = host.call(call(&name)).await.unwrap_err();
+        assert!(full.contains("16 servers run in this session, and that is the limit"), "{full}");
+        drop(other);
+        let tried = host.call(call(&name)).await.unwrap_err();
+        assert!(tried.contains("could not be started"), "{tried}");
+        assert!(host.call(call("evil")).await.unwrap_err().contains("there is no server `evil`"));
+        host.close().await;
+        assert_eq!(places.available_permits(), 1, "the place is free again");
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::settings::config::{ToolGrant, USER_NAME, allow_tool};
 
 /// The place of such approvals: the person's settings for this project.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct KeptTools {
     file: PathBuf,
     project: PathBuf,

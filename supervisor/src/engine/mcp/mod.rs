@@ -3,6 +3,7 @@
 //! The definitions of a server's tools come from its pin, which a person approved. So nothing is started for a session before the
 //! first call, and a definition that has changed since is withheld.
 
+mod beside;
 mod confine;
 mod find;
 mod host;
@@ -16,9 +17,10 @@ mod resources;
 mod result;
 mod server;
 
+pub(crate) use beside::BesideServers;
 pub(crate) use confine::stores;
 pub(crate) use host::McpHost;
 pub(crate) use inspect::{InspectError, Inspected, inspect};
 pub(crate) use installed::{Installations, InstalledServer, NewInstallation, NotInstalled, fault};
-pub(crate) use offer::{Offered, offer};
+pub(crate) use offer::{Offered, SessionServers};
 pub(crate) use pin::{Pin, PinnedTool, Pins};

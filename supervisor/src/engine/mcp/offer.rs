@@ -1,16 +1,17 @@
-//! The tools that a session's agent is offered, from the pins of its servers. No server is started for it.
+//! The tools of servers that a session's agents are offered, from the pins of the servers. No server is started for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use boundary::install::SelfInstaller;
 use boundary::monitor::GuestLog;
-use gate::tools::{ExternalTool, Tool, ToolDefinition};
+use gate::tools::{ExternalTool, GuestTool, OfferedServer, Tool, ToolDefinition};
 use protocol::event::ToolPinned;
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use super::confine::{Confined, confine};
-use super::find::{Catalogue, tools};
+use super::find::{Catalogue, tools as finding};
 use super::host::McpHost;
 use super::kept::KeptTools;
 use super::names::{description, tool_name};
@@ -24,61 +25,109 @@ use crate::settings::config::McpServer;
 const MOST_TOOLS: usize = 24;
 const MOST_BYTES: usize = 8 << 10;
 
-/// The servers of a session.
-pub(crate) struct Offered {
-    pub(crate) tools: Vec<Box<dyn Tool>>,
-    pub(crate) host: Arc<McpHost>,
+/// The most servers that run at a time in a session, those of all its agents together.
+pub(crate) const MOST_RUNNING: usize = 16;
+
+/// The servers of a session that a person approved as their tables are now. None is started before its first call.
+pub(crate) struct SessionServers {
+    list: Vec<SessionServer>,
+    /// The places of running servers.
+    places: Arc<Semaphore>,
+    kept: KeptTools,
     /// The servers that offer nothing, with the reasons and remedies.
     pub(crate) notices: Vec<String>,
     /// The approved tools of each server that offers some.
     pub(crate) pins: Vec<ToolPinned>,
 }
 
-/// Returns the tools of the servers that a person approved as their tables are now; nothing without servers.
-pub(crate) fn offer(setup: &ProjectSandbox, servers: &[McpServer]) -> Option<Offered> {
-    let (mut ready, mut notices, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut direct, mut many): (Vec<Box<dyn Tool>>, _) = (Vec::new(), Vec::new());
-    let (mut taken, mut readable, mut pins) = (BTreeSet::new(), Vec::new(), Vec::new());
-    for server in servers {
-        match of_server(setup, server) {
-            Ok((spec, confined, pin)) => {
-                pins.push(pin.pinned(&server.name));
-                if pin.resources && is_offered(server, READ) {
-                    readable.push((server.name.clone(), confined.tool(digest_of_resources(server), false)));
+struct SessionServer {
+    spec: ServerSpec,
+    offered: OfferedServer,
+    tools: Vec<(ToolDefinition, ExternalTool)>,
+    /// Its resources, if it has any that are offered.
+    readable: Option<GuestTool>,
+}
+
+/// The servers of one agent.
+pub(crate) struct Offered {
+    pub(crate) tools: Vec<Box<dyn Tool>>,
+    pub(crate) host: Arc<McpHost>,
+    /// The servers that the agent may pass on.
+    pub(crate) servers: Vec<OfferedServer>,
+}
+
+impl SessionServers {
+    pub(crate) fn new(setup: &ProjectSandbox, servers: &[McpServer]) -> Self {
+        let (mut list, mut notices, mut pins) = (Vec::new(), Vec::new(), Vec::new());
+        let mut taken = BTreeSet::new();
+        for server in servers {
+            match of_server(setup, server) {
+                Ok((spec, confined, pin)) => {
+                    pins.push(pin.pinned(&server.name));
+                    list.push(SessionServer::new(spec, &confined, &pin, &mut taken));
                 }
-                let offered = pin.tools.iter().filter(|tool| is_offered(server, &tool.name));
-                let defined: Vec<_> = offered
-                    .filter_map(|tool| {
-                        defined(&server.name, tool, &mut taken).map(|definition| (definition, tool))
-                    })
-                    .map(|(definition, tool)| {
-                        let named =
-                            ExternalTool::new(server.name.clone(), tool.name.clone(), definition.clone());
-                        (
-                            definition,
-                            named.confined(
-                                confined
-                                    .tool(tool.digest.clone(), server.is_always(&tool.name, &tool.digest)),
-                            ),
-                        )
-                    })
-                    .collect();
-                if is_for_a_prompt(&defined) {
-                    direct.extend(defined.into_iter().map(|(_, tool)| Box::new(tool) as Box<dyn Tool>));
-                } else {
-                    many.push(server.name.clone());
-                    found.extend(defined);
-                }
-                ready.push(spec);
+                Err(why) => notices.push(why),
             }
-            Err(why) => notices.push(why),
         }
+        let (places, kept) = (Arc::new(Semaphore::new(MOST_RUNNING)), KeptTools::of(setup));
+        Self { list, places, kept, notices, pins }
     }
-    let catalogue = Arc::new(Catalogue(found));
-    direct.extend(tools(&catalogue, &many.join(", ")));
-    direct.extend(resources::tool(readable));
-    let host = Arc::new(McpHost::new(ready, catalogue, KeptTools::of(setup)));
-    (!servers.is_empty()).then_some(Offered { tools: direct, host, notices, pins })
+
+    /// Returns all servers, for an agent that passes them on or lists them in a plan.
+    pub(crate) fn offered(&self) -> Vec<OfferedServer> {
+        self.list.iter().map(|server| server.offered.clone()).collect()
+    }
+
+    /// Returns the servers of an agent that has these. The agent's calls start processes of its own, which end with it. `None` if it
+    /// has none.
+    pub(crate) fn of_agent(&self, has: impl Fn(&str) -> bool) -> Option<Offered> {
+        let chosen: Vec<_> = self.list.iter().filter(|server| has(&server.offered.name)).collect();
+        let (mut tools, mut many, mut found): (Vec<Box<dyn Tool>>, Vec<&str>, Vec<_>) = Default::default();
+        for server in &chosen {
+            let of_server = server.tools.iter().cloned();
+            if is_for_a_prompt(&server.tools) {
+                tools.extend(of_server.map(|(_, tool)| Box::new(tool) as Box<dyn Tool>));
+            } else {
+                many.push(&server.offered.name);
+                found.extend(of_server);
+            }
+        }
+        let catalogue = Arc::new(Catalogue(found));
+        tools.extend(finding(&catalogue, &many.join(", ")));
+        let readable = chosen.iter().filter_map(|server| {
+            let readable = server.readable.clone()?;
+            Some((server.offered.name.clone(), readable))
+        });
+        tools.extend(resources::tool(readable.collect()));
+        let specs = chosen.iter().map(|server| server.spec.clone()).collect();
+        let host = Arc::new(McpHost::new(specs, catalogue, self.kept.clone(), Arc::clone(&self.places)));
+        let servers: Vec<_> = chosen.iter().map(|server| server.offered.clone()).collect();
+        (!servers.is_empty()).then_some(Offered { tools, host, servers })
+    }
+}
+
+impl SessionServer {
+    fn new(spec: ServerSpec, confined: &Confined, pin: &Pin, taken: &mut BTreeSet<String>) -> Self {
+        let name = &spec.server.name;
+        let server = &spec.server;
+        let readable = (pin.resources && is_offered(server, READ))
+            .then(|| confined.tool(digest_of_resources(server), false));
+        let offered = pin.tools.iter().filter(|tool| is_offered(server, &tool.name));
+        let tools: Vec<_> = offered
+            .filter_map(|tool| {
+                let definition = defined(name, tool, taken)?;
+                let named = ExternalTool::new(name.clone(), tool.name.clone(), definition.clone());
+                let always = server.is_always(&tool.name, &tool.digest);
+                Some((definition, named.confined(confined.tool(tool.digest.clone(), always))))
+            })
+            .collect();
+        let offered = OfferedServer {
+            name: name.clone(),
+            access: confined.access.clone(),
+            tools: tools.iter().filter_map(|(_, tool)| tool.offered()).collect(),
+        };
+        Self { spec, offered, tools, readable }
+    }
 }
 
 /// True if the table of the server withholds nothing of this name.

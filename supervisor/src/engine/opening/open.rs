@@ -33,13 +33,13 @@ use super::past::{Earlier, Past, SessionBegin, first_events};
 use super::plan::planner_standing;
 use super::plan_files::PlanFiles;
 use super::relay_socket;
-use super::sub_agents::{SubAgents, tool_of};
+use super::sub_agents::{SubAgents, served, tool_of};
 use crate::engine::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Rewinder, SessionError,
     SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::engine::live::LiveSocket;
-use crate::engine::mcp::{McpHost, Offered, offer};
+use crate::engine::mcp::{McpHost, Offered, SessionServers};
 use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
@@ -96,11 +96,12 @@ pub(crate) fn open(
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
-    let (servers, pins) = with_servers(&mut config, &mut options, &setup).unzip();
+    let servers = Arc::new(servers(&mut options, &setup));
+    let host = with_servers(&mut config, &options, &servers);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let pins = pinned(pins.unwrap_or_default(), past.as_ref().map_or(&[], Past::events));
+    let pins = pinned(servers.pins.clone(), past.as_ref().map_or(&[], Past::events));
     let first = first_events(
         started,
         prompt,
@@ -128,6 +129,7 @@ pub(crate) fn open(
         limits: options.agents,
         plan_files: Arc::clone(&plan_files),
         observer,
+        servers,
     };
     let run = AgentRun::new(AgentParts {
         agent: agent(config, &earlier).starting(),
@@ -138,7 +140,7 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
-    let run = equipped(run, &options, plan_files, servers);
+    let run = equipped(run, &options, plan_files, host);
     let standing = run.agent().standing().clone();
     let places = places(conversation.clone(), &standing, &surroundings);
     let rewinder = rewinder(&options, &setup, &sub_agents.observer, &conversation);
@@ -273,10 +275,10 @@ fn equipped(
     plan_files: Arc<dyn ToolServer>,
     servers: Option<Arc<McpHost>>,
 ) -> AgentRun {
-    let run = match (options.activity, servers) {
-        (Activity::Plan, _) => run.served_by(plan_files),
-        (Activity::Execute, Some(servers)) => run.served_by(servers),
-        (Activity::Execute, None) => run,
+    let other = (options.activity == Activity::Plan).then_some(plan_files);
+    let run = match served(other, servers) {
+        Some(server) => run.served_by(server),
+        None => run,
     };
     match options.models.clone() {
         Some(models) => run.choosing_from(models),
@@ -284,19 +286,26 @@ fn equipped(
     }
 }
 
-/// Adds the tools of the servers of MCP for an agent that executes. Sub-agents and planners have none.
+/// The servers of MCP of a session.
+fn servers(options: &mut SessionOptions, setup: &ProjectSandbox) -> SessionServers {
+    let named: &[_] = if options.profile == Profile::Full { &options.mcp } else { &[] };
+    let servers = SessionServers::new(setup, named);
+    options.notices.extend(servers.notices.iter().cloned());
+    servers
+}
+
+/// Adds all servers of MCP to the session's first agent.
 fn with_servers(
     config: &mut AgentConfig,
-    options: &mut SessionOptions,
-    setup: &ProjectSandbox,
-) -> Option<(Arc<McpHost>, Vec<ToolPinned>)> {
-    if options.activity != Activity::Execute || options.profile != Profile::Full {
-        return None;
+    options: &SessionOptions,
+    servers: &SessionServers,
+) -> Option<Arc<McpHost>> {
+    if let Some(planning) = &mut config.planning {
+        planning.servers = servers.offered().into();
     }
-    let Offered { tools, host, notices, pins } = offer(setup, &options.mcp)?;
-    options.notices.extend(notices);
-    config.tools = Arc::new(config.tools.extended(tools));
-    Some((host, pins))
+    let Offered { tools, host, servers } = servers.of_agent(|_| true)?;
+    config.tools = Arc::new(config.tools.extended(tools).passing_on(&options.roles, &servers));
+    Some(host)
 }
 
 /// The events of the tools that the session goes by, unless an earlier run of it went by the same.

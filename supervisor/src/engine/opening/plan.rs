@@ -1,6 +1,7 @@
 //! Plans in a session: what the settings say of them, and what a planner may do itself.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::rights::{Network, Reach, Rights};
@@ -54,6 +55,7 @@ impl PlanOptions {
             acceptance_timeout: self.acceptance_timeout,
             finished: self.earlier.as_ref().map(|plan| plan.finished.clone()).unwrap_or_default(),
             approved: self.earlier.as_ref().map(|plan| plan.digest.clone()),
+            servers: Arc::default(),
         }
     }
 

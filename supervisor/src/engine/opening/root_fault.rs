@@ -87,7 +87,7 @@ mod tests {
         fs::write(project.join("a.txt"), "").unwrap();
         symlink("/tmp", project.join("out")).unwrap();
         symlink("gone", project.join("nowhere")).unwrap();
-        let rights = PlanRights { write: vec![asked.to_owned()], network: false };
+        let rights = PlanRights { write: vec![asked.to_owned()], ..PlanRights::default() };
         let plan = Plan { rights: Some(rights), ..Plan::default() };
         let within = |path: &WirePath| {
             let path = path.as_path().strip_prefix(&project).unwrap();
@@ -129,7 +129,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let project = place.path().canonicalize().unwrap();
         fs::create_dir(project.join("src")).unwrap();
-        let rights = PlanRights { write: vec!["src/a".into(), "src/b".into()], network: false };
+        let rights = PlanRights { write: vec!["src/a".into(), "src/b".into()], ..PlanRights::default() };
         let plan = Plan { rights: Some(rights), ..Plan::default() };
         let shown = places_to_create(&plan, &project).unwrap();
         assert_eq!(shown.len(), 2);

@@ -20,6 +20,7 @@ use crate::engine::driver::{
     AgentParts, AgentRun, Boundary, Lives, Models, NotOpened, OpenedAgent, OpensAgents, SessionWorker,
     SnapshotTaker, ToolServer, Turns, rights_digest,
 };
+use crate::engine::mcp::{BesideServers, McpHost, Offered, SessionServers};
 use crate::engine::place::{AgentPlace, ProjectSandbox};
 
 /// The most replies of a sub-agent in one turn where neither its parent nor its role says how many.
@@ -38,11 +39,14 @@ pub(super) struct SubAgents {
     pub(super) plan_files: Arc<dyn ToolServer>,
     /// The eyes of what looks at the project between the steps of a plan.
     pub(super) observer: SnapshotTaker,
+    /// The session's servers of MCP. A sub-agent has those that its parent names, a planner and an executor all.
+    pub(super) servers: Arc<SessionServers>,
 }
 
 impl OpensAgents for SubAgents {
     fn planning(&self, ceiling: StandingRights) -> Option<Planning> {
-        Some(self.options.plan.planning(ceiling))
+        let servers = self.servers.offered().into();
+        Some(Planning { servers, ..self.options.plan.planning(ceiling) })
     }
 
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened> {
@@ -73,11 +77,14 @@ impl OpensAgents for SubAgents {
             Purpose::Executor(execution) => (None, Some((**execution).clone())),
         };
         let activity = agent.purpose.activity();
+        let named = |name: &str| agent.spawn.servers.iter().any(|server| server.name == name);
+        let offered = self.servers.of_agent(|name| part.is_some() || named(name));
+        let (tools, host) = self.tools(activity, kit, role, offered);
         let surroundings = PromptEnvironment { activity, ..self.surroundings.clone() };
         let config = AgentConfig {
             model: model.clone(),
             system: prompt::for_sub_agent(kit.delegates, role, part),
-            tools: Arc::new(self.tools(activity, kit, role)),
+            tools: Arc::new(tools),
             options: asked,
             max_tokens,
             sees_images,
@@ -102,9 +109,13 @@ impl OpensAgents for SubAgents {
             surroundings,
             turns: Turns::One,
         });
-        let run = match part {
-            Some(Part::Planner) => run.served_by(Arc::clone(&self.plan_files)),
-            Some(Part::Executor) => run.served_by(Arc::new(StepChanges::new(self.observer.clone()))),
+        let other: Option<Arc<dyn ToolServer>> = match part {
+            Some(Part::Planner) => Some(Arc::clone(&self.plan_files)),
+            Some(Part::Executor) => Some(Arc::new(StepChanges::new(self.observer.clone()))),
+            None => None,
+        };
+        let run = match served(other, host) {
+            Some(server) => run.served_by(server),
             None => run,
         };
         Ok(OpenedAgent { run: run.in_place(Box::new(temp)), model, rights_digest })
@@ -131,16 +142,39 @@ impl SubAgents {
         models.choose(wanted)
     }
 
-    fn tools(&self, activity: Activity, kit: Kit, role: Option<&Role>) -> Registry {
-        let tools = Registry::for_kit(activity, kit).with_roles(&self.options.roles);
-        match role.and_then(|role| role.tools.as_ref()) {
-            Some(names) => tools.only(names),
-            None => tools,
+    /// The tools of an agent, and the host of its servers.
+    fn tools(
+        &self,
+        activity: Activity,
+        kit: Kit,
+        role: Option<&Role>,
+        offered: Option<Offered>,
+    ) -> (Registry, Option<Arc<McpHost>>) {
+        let roles = &self.options.roles;
+        let tools = Registry::for_kit(activity, kit).with_roles(roles);
+        match (role.and_then(|role| role.tools.as_ref()), offered) {
+            (Some(names), _) => (tools.only(names), None),
+            (None, None) => (tools, None),
+            (None, Some(Offered { tools: of_servers, host, servers })) => {
+                (tools.extended(of_servers).passing_on(roles, &servers), Some(host))
+            }
         }
     }
 
     fn may_delegate(&self, id: &AgentId) -> bool {
         id.level() < self.limits.depth as usize
+    }
+}
+
+/// The server of an agent's calls that no worker serves, if it has such calls.
+pub(super) fn served(
+    other: Option<Arc<dyn ToolServer>>,
+    servers: Option<Arc<McpHost>>,
+) -> Option<Arc<dyn ToolServer>> {
+    match (other, servers) {
+        (Some(other), Some(servers)) => Some(Arc::new(BesideServers { servers, other })),
+        (None, Some(servers)) => Some(servers),
+        (other, None) => other,
     }
 }
 

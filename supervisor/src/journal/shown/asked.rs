@@ -44,10 +44,15 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
             vec![ShownPart::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]
         }
         ServerRequest::AgentRightsApproval(params) => {
-            vec![
+            let servers = params.servers.iter();
+            let servers = servers.map(|server| ShownPart::whole(server.to_string()).named("MCP server"));
+            [
                 ShownPart::cut(&params.task, full).named("task"),
                 ShownPart::whole(all(&params.rights)).named("access of the sub-agent"),
             ]
+            .into_iter()
+            .chain(servers)
+            .collect()
         }
         ServerRequest::PlanApproval(params) => {
             let plan = ShownPart::cut(&params.markdown, full).named(params.path.to_string());

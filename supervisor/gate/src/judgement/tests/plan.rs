@@ -7,7 +7,8 @@ use super::{auto, deny, online};
 use crate::judgement::StandingRights;
 
 fn asked(write: &[&str], network: bool) -> PlanRights {
-    PlanRights { write: write.iter().map(|path| (*path).to_owned()).collect(), network }
+    let write = write.iter().map(|path| (*path).to_owned()).collect();
+    PlanRights { write, network, ..PlanRights::default() }
 }
 
 fn planner() -> Rights {

@@ -112,6 +112,7 @@ fn no_agent_below_has_a_socket_that_its_parent_lacks() {
         write: vec![],
         network: false,
         role: None,
+        servers: Vec::new(),
         model: None,
         max_steps: None,
     };

@@ -82,17 +82,17 @@ fn every_error_names_its_line_and_what_was_expected() {
     line 2: expected ## Steps, found "steps"
     line 4: expected one section ## Steps, found a second one
     line 4: expected one section ## Rights, found a second one
-    line 2: expected "- write: PATH" or "- network: on" below this heading, found nothing
-    line 3: expected "- write: PATH" or "- network: on", found "write: a"
-    line 3: expected write or network, found "read"
-    line 3: expected "- write: PATH" or "- network: on", found "write"
+    line 2: expected "- write: PATH", "- network: on" or "- server: NAME" below this heading, found nothing
+    line 3: expected "- write: PATH", "- network: on" or "- server: NAME", found "write: a"
+    line 3: expected write, network, server or tool, found "read"
+    line 3: expected "- write: PATH", "- network: on" or "- server: NAME", found "write"
     line 3: expected a path, found an empty one
     line 3: expected a path, found an empty one
     line 3: expected a path without .. components, found "a/../b"
     line 3: expected a path of visible characters, found U+202E
     line 3: expected network: on or network: off, found "yes"
     line 4: expected network once, found it twice
-    line 4: expected "- write: PATH" or "- network: on" on one line, found "b"
+    line 4: expected "- write: PATH", "- network: on" or "- server: NAME" on one line, found "b"
     line 2: expected one word: stop, retry or replan, found nothing
     line 3: expected one word: stop, retry or replan, found "panic"
     line 4: expected one word: stop, retry or replan, found "retry"
@@ -143,7 +143,7 @@ fn a_plan_that_would_be_read_as_another_is_not_written() {
     let acceptance = |one| one_step(PlanStep { acceptance: vec![one], ..step() });
     let described = |text: &str| one_step(PlanStep { description: text.into(), ..step() });
     let plan = one_step(step());
-    let writes = |path: &str| Some(PlanRights { write: vec![path.into()], network: false });
+    let writes = |path: &str| Some(PlanRights { write: vec![path.into()], ..PlanRights::default() });
     let cases = [
         Plan { title: String::new(), ..plan.clone() },
         Plan { title: "a\nb".into(), ..plan.clone() },

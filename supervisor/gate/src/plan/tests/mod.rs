@@ -21,6 +21,8 @@ It must not.
 - write: src
 - write: `/srv/a b`
 - network: on
+- server: docs
+- tool: `git__log`
 
 ## On failure
 replan

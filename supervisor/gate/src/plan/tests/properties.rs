@@ -68,7 +68,13 @@ fn rights() -> impl Strategy<Value = PlanRights> {
         let visible = |path: String| path.replace('\t', " ").replace("..", ".");
         paths.into_iter().map(visible).collect()
     });
-    (write, any::<bool>()).prop_map(|(write, network)| PlanRights { write, network })
+    let names = || proptest::collection::vec("[a-z][a-z_-]{0,8}", 0..3);
+    (write, any::<bool>(), names(), names()).prop_map(|(write, network, servers, tools)| PlanRights {
+        write,
+        network,
+        servers,
+        tools,
+    })
 }
 
 fn plans() -> impl Strategy<Value = Plan> {

@@ -20,7 +20,12 @@ fn whole() -> Plan {
     Plan {
         title: "Make the cache smaller".into(),
         context: "The cache grows.\n\nIt must not.".into(),
-        rights: Some(PlanRights { write: vec!["src".into(), "/srv/a b".into()], network: true }),
+        rights: Some(PlanRights {
+            write: vec!["src".into(), "/srv/a b".into()],
+            network: true,
+            servers: vec!["docs".into()],
+            tools: vec!["git__log".into()],
+        }),
         on_failure: Some(OnFailure::Replan),
         steps: vec![first, PlanStep { title: "Write it down".into(), ..PlanStep::default() }],
     }
@@ -47,6 +52,8 @@ fn the_canonical_file_is_plain_markdown() {
     ## Rights
     - write: src
     - write: /srv/a b
+    - server: docs
+    - tool: git__log
     - network: on
 
     ## On failure

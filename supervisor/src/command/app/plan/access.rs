@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use protocol::plan::{OnFailure, PlaceToCreate, Plan};
+use protocol::plan::{OnFailure, PlaceToCreate, Plan, PlanRights};
 
 use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};
@@ -42,6 +42,14 @@ pub(super) fn account(
     let network = plan.rights.as_ref().is_some_and(|rights| rights.network);
     let network = if network { "on (the run has to say --net on)" } else { "off" };
     let _ = writeln!(text, "  network  {network}");
+    for (kind, names) in listed(plan) {
+        for name in names {
+            let _ = writeln!(
+                text,
+                "  calls    {kind} {name} (the run has to say --mcp, and its flags allow what the server may do)"
+            );
+        }
+    }
     let _ = writeln!(text, "  failure  {}", failure(plan.on_failure));
     text.push_str("  lasts    as long as the plan is executed; it asks nobody\n");
     text.push_str(if plan.commands().next().is_some() {
@@ -60,6 +68,16 @@ pub(super) fn account(
         }
     }
     text
+}
+
+/// Returns the servers and the tools that a plan lists, each with its kind.
+fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
+    let rights = plan.rights.as_ref();
+    let names = |of: fn(&PlanRights) -> &Vec<String>| rights.map_or(&[][..], |rights| of(rights));
+    [
+        ("all tools of the MCP server", names(|rights| &rights.servers)),
+        ("the tool", names(|rights| &rights.tools)),
+    ]
 }
 
 /// Returns a line for each directory. The marker comes before the path, so that no path can hide it.

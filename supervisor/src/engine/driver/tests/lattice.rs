@@ -111,6 +111,7 @@ impl Tree {
         let spawn = SpawnAgent {
             task: "t".to_owned(),
             role: None,
+            servers: Vec::new(),
             writes: !write.is_empty() || self.dice.below(2) == 0,
             write,
             network: self.dice.below(2) == 0,

@@ -30,6 +30,7 @@ impl Core {
 
     fn spawns(&self, agent: &str) {
         let spawned = SubAgentSpawned {
+            servers: Vec::new(),
             agent: agent.into(),
             call: Some(CallId(1)),
             activity: None,

@@ -288,6 +288,7 @@ fn workers() -> Vec<EventKind> {
 
 fn sub_agents() -> Vec<EventKind> {
     let spawned = SubAgentSpawned {
+        servers: Vec::new(),
         agent: "1.1".into(),
         call: Some(CallId(1)),
         activity: Some(Activity::Plan),

@@ -44,7 +44,7 @@ pub(super) fn plans() -> Vec<EventKind> {
     let plan = Plan {
         title: "P".to_owned(),
         context: "c".to_owned(),
-        rights: Some(PlanRights { write: vec!["src".to_owned()], network: true }),
+        rights: Some(PlanRights { write: vec!["src".to_owned()], network: true, ..PlanRights::default() }),
         on_failure: Some(OnFailure::Replan),
         steps: vec![step],
     };
@@ -57,6 +57,7 @@ pub(super) fn plans() -> Vec<EventKind> {
         plan,
     };
     let approved = PlanApproved {
+        servers: Vec::new(),
         call: None,
         path: odd(),
         digest: "ab".to_owned(),

@@ -4,6 +4,7 @@ mod begins;
 mod changes;
 mod earlier;
 mod edits;
+mod servers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ fn planning(approver: Approver) -> Planning {
         acceptance_timeout: Duration::from_secs(9),
         finished: Vec::new(),
         approved: None,
+        servers: Arc::default(),
     }
 }
 

@@ -1,0 +1,43 @@
+//! The servers of an agent whose other calls something else serves, as those of a planner.
+
+use std::sync::Arc;
+
+use boundary::monitor::GuestLog;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gate::tools::ServedCall;
+use ipc::id::AgentId;
+
+use super::find::FIND;
+use super::host::McpHost;
+use crate::engine::driver::{ServedAnswer, ToolServer};
+
+/// Serves the calls of servers, and leaves all others to another.
+pub(crate) struct BesideServers {
+    pub(crate) servers: Arc<McpHost>,
+    pub(crate) other: Arc<dyn ToolServer>,
+}
+
+impl ToolServer for BesideServers {
+    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+        let is_of_servers = match &call {
+            ServedCall::External(_) => true,
+            ServedCall::Supervisor(call) => call.tool == FIND,
+            ServedCall::Fetch(_) => false,
+        };
+        if is_of_servers { self.servers.serve(agent, call) } else { self.other.serve(agent, call) }
+    }
+
+    fn log_guests(&self, guests: GuestLog) {
+        self.servers.log_guests(guests);
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let (servers, other) = (self.servers.close(), self.other.close());
+        async move {
+            servers.await;
+            other.await;
+        }
+        .boxed()
+    }
+}
