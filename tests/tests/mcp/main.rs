@@ -9,5 +9,6 @@ mod harness;
 mod hostile;
 mod installed;
 mod parts;
+mod runs;
 mod serving;
 mod sessions;

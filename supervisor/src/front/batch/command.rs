@@ -234,6 +234,9 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
         line.0.push(format!("--approve-plan={rounds}").into());
     }
     confinement(&mut line, &args.confinement);
+    for server in &args.mcp {
+        line.value("--mcp", Some(server));
+    }
     line.value("--model", args.model.model.as_ref())
         .word("--provider", args.model.provider)
         .value("--base-url", args.model.base_url.as_ref());

@@ -45,7 +45,7 @@ use crate::settings::args::{
     ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
     of_batch,
 };
-use crate::settings::config::Sources;
+use crate::settings::config::{Effective, Sources};
 
 /// Runs the tasks, or reports on earlier runs, as the command line says.
 pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
@@ -100,6 +100,7 @@ async fn carry_out(
     let flags = of_batch(args);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
+    check_servers(args, &effective)?;
     let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
     let manifest = Manifest::new(digest, name, &effective, args);
     let begins = output.agree(&manifest).and_then(|()| output.choose(chosen.iter().map(|task| &*task.id)));
@@ -137,7 +138,23 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
     }
+    if !args.mcp.is_empty() && args.engine != EngineArg::None {
+        return Err(Refusal::usage(
+            "--mcp: your MCP servers are not in containers\n  hint: leave out --engine",
+        ));
+    }
     Ok(())
+}
+
+/// Fails if a flag names a server of MCP that the settings do not have. Each task would fail otherwise.
+fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<(), Refusal> {
+    let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
+    match args.mcp.iter().find(|name| !is_known(name)) {
+        Some(name) => Err(Refusal::usage(format!(
+            "--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the default directory of results: the name of the file of tasks with the extension `batch`.

@@ -63,6 +63,9 @@ pub(super) struct Manifest {
     pub activity: String,
     pub mode: String,
     pub profile: String,
+    /// The names of MCP servers, separated by commas.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mcp: String,
 }
 
 impl Manifest {
@@ -77,6 +80,7 @@ impl Manifest {
             activity: activity.as_str().to_owned(),
             mode: mode.as_str().to_owned(),
             profile: Profile::from(args.profile).as_str().to_owned(),
+            mcp: args.mcp.join(","),
         }
     }
 
@@ -90,6 +94,7 @@ impl Manifest {
             (&self.activity, &other.activity, "activity"),
             (&self.mode, &other.mode, "mode"),
             (&self.profile, &other.profile, "profile"),
+            (&self.mcp, &other.mcp, "list of MCP servers"),
         ];
         pairs.into_iter().find(|(ours, theirs, _)| ours != theirs).map(|(_, _, what)| what)
     }

@@ -30,7 +30,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         patch: args.patch,
         model: args.model,
         image: Vec::new(),
-        mcp: Vec::new(),
+        mcp: args.mcp,
         max_steps: args.max_steps,
         max_tokens: args.max_tokens,
         max_usd: args.max_usd,

@@ -143,6 +143,9 @@ pub(crate) struct BatchRunsArgs {
     /// The confinement
     #[command(flatten)]
     pub confinement: ConfinementArgs,
+    /// Offers the agents the tools of this MCP server of yours
+    #[arg(long, value_name = "NAME")]
+    pub mcp: Vec<String>,
     /// The model, and who is asked
     #[command(flatten)]
     pub model: ModelArgs,

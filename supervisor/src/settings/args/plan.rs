@@ -105,6 +105,9 @@ pub(crate) struct PlanExecuteArgs {
     /// The rights and the sandbox
     #[command(flatten)]
     pub confinement: ConfinementArgs,
+    /// Offers the agents the tools of this MCP server of yours
+    #[arg(long, value_name = "NAME")]
+    pub mcp: Vec<String>,
     /// Form of the output on standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,

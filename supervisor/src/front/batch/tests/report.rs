@@ -85,6 +85,7 @@ fn a_report_names_tasks_by_the_cause() {
         activity: "execute".to_owned(),
         mode: "auto".to_owned(),
         profile: "full".to_owned(),
+        mcp: String::new(),
     };
     insta::assert_snapshot!(BatchReport::new(&manifest, &states).text(&states));
 }
