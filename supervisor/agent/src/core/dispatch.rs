@@ -96,7 +96,7 @@ impl Agent {
             Begin::Judged(invocation, Verdict::Deny(denial)) => {
                 let remedy = self.remedy_for(&invocation);
                 let said =
-                    Rendered::failure(&format!("the call was not carried out{}", remedy.unwrap_or_default()));
+                    Rendered::failure(format!("the call was not carried out{}", remedy.unwrap_or_default()));
                 let result = Self::denied(vec![denial], said, &self.seen, ObservedBy::Supervisor);
                 self.close_at_once(call, result);
             }

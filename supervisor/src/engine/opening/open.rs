@@ -96,8 +96,7 @@ pub(crate) fn open(
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
-    let servers = Arc::new(servers(&mut options, &setup));
-    let host = with_servers(&mut config, &options, &servers);
+    let (servers, host) = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
@@ -112,8 +111,7 @@ pub(crate) fn open(
     let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log(&first, options.pauses, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
-    let changes =
-        (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch));
+    let changes = changes(&options, &observer, patch);
     let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
     let (worker, modes) = first_worker(&setup, &boundary, standing.rights.clone())?;
     let (plan_files, plan_records) = PlanFiles::shared(&setup, &conversation, &options, plan.as_ref());
@@ -286,26 +284,32 @@ fn equipped(
     }
 }
 
-/// The servers of MCP of a session.
-fn servers(options: &mut SessionOptions, setup: &ProjectSandbox) -> SessionServers {
-    let named: &[_] = if options.profile == Profile::Full { &options.mcp } else { &[] };
-    let servers = SessionServers::new(setup, named);
-    options.notices.extend(servers.notices.iter().cloned());
-    servers
-}
-
-/// Adds all servers of MCP to the session's first agent.
+/// Returns the servers of MCP of a session, and adds all of them to its first agent.
 fn with_servers(
     config: &mut AgentConfig,
-    options: &SessionOptions,
-    servers: &SessionServers,
-) -> Option<Arc<McpHost>> {
+    options: &mut SessionOptions,
+    setup: &ProjectSandbox,
+) -> (Arc<SessionServers>, Option<Arc<McpHost>>) {
+    let named: &[_] = if options.profile == Profile::Full { &options.mcp } else { &[] };
+    let servers = Arc::new(SessionServers::new(setup, named));
+    options.notices.extend(servers.notices.iter().cloned());
     if let Some(planning) = &mut config.planning {
         planning.servers = servers.offered().into();
     }
-    let Offered { tools, host, servers } = servers.of_agent(|_| true)?;
-    config.tools = Arc::new(config.tools.extended(tools).passing_on(&options.roles, &servers));
-    Some(host)
+    let host = servers.of_agent(|_| true).map(|Offered { tools, host, servers }| {
+        config.tools = Arc::new(config.tools.extended(tools).passing_on(&options.roles, &servers));
+        host
+    });
+    (servers, host)
+}
+
+/// Follows the changes of a session that lists them or writes a patch.
+fn changes(
+    options: &SessionOptions,
+    observer: &SnapshotTaker,
+    patch: Option<PatchFile>,
+) -> Option<ChangeTracker> {
+    (patch.is_some() || options.lists_changes).then(|| ChangeTracker::start(observer.clone(), patch))
 }
 
 /// The events of the tools that the session goes by, unless an earlier run of it went by the same.

@@ -131,8 +131,8 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let write = if write.is_empty() { "read-only".to_owned() } else { write.to_string() };
     let sockets = Grant { sockets: sockets.clone(), ..Grant::default() };
     let sockets = if sockets.is_empty() { String::new() } else { format!(" · {sockets}") };
-    let servers = spawned.servers.iter().map(|server| format!(" {server}")).collect::<String>();
-    let servers = if servers.is_empty() { servers } else { format!(" · mcp{servers}") };
+    let servers = spawned.servers.join(" ");
+    let servers = if servers.is_empty() { servers } else { format!(" · mcp {servers}") };
     let net = format!("net {net}{reach}{}{}", line(&sockets), line(&servers));
     let granted = grant.as_ref().map(|grant| format!(" · granted beyond its parent: {grant}"));
     format!(
