@@ -203,12 +203,11 @@ impl McpServerProcess {
     /// Ends the server with all its descendants and connections. A server that reads to the end of its input may end by itself.
     pub async fn end(self, reason: GuestEnd) -> McpEnded {
         let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
-        let reason = match violation {
-            Some(violation) => GuestEnd::Violation { violation: violation.to_string() },
-            None => {
-                guest.close(GRACE).await;
-                reason
-            }
+        let reason = if let Some(violation) = violation {
+            GuestEnd::Violation { violation: violation.to_string() }
+        } else {
+            guest.close(GRACE).await;
+            reason
         };
         let (end, refused, _logged) = guest.end_telling(reason).await;
         // The end of the gateway is logged before that of the server.
