@@ -20,7 +20,7 @@ use model::provider::{
 };
 use model::recording::{Places, Recorder};
 use model::secrets::{ApiKey, KeyError, TakenKeys, find_key};
-use protocol::event::{EventKind, PinChange, SessionEvent, SessionStarted, ToolPinned};
+use protocol::event::{EventKind, PinChange, SessionStarted, ToolPinned};
 use protocol::frontend::{UiEvent, UserAction};
 use tokio::sync::{mpsc, watch};
 
@@ -100,14 +100,8 @@ pub(crate) fn open(
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
     // The log of a session that goes on is locked by now: it is not deleted.
-    let pins = pinned(servers.pins.clone(), past.as_ref().map_or(&[], Past::events));
-    let first = first_events(
-        started,
-        prompt,
-        &options,
-        &setup.directories,
-        cut_off.into_iter().flatten().chain(pins),
-    );
+    let more = cut_off.into_iter().flatten().chain(pinned(servers.pins.clone(), past.as_ref()));
+    let first = first_events(started, prompt, &options, &setup.directories, more);
     let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log(&first, options.pauses, &ui)?;
     let (actions, inbox) = mpsc::channel(16);
@@ -149,9 +143,7 @@ pub(crate) fn open(
         .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
-    if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
-        record.describe(&recorder, &options, places.clone());
-    }
+    describe(recorder, &options, &places);
     let session = OpenedSession {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents)
@@ -190,6 +182,13 @@ impl OpenedSession {
     /// Runs the session to its end.
     pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
         Box::pin(self.inner.run(self.began.into())).await
+    }
+}
+
+/// Describes the session in its recording, where it is recorded.
+fn describe(recorder: Option<Recorder>, options: &SessionOptions, places: &Places) {
+    if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
+        record.describe(&recorder, options, places.clone());
     }
 }
 
@@ -313,7 +312,8 @@ fn changes(
 }
 
 /// The events of the tools that the session goes by, unless an earlier run of it went by the same.
-fn pinned(pins: Vec<ToolPinned>, past: &[SessionEvent]) -> Vec<EventKind> {
+fn pinned(pins: Option<Vec<ToolPinned>>, past: Option<&Past>) -> Vec<EventKind> {
+    let past = past.map_or(&[][..], Past::events);
     let before = |server: &str| {
         past.iter().rev().find_map(|event| match &event.kind {
             EventKind::ToolPinned(pin) if pin.server == server && pin.change != PinChange::Withheld => {
@@ -327,7 +327,7 @@ fn pinned(pins: Vec<ToolPinned>, past: &[SessionEvent]) -> Vec<EventKind> {
         Some(_) => Some(EventKind::ToolPinned(ToolPinned { change: PinChange::Changed, ..pin })),
         None => Some(EventKind::ToolPinned(pin)),
     };
-    pins.into_iter().filter_map(event).collect()
+    pins.into_iter().flatten().filter_map(event).collect()
 }
 
 fn new_conversation() -> ConversationId {

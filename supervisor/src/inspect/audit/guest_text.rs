@@ -26,16 +26,13 @@ pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
         };
         let access = line(&format!("{name}: {}", guest.started.access()));
         let (end, hosts) = (end(guest), guest.own_hosts());
-        match groups.iter_mut().find(|group| group.access == access && group.end == end) {
-            Some(group) => {
-                group.count += 1;
-                group.totals = group.totals.plus(guest.totals);
-                group.hosts.extend_from_slice(hosts);
-            }
-            None => {
-                let (totals, hosts) = (guest.totals, hosts.to_vec());
-                groups.push(GuestGroup { access, end, count: 1, totals, hosts });
-            }
+        if let Some(group) = groups.iter_mut().find(|group| group.access == access && group.end == end) {
+            group.count += 1;
+            group.totals = group.totals.plus(guest.totals);
+            group.hosts.extend_from_slice(hosts);
+        } else {
+            let (totals, hosts) = (guest.totals, hosts.to_vec());
+            groups.push(GuestGroup { access, end, count: 1, totals, hosts });
         }
     }
     let rows = |GuestGroup { access, end, count, totals, hosts }: GuestGroup| {
