@@ -6,3 +6,4 @@ pub(crate) mod exec;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
 pub mod terminal_ui;
+mod wire;

@@ -16,10 +16,10 @@ use protocol::rpc::{
 };
 use serde_json::value::RawValue;
 
-use super::conversations::OpenConversation;
+use super::dialect::{ServeDone, ServeServer};
 use super::history;
-use super::server::{ServeEnding, ServeServer};
 use crate::engine::opening::NotTaken;
+use crate::front::wire::{OpenConversation, ServeEnding};
 use crate::journal::pictures;
 
 /// The most pages of logs that are read at the same time.
@@ -39,7 +39,7 @@ impl<O: OpenConversation> ServeServer<O> {
             ClientRequest::Initialize(params) => self.initialize(&id, &params),
             ClientRequest::NewConversation(params) => self.open(id, params),
             ClientRequest::Shutdown(_) => {
-                self.farewells.push(id);
+                self.dialect.farewells.push(id);
                 self.end(ServeEnding::Shutdown);
             }
             ClientRequest::SendUserMessage(params) => match attached(params.images) {
@@ -101,7 +101,7 @@ impl<O: OpenConversation> ServeServer<O> {
     }
 
     fn is_time_for(&self, request: &ClientRequest) -> Result<(), ErrorObject> {
-        match (request, self.form) {
+        match (request, self.dialect.form) {
             _ if self.ending.is_some() && !matches!(request, ClientRequest::Shutdown(_)) => {
                 Err(ErrorWord::ShuttingDown.because("the server ends"))
             }
@@ -115,7 +115,7 @@ impl<O: OpenConversation> ServeServer<O> {
 
     fn initialize(&mut self, id: &RequestId, params: &InitializeParams) {
         let form = params.notifications.unwrap_or_default();
-        self.form = Some(form);
+        self.dialect.form = Some(form);
         if let Some(client) = &params.client {
             tracing::info!(name = %client.name, version = client.version.as_deref(), "a front end");
         }
@@ -137,11 +137,8 @@ impl<O: OpenConversation> ServeServer<O> {
 
     /// Opens a conversation on a separate thread, because this reads file systems.
     fn open(&mut self, id: RequestId, params: NewConversationParams) {
-        let opener = Arc::clone(&self.opener);
-        self.opening.spawn_blocking(move || {
-            let result = opener.open(params);
-            (id, result)
-        });
+        let opener = Arc::clone(&self.dialect.opener);
+        self.start(move || ServeDone::Opened(id, opener.open(params, true)));
     }
 
     /// Changes the model. An unavailable model is an error. The agent reports if it cannot change now.
@@ -193,14 +190,12 @@ impl<O: OpenConversation> ServeServer<O> {
         let Some(log) = self.conversations.log(&params.conversation_id) else {
             return self.refuse(Some(&id), &no_such(&params.conversation_id));
         };
-        if self.reading.len() >= READERS {
+        if self.dialect.readers >= READERS {
             return self.refuse(Some(&id), &ErrorWord::Busy.because("other pages are being read"));
         }
         let log = log.to_owned();
-        self.reading.spawn_blocking(move || {
-            let page = history::page(&log, &params);
-            (id, page)
-        });
+        self.dialect.readers += 1;
+        self.start(move || ServeDone::Read(id, history::page(&log, &params)));
     }
 
     /// Passes on what concerns one conversation.

@@ -18,7 +18,7 @@ fn each_kind_of_message_is_told_apart() {
     };
     assert_eq!((id.as_json(), method.as_str(), params.unwrap().get()), ("1", "m", r#"{"a":1}"#));
     assert!(
-        matches!(read(r#"{"jsonrpc":"2.0","method":"m"}"#), Incoming::Notification { method } if method == "m")
+        matches!(read(r#"{"jsonrpc":"2.0","method":"m"}"#), Incoming::Notification { method, .. } if method == "m")
     );
     let Incoming::Response { id, outcome: ResponseOutcome::Result(result) } =
         read(r#"{"jsonrpc":"2.0","id":"a\u0062","result":null}"#)

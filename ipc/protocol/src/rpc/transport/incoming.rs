@@ -22,6 +22,8 @@ pub enum Incoming {
     Notification {
         /// The method.
         method: String,
+        /// The parameters: an object; absent where there was none.
+        params: Option<Box<RawValue>>,
     },
     /// Answers a request of ours.
     Response {
@@ -110,7 +112,7 @@ impl Incoming {
         }
         match (id, method, result, error) {
             (Some(id), Some(method), None, None) => Ok(Self::Request { id, method, params }),
-            (None, Some(method), None, None) => Ok(Self::Notification { method }),
+            (None, Some(method), None, None) => Ok(Self::Notification { method, params }),
             (Some(id), None, Some(result), None) if params.is_none() => {
                 Ok(Self::Response { id, outcome: ResponseOutcome::Result(result) })
             }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::peer::{SocketPeer, is_ours, turn_away};
 use super::place::ApprovalSocket;
 use crate::engine::opening::{Handle, SessionEvents};
-use crate::front::serve::pending::{Asked, Pending};
+use crate::front::wire::pending::{Asked, Pending};
 use crate::process::messages::say;
 
 /// The cause of denials after the front end disconnected.
@@ -147,7 +147,7 @@ impl SocketRelay {
                 let why = format!("{method:?}: an approval socket takes responses only");
                 self.refuse(Some(&id), &ErrorWord::MethodNotFound.because(why));
             }
-            Ok(Incoming::Notification { method }) => say(&format!("ignored the notification {method:?}")),
+            Ok(Incoming::Notification { method, .. }) => say(&format!("ignored the notification {method:?}")),
             Err(refused) => self.refuse(refused.id.as_ref(), &ErrorObject::from(&refused)),
         }
     }

@@ -25,10 +25,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::one_model::OneModel;
-use super::conversations::{OpenConversation, OpenedConversation};
-use super::output::Writer;
-use super::server::ServeServer;
+use super::dialect::ServeServer;
 use crate::engine::opening::Handle;
+use crate::front::wire::{OpenConversation, OpenedConversation, Writer};
 use crate::process::exit::Exit;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +48,7 @@ struct Scripted {
 }
 
 impl OpenConversation for Scripted {
-    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject> {
+    fn open(&self, params: NewConversationParams, _: bool) -> Result<OpenedConversation, ErrorObject> {
         if params.cwd.as_path().ends_with("refused") {
             return Err(ErrorWord::ProjectRefused.because("refused"));
         }

@@ -17,33 +17,35 @@ use crate::engine::driver::Models;
 use crate::engine::opening::{Handle, NotTaken, SessionEvents, unheard};
 use crate::process::messages::say;
 
-pub(super) trait OpenConversation: Send + Sync + 'static {
+pub(in crate::front) trait OpenConversation: Send + Sync + 'static {
     /// Opens a conversation, or returns an error for the front end. May block.
-    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject>;
+    ///
+    /// An earlier session that goes on `shows` its events first.
+    fn open(&self, params: NewConversationParams, shows: bool) -> Result<OpenedConversation, ErrorObject>;
 }
 
 /// An open conversation. It does nothing until its future `run` is polled.
-pub(super) struct OpenedConversation {
+pub(in crate::front) struct OpenedConversation {
     /// The handle for actions of the person.
-    pub(super) handle: Handle,
+    pub(in crate::front) handle: Handle,
     /// The events for the front end.
-    pub(super) events: SessionEvents,
-    pub(super) log: PathBuf,
+    pub(in crate::front) events: SessionEvents,
+    pub(in crate::front) log: PathBuf,
     /// The models that can be chosen, if the model can be changed.
-    pub(super) models: Option<Arc<dyn Models>>,
+    pub(in crate::front) models: Option<Arc<dyn Models>>,
     /// The future that carries out the conversation. Its error is the reason of an end without a result.
-    pub(super) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
+    pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
 /// A conversation that has ended, with its last events and the reason of an end without a result.
-pub(super) struct ConversationEnded {
-    pub(super) conversation: ConversationId,
-    pub(super) events: Vec<UiEvent>,
-    pub(super) error: Option<String>,
+pub(in crate::front) struct ConversationEnded {
+    pub(in crate::front) conversation: ConversationId,
+    pub(in crate::front) events: Vec<UiEvent>,
+    pub(in crate::front) error: Option<String>,
 }
 
 /// The next thing that happens in any conversation.
-pub(super) enum NextEvent {
+pub(in crate::front) enum NextEvent {
     /// An event to show, or a question to ask.
     Event(UiEvent),
     Ended(ConversationEnded),
@@ -60,7 +62,7 @@ struct Conversation {
 
 /// All open conversations.
 #[derive(Default)]
-pub(super) struct Conversations {
+pub(in crate::front) struct Conversations {
     open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
     /// Actions that wait because their conversation is busy.
@@ -71,7 +73,7 @@ pub(super) struct Conversations {
 
 impl Conversations {
     /// Adds a conversation and starts its future.
-    pub(super) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
+    pub(in crate::front) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
         let OpenedConversation { handle, events, log, models, run } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
@@ -82,12 +84,12 @@ impl Conversations {
     }
 
     /// True if there is no conversation.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::front) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Passes an action to an agent of a conversation, to its first one if none is named.
-    pub(super) fn act(
+    pub(in crate::front) fn act(
         &self,
         conversation: &ConversationId,
         agent: Option<AgentId>,
@@ -98,21 +100,25 @@ impl Conversations {
     }
 
     /// Returns the reason why a conversation cannot use a model, or nothing. A busy agent reports that itself.
-    pub(super) fn refuses_model(&self, conversation: &ConversationId, name: &str) -> Option<String> {
+    pub(in crate::front) fn refuses_model(
+        &self,
+        conversation: &ConversationId,
+        name: &str,
+    ) -> Option<String> {
         let models = self.open.get(conversation)?.models.as_ref()?;
         models.choose(name).err()
     }
 
-    pub(super) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
+    pub(in crate::front) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
         self.open.get(conversation).map(|open| &open.agents)
     }
 
-    pub(super) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
+    pub(in crate::front) fn log(&self, conversation: &ConversationId) -> Option<&Path> {
         self.open.get(conversation).map(|open| open.log.as_path())
     }
 
     /// Passes an action to a conversation. If the conversation is busy, the action waits and is not lost.
-    pub(super) fn act_surely(&mut self, action: UserAction) {
+    pub(in crate::front) fn act_surely(&mut self, action: UserAction) {
         let handle = self.open.get(&action.conversation_id).map(|open| &open.handle);
         match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
             Ok(()) => {}
@@ -129,7 +135,7 @@ impl Conversations {
     }
 
     /// Passes an action to all conversations. None is lost.
-    pub(super) fn act_in_all(&mut self, kind: &UserActionKind) {
+    pub(in crate::front) fn act_in_all(&mut self, kind: &UserActionKind) {
         let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
         for action in actions {
             self.act_surely(action);
@@ -137,7 +143,7 @@ impl Conversations {
     }
 
     /// Waits for the next thing that happens in any conversation. The conversations take turns. Cancel safe.
-    pub(super) async fn next(&mut self) -> NextEvent {
+    pub(in crate::front) async fn next(&mut self) -> NextEvent {
         while self.late.try_join_next().is_some() {}
         std::future::poll_fn(|context| {
             if let Poll::Ready(event) = self.poll_event(context) {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use ipc::path::WirePath;
 use ipc::rights::Reach;
-use protocol::rpc::{NEW_CONVERSATION_METHOD, NewConversationParams};
+use protocol::rpc::NewConversationParams;
 
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 
-pub(super) fn of_request(params: &NewConversationParams) -> Layer {
+pub(super) fn of_request(params: &NewConversationParams, origin: &'static str) -> Layer {
     let word = |word: &str| Some(Value::Text(word.to_owned()));
-    let origin = ConfigOrigin::Flag(NEW_CONVERSATION_METHOD);
+    let origin = ConfigOrigin::Flag(origin);
     let net = params.net.clone().map(Value::Network);
     let Reach { host, lan, link_local, metadata } = params.reach.unwrap_or_default();
     let reach = [(host, "host"), (lan, "lan"), (link_local, "link-local"), (metadata, "metadata")];

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use ipc::id::{AgentId, ConversationId};
-use protocol::rpc::{self, Notification, NotificationForm, Passing};
+use protocol::rpc::Passing;
 
 /// The waiting bytes from which pieces of text are dropped.
 const PIECES: usize = 1 << 20;
@@ -80,16 +80,23 @@ impl Outbox {
         }
     }
 
-    /// Removes the next line. Returns nothing if the queue is empty, and an error if a notification cannot be serialized.
-    pub(super) fn pop(&mut self, form: NotificationForm) -> Option<serde_json::Result<String>> {
-        let item = self.queue.pop_front()?;
-        self.bytes -= item.bytes();
-        Some(match item {
-            OutboxItem::Line(line) => Ok(line),
-            OutboxItem::Piece(conversation_id, kind) => {
-                rpc::notification(&Notification::Passing { conversation_id, kind }, form)
+    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or is left out
+    /// if that returns nothing.
+    pub(super) fn pop(
+        &mut self,
+        mut write: impl FnMut(ConversationId, Passing) -> Option<serde_json::Result<String>>,
+    ) -> Option<serde_json::Result<String>> {
+        loop {
+            let item = self.queue.pop_front()?;
+            self.bytes -= item.bytes();
+            let line = match item {
+                OutboxItem::Line(line) => Some(Ok(line)),
+                OutboxItem::Piece(conversation, piece) => write(conversation, piece),
+            };
+            if line.is_some() {
+                return line;
             }
-        })
+        }
     }
 
     fn add(&mut self, item: OutboxItem) {
@@ -156,11 +163,15 @@ fn joined(before: &mut Passing, piece: Passing) -> Option<Passing> {
 #[cfg(test)]
 mod tests {
     use ipc::id::CallId;
+    use protocol::rpc::{self, Notification, NotificationForm};
 
     use super::*;
 
     fn all(outbox: &mut Outbox) -> Vec<String> {
-        std::iter::from_fn(|| outbox.pop(NotificationForm::Typed)).map(Result::unwrap).collect()
+        let write = |conversation_id, kind| {
+            Some(rpc::notification(&Notification::Passing { conversation_id, kind }, NotificationForm::Typed))
+        };
+        std::iter::from_fn(|| outbox.pop(write)).map(Result::unwrap).collect()
     }
 
     fn output(call: u64, text: &str) -> Passing {

@@ -10,7 +10,7 @@ use protocol::rpc::{AgentInfo, AgentState, OpenCall};
 
 /// The agents that a conversation has had so far.
 #[derive(Debug, Default)]
-pub(super) struct Agents {
+pub(in crate::front) struct Agents {
     known: BTreeMap<AgentId, KnownAgent>,
 }
 
@@ -34,18 +34,18 @@ struct KnownAgent {
 
 impl Agents {
     /// Returns every agent, each before its sub-agents.
-    pub(super) fn list(&self) -> Vec<AgentInfo> {
+    pub(in crate::front) fn list(&self) -> Vec<AgentInfo> {
         let mut agents: Vec<_> = self.known.iter().map(|(agent, known)| known.info(agent)).collect();
         agents.sort_by(|one, other| one.agent.in_tree().cmp(&other.agent.in_tree()));
         agents
     }
 
-    pub(super) fn state(&self, agent: &AgentId) -> Option<AgentState> {
+    pub(in crate::front) fn state(&self, agent: &AgentId) -> Option<AgentState> {
         self.known.get(agent).map(KnownAgent::state)
     }
 
     /// Updates the agents by an event for the front end.
-    pub(super) fn on(&mut self, event: &UiEvent) {
+    pub(in crate::front) fn on(&mut self, event: &UiEvent) {
         match &event.kind {
             UiEventKind::Logged(logged) => self.logged(logged),
             UiEventKind::ApprovalRequested { id, .. } => {

@@ -7,11 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 
 /// A handle of the thread that writes. It has one line at a time. The others wait in the server's queue.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(in crate::front) struct Writer {
     /// The channel for lines. It is closed when nobody reads the output any more.
-    pub(super) lines: mpsc::Sender<String>,
+    pub(in crate::front) lines: mpsc::Sender<String>,
     /// Resolves when everything that was sent is written, or cannot be.
-    pub(super) finished: oneshot::Receiver<()>,
+    pub(in crate::front) finished: oneshot::Receiver<()>,
 }
 
 /// Starts the thread.

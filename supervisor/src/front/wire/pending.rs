@@ -51,10 +51,11 @@ impl Pending {
         request: Box<ServerRequest>,
     ) -> Result<String, Box<UserAction>> {
         let line = rpc::request(&asked.request_id(), &request);
-        self.ask_by(line, asked, request)
+        self.record(line, asked, request)
     }
 
-    fn ask_by(
+    /// Records the request that a line asks. If no line could be made, returns the action that denies the approval.
+    pub(in crate::front) fn record(
         &mut self,
         line: serde_json::Result<String>,
         asked: Asked,
@@ -71,8 +72,13 @@ impl Pending {
 
     /// Returns the action for a response, once. Returns nothing if no such request waits.
     pub(crate) fn answer(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> Option<UserAction> {
-        let Waiting { asked, request } = self.0.remove(id)?;
+        let (asked, request) = self.take(id)?;
         Some(asked.answered(rpc::answer(&request, outcome)))
+    }
+
+    /// Removes the request that a response names, so that it is answered once.
+    pub(in crate::front) fn take(&mut self, id: &RequestId) -> Option<(Asked, Box<ServerRequest>)> {
+        self.0.remove(id).map(|Waiting { asked, request }| (asked, request))
     }
 
     /// Removes a request that is no longer needed.
@@ -147,7 +153,7 @@ mod tests {
     fn a_request_that_cannot_be_serialised_is_denied_and_not_waited_for() {
         let mut pending = Pending::default();
         let error = Err(serde_json::Error::custom("no JSON"));
-        let denied = pending.ask_by(error, asked("1"), request("1")).unwrap_err();
+        let denied = pending.record(error, asked("1"), request("1")).unwrap_err();
         assert_eq!(*denied, asked("1").failed("the request cannot be serialised: no JSON".to_owned()));
         assert_eq!(pending.answer(&"c:1:1".into(), &approval()), None);
     }

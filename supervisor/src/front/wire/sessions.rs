@@ -19,19 +19,24 @@ use crate::process::directories::Directories;
 use crate::settings::config::Sources;
 
 /// An opener of sessions, all with this process's keys and directories.
-pub(super) struct Sessions {
+pub(in crate::front) struct Sessions {
     place: SessionDirs,
+    /// The name of the front end's options in messages.
+    origin: &'static str,
 }
 
 impl Sessions {
-    pub(super) const fn new(place: SessionDirs) -> Self {
-        Self { place }
+    pub(in crate::front) const fn new(place: SessionDirs, origin: &'static str) -> Self {
+        Self { place, origin }
     }
 }
 
 impl OpenConversation for Sessions {
-    fn open(&self, params: NewConversationParams) -> Result<OpenedConversation, ErrorObject> {
-        let options = options(&self.place.directories, &params)?;
+    fn open(&self, params: NewConversationParams, shows: bool) -> Result<OpenedConversation, ErrorObject> {
+        let mut options = options(&self.place.directories, &params, self.origin)?;
+        if let Some(resume) = &mut options.resume {
+            resume.shows = shows;
+        }
         let models = options.models.clone().map(|models| models as Arc<dyn Models>);
         let (session, handle, events) =
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
@@ -41,7 +46,11 @@ impl OpenConversation for Sessions {
     }
 }
 
-fn options(directories: &Directories, params: &NewConversationParams) -> Result<SessionOptions, ErrorObject> {
+fn options(
+    directories: &Directories,
+    params: &NewConversationParams,
+    origin: &'static str,
+) -> Result<SessionOptions, ErrorObject> {
     let refused = |why: String| Err(ErrorWord::OptionRefused.because(why));
     let directory = PathBuf::from(params.cwd.clone());
     if !directory.is_absolute() {
@@ -60,7 +69,7 @@ fn options(directories: &Directories, params: &NewConversationParams) -> Result<
     let sources =
         Sources::read(directories, &directory).map_err(|error| ErrorWord::OptionRefused.because(error))?;
     let activity = params.activity.unwrap_or(Activity::Execute);
-    let asked = for_activity(settings::of_request(params), &sources, activity);
+    let asked = for_activity(settings::of_request(params, origin), &sources, activity);
     let effective = sources.effective(&asked);
     let (tier, degraded) = (params.tier.unwrap_or_default(), params.allow_degraded.unwrap_or_default());
     let leftovers = params.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));

@@ -1,0 +1,38 @@
+//! A server of sessions on standard input and output, whatever its protocol is: lines, conversations, open approvals, the output queue.
+//!
+//! One task owns the conversations, the open requests and the output queue. Two threads read and write lines, so a
+//! front end that blocks does not delay a session. A [`Dialect`] says how events and requests are written: `serve` and
+//! `acp` are two.
+
+mod agents;
+mod conversations;
+mod ending;
+mod input;
+mod outbox;
+mod output;
+pub(crate) mod pending;
+mod server;
+mod sessions;
+mod settings;
+
+pub(in crate::front) use conversations::{OpenConversation, OpenedConversation};
+pub(in crate::front) use ending::ServeEnding;
+#[cfg(test)]
+pub(in crate::front) use output::Writer;
+pub(in crate::front) use server::{Dialect, Server};
+pub(in crate::front) use sessions::Sessions;
+
+use crate::process::exit::Exit;
+use crate::process::messages::complain;
+
+/// Serves a front end on standard input and output until it asks for the end or disconnects.
+pub(in crate::front) async fn run<D: Dialect>(server: Server<D>) -> Exit {
+    let (lines, writer) = match (input::start(), output::start()) {
+        (Ok(lines), Ok(writer)) => (lines, writer),
+        (Err(error), _) | (_, Err(error)) => {
+            complain(&format!("cannot serve standard input and output: {error}"));
+            return Exit::Internal;
+        }
+    };
+    Box::pin(server.run(lines, writer)).await
+}
