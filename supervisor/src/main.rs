@@ -9,6 +9,7 @@
 //! bailiwick exec [-C DIR] [--mode auto|deny] [--denied ok|fail] [--net off|on] [--patch FILE] … PROMPT
 //! bailiwick batch [swe-bench] FILE [--output DIR] [--jobs N] … | batch report DIR [--json]
 //! bailiwick serve [--print-schema]
+//! bailiwick acp [FLAGS]
 //! bailiwick relay --listen unix:DIR|127.0.0.1:PORT --client NAME … [--max-usd X]
 //! bailiwick sandbox [-C DIR] [--access write|read] [--net off|on] … -- CMD …
 //! bailiwick doctor [--json] [--api | --promises]

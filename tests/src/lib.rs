@@ -11,6 +11,7 @@
 )]
 
 pub mod again;
+pub mod editor;
 pub mod guests;
 pub mod outer;
 pub mod probe;

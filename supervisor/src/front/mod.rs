@@ -1,5 +1,6 @@
-//! Front ends: the terminal UI, `exec`, `serve`, `batch`, `sandbox` and the demonstration.
+//! Front ends: the terminal UI, `exec`, `serve`, `acp`, `batch`, `sandbox` and the demonstration.
 
+pub(crate) mod acp;
 pub(crate) mod batch;
 pub mod demo;
 pub(crate) mod exec;

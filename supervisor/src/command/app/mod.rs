@@ -31,7 +31,7 @@ use crate::settings::args::{Cli, Command, DebugCommand, DoctorArgs, TuiArgs};
 use crate::settings::config::{Layer, Sources};
 
 use crate::engine::opening;
-use crate::front::{batch, demo, exec, sandbox, serve, terminal_ui};
+use crate::front::{acp, batch, demo, exec, sandbox, serve, terminal_ui};
 use crate::inspect::{audit, explain};
 pub use crate::process::exit::Exit;
 use crate::process::exit::printed;
@@ -88,6 +88,10 @@ fn run(command: Command, keys: TakenKeys, runtime: &Runtime) -> Exit {
                 complain(&error);
                 Exit::Usage
             }
+        },
+        Command::Acp(args) => match place(keys) {
+            Ok(place) => runtime.block_on(acp::run(args, place)),
+            Err(exit) => exit,
         },
         Command::Replay(args) => match Directories::of_process() {
             Ok(directories) => runtime.block_on(exec::replay::run(args, directories)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipc::id::ConversationId;
-use protocol::approval::{ApprovalAnswer, ServerRequest};
+use protocol::approval::ServerRequest;
 use protocol::frontend::UiEvent;
 use protocol::rpc::{
     self, Accepted, ErrorObject, HistoryResponse, NewConversationResponse, Notification, NotificationForm,
@@ -11,6 +11,7 @@ use protocol::rpc::{
 };
 use serde_json::value::RawValue;
 
+use crate::front::wire::pending::Asked;
 use crate::front::wire::{Dialect, OpenConversation, OpenedConversation, Server};
 use crate::process::messages::say;
 
@@ -70,8 +71,13 @@ impl<O: OpenConversation> Dialect for ServeDialect<O> {
         rpc::request(id, asked)
     }
 
-    fn answer(&self, asked: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer {
-        rpc::answer(asked, outcome)
+    fn respond(
+        server: &mut Server<Self>,
+        asked: Asked,
+        request: Box<ServerRequest>,
+        outcome: &ResponseOutcome,
+    ) {
+        server.pass_on(asked.answered(rpc::answer(&request, outcome)));
     }
 
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>) {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ipc::id::{AgentId, ConversationId};
+use ipc::rights::Network;
+use protocol::approval::ApprovalMode;
 use protocol::frontend::{UiEvent, UserAction, UserActionKind};
 use protocol::rpc::{ErrorObject, NewConversationParams};
 use tokio::task::JoinSet;
@@ -33,8 +35,19 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) log: PathBuf,
     /// The models that can be chosen, if the model can be changed.
     pub(in crate::front) models: Option<Arc<dyn Models>>,
+    /// The access that the options of the start allow.
+    pub(in crate::front) start: StartAccess,
     /// The future that carries out the conversation. Its error is the reason of an end without a result.
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
+}
+
+/// The access that a conversation is started with, by its options and not by an earlier run of it.
+#[derive(Clone, Debug)]
+pub(in crate::front) struct StartAccess {
+    pub(in crate::front) mode: ApprovalMode,
+    pub(in crate::front) net: Network,
+    /// The names of models that the settings know, the session's own first.
+    pub(in crate::front) models: Vec<String>,
 }
 
 /// A conversation that has ended, with its last events and the reason of an end without a result.
@@ -74,7 +87,7 @@ pub(in crate::front) struct Conversations {
 impl Conversations {
     /// Adds a conversation and starts its future.
     pub(in crate::front) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
-        let OpenedConversation { handle, events, log, models, run } = opened;
+        let OpenedConversation { handle, events, log, models, run, start: _ } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });

@@ -15,7 +15,7 @@ mod server;
 mod sessions;
 mod settings;
 
-pub(in crate::front) use conversations::{OpenConversation, OpenedConversation};
+pub(in crate::front) use conversations::{OpenConversation, OpenedConversation, StartAccess};
 pub(in crate::front) use ending::ServeEnding;
 #[cfg(test)]
 pub(in crate::front) use output::Writer;

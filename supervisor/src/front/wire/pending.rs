@@ -81,9 +81,9 @@ impl Pending {
         self.0.remove(id).map(|Waiting { asked, request }| (asked, request))
     }
 
-    /// Removes a request that is no longer needed.
-    pub(crate) fn close(&mut self, asked: &Asked) {
-        self.0.remove(&asked.request_id());
+    /// Removes a request that is no longer needed. Returns true if it was not answered.
+    pub(crate) fn close(&mut self, asked: &Asked) -> bool {
+        self.0.remove(&asked.request_id()).is_some()
     }
 
     /// Removes all requests of a conversation.

@@ -46,8 +46,16 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Returns the line that asks for an approval.
     fn question(&mut self, id: &RequestId, asked: &ServerRequest) -> serde_json::Result<String>;
 
-    /// Returns the meaning of a response to that line.
-    fn answer(&self, asked: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAnswer;
+    /// Takes the response to that line. It comes once.
+    fn respond(
+        server: &mut Server<Self>,
+        asked: Asked,
+        request: Box<ServerRequest>,
+        outcome: &ResponseOutcome,
+    );
+
+    /// Says that a question is over that nobody answered.
+    fn withdrawn(_server: &mut Server<Self>, _asked: &Asked) {}
 
     /// Handles the end of a conversation, whose last events were sent.
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>);
@@ -183,16 +191,13 @@ impl<D: Dialect> Server<D> {
     /// Takes a response, once. Nothing is waited for under other ids.
     fn response(&mut self, id: &RequestId, outcome: &ResponseOutcome) {
         match self.pending.take(id) {
-            Some((asked, request)) => {
-                let answer = self.dialect.answer(&request, outcome);
-                self.pass_on(asked.answered(answer));
-            }
+            Some((asked, request)) => D::respond(self, asked, request, outcome),
             None => say(&rpc::unawaited(id, outcome)),
         }
     }
 
     /// Passes an answer to its conversation, even if that is busy.
-    fn pass_on(&mut self, answer: UserAction) {
+    pub(in crate::front) fn pass_on(&mut self, answer: UserAction) {
         if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
             say(&format!("an approval is denied: {cause}"));
         }
@@ -216,23 +221,30 @@ impl<D: Dialect> Server<D> {
         let UiEvent { conversation_id, agent, kind } = event;
         match kind {
             UiEventKind::ApprovalRequested { id, request } => {
-                let asked = Asked { conversation: conversation_id, agent, id };
-                let line = self.dialect.question(&asked.request_id(), &request);
-                match self.pending.record(line, asked, request) {
-                    Ok(line) => self.send(line),
-                    Err(answer) => self.pass_on(*answer),
-                }
-                if let Some(ending) = self.ending {
-                    self.deny_all(ending.cause());
-                }
+                self.ask(Asked { conversation: conversation_id, agent, id }, request);
             }
             kind => {
                 if let UiEventKind::ApprovalClosed { id } = kind {
                     let (conversation, agent) = (conversation_id.clone(), agent.clone());
-                    self.pending.close(&Asked { conversation, agent, id });
+                    let asked = Asked { conversation, agent, id };
+                    if self.pending.close(&asked) {
+                        D::withdrawn(self, &asked);
+                    }
                 }
                 D::tell(self, UiEvent { conversation_id, agent, kind });
             }
+        }
+    }
+
+    /// Asks for an approval. Nobody is asked while the server ends.
+    pub(in crate::front) fn ask(&mut self, asked: Asked, request: Box<ServerRequest>) {
+        let line = self.dialect.question(&asked.request_id(), &request);
+        match self.pending.record(line, asked, request) {
+            Ok(line) => self.send(line),
+            Err(answer) => self.pass_on(*answer),
+        }
+        if let Some(ending) = self.ending {
+            self.deny_all(ending.cause());
         }
     }
 

@@ -9,7 +9,7 @@ use model::provider::ProviderKind;
 use protocol::network_words::{NetworkWordError, too_wide};
 use protocol::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
-use super::conversations::{OpenConversation, OpenedConversation};
+use super::conversations::{OpenConversation, OpenedConversation, StartAccess};
 use super::settings;
 use crate::engine::driver::{Models, Turns};
 use crate::engine::opening::{self, OpenError, Resume, SessionDirs, SessionOptions, find_log, for_activity};
@@ -37,13 +37,27 @@ impl OpenConversation for Sessions {
         if let Some(resume) = &mut options.resume {
             resume.shows = shows;
         }
+        let start = start_access(&options);
         let models = options.models.clone().map(|models| models as Arc<dyn Models>);
         let (session, handle, events) =
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
         let log = session.log_path().to_owned();
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
-        Ok(OpenedConversation { handle, events, log, models, run: Box::pin(run) })
+        Ok(OpenedConversation { handle, events, log, models, start, run: Box::pin(run) })
     }
+}
+
+/// Returns the access of the options, and the models that can be chosen.
+fn start_access(options: &SessionOptions) -> StartAccess {
+    let can_be_chosen =
+        |name: &String| options.models.as_ref().is_some_and(|models| models.choose(name).is_ok());
+    let mut models = vec![options.model.name.clone()];
+    for name in options.agent_models.iter().filter(|name| can_be_chosen(name)) {
+        if !models.contains(name) {
+            models.push(name.clone());
+        }
+    }
+    StartAccess { mode: options.mode, net: options.wanted.net.clone(), models }
 }
 
 fn options(

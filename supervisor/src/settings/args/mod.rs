@@ -106,6 +106,9 @@ pub(crate) enum Command {
     /// Serves other front ends: JSON-RPC 2.0 on standard input and output
     #[command(after_help = SERVE_STATUS)]
     Serve(ServeArgs),
+    /// Serves editors: the Agent Client Protocol on standard input and output
+    #[command(after_help = ACP_STATUS)]
+    Acp(AcpArgs),
     /// Shows what this machine enforces, by trying
     Doctor(DoctorArgs),
     /// Says whether agents may use a path, an address or a command, why, and what would change it
@@ -129,6 +132,10 @@ pub(crate) enum Command {
 /// The exit status of `serve`, which has the ends of its conversations in its events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
+
+/// The exit status of `acp`.
+const ACP_STATUS: &str =
+    "Exit status: 0 after the end of input, 1 when standard output is gone, 129, 130 or 143 by a signal.";
 
 /// The exit status of `relay`.
 const RELAY_STATUS: &str =
@@ -157,6 +164,47 @@ pub(crate) struct ServeArgs {
     /// Prints the JSON schema of the protocol, and serves nobody
     #[arg(long)]
     pub print_schema: bool,
+}
+
+/// Arguments of `acp`.
+#[derive(Debug, Args)]
+pub(crate) struct AcpArgs {
+    /// Asks before changes, makes or denies them [default: settings, or ask]
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// Widest mode that the editor can set [default: that of the start]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub up_to: Option<ModeArg>,
+    /// The network, at most: off, on, or hosts by name [default: off]
+    #[arg(long, value_parser = network, value_name = NETWORK)]
+    pub net: Option<Network>,
+    /// With the network on, also allows: host, lan, link-local, or metadata
+    #[arg(long, value_enum, value_name = "PLACE")]
+    pub reach: Vec<ReachArg>,
+    /// Makes another file or directory writable
+    #[arg(long, value_name = "PATH")]
+    pub write: Vec<PathBuf>,
+    /// Lets commands reach a unix socket of another program
+    #[arg(long, value_name = "PATH")]
+    pub socket: Vec<PathBuf>,
+    /// Hides a path's content beside the default ones
+    #[arg(long, value_name = "PATH")]
+    pub hide: Vec<PathBuf>,
+    /// Passes a variable to commands
+    #[arg(long, value_name = "NAME")]
+    pub env: Vec<String>,
+    /// Starts although a layer of the sandbox is missing, and says which
+    #[arg(long)]
+    pub allow_degraded: bool,
+    /// Keeps or restores what differs after a run that was killed
+    #[arg(long, value_enum, value_name = "WORD")]
+    pub baseline: Option<BaselineArg>,
+    /// Takes the best sandbox of this machine, or one tier alone
+    #[arg(long, value_enum, default_value_t = TierArg::Best)]
+    pub tier: TierArg,
+    /// The model, and who is asked
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Arguments of `completions`.

@@ -15,7 +15,7 @@ use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs
 const DIRECTORY: &str = "directory";
 
 /// Commands that work on no project.
-const WITHOUT_PROJECT: [&str; 5] = ["batch", "relay", "serve", "demo", "debug"];
+const WITHOUT_PROJECT: [&str; 6] = ["acp", "batch", "relay", "serve", "demo", "debug"];
 
 /// The least likeness of a word and a command for a typing error, of 1.
 const LIKE: f64 = 0.8;

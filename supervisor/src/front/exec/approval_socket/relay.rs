@@ -86,7 +86,7 @@ impl SocketRelay {
                 let (closed, unasked) = (asked(*id), self.unasked.len());
                 self.unasked.retain(|(waiting, _)| *waiting != closed);
                 if self.unasked.len() == unasked {
-                    self.pending.close(&closed);
+                    let _ = self.pending.close(&closed);
                     self.tell(event);
                 }
             }

@@ -14,7 +14,7 @@ use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::image::MediaType;
 use ipc::rights::{Grant, Network, RightsChange, RightsSummary};
 use ipc::tool::Access;
-use protocol::approval::{ApprovalAnswer, ExecCommandApprovalParams, ServerRequest};
+use protocol::approval::{ApprovalAnswer, ApprovalMode, ExecCommandApprovalParams, ServerRequest};
 use protocol::event::{RewindScope, RewindTarget, SCHEMA};
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use protocol::rpc::{Attachment, ErrorObject, ErrorWord, Line, NewConversationParams};
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use self::one_model::OneModel;
 use super::dialect::ServeServer;
 use crate::engine::opening::Handle;
-use crate::front::wire::{OpenConversation, OpenedConversation, Writer};
+use crate::front::wire::{OpenConversation, OpenedConversation, StartAccess, Writer};
 use crate::process::exit::Exit;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,6 +66,7 @@ impl OpenConversation for Scripted {
             events: shown,
             log,
             models: Some(Arc::new(OneModel)),
+            start: StartAccess { mode: ApprovalMode::Ask, net: Network::Off, models: Vec::new() },
             run,
         })
     }

@@ -1,0 +1,26 @@
+//! The file of a plan that a person edited while its approval waits.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The most bytes of a plan.
+const MOST: u64 = 256 << 10;
+
+/// Reads the file that the supervisor made for the plan. Blocks.
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    let cannot = |error: &dyn std::fmt::Display| format!("cannot read the plan's file: {error}");
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| cannot(&error))?;
+    if !file.metadata().map_err(|error| cannot(&error))?.is_file() {
+        return Err(cannot(&"it is no file"));
+    }
+    let mut text = String::new();
+    file.take(MOST + 1).read_to_string(&mut text).map_err(|error| cannot(&error))?;
+    if text.len() as u64 > MOST {
+        return Err(cannot(&"it has more than 256 KiB"));
+    }
+    Ok(text)
+}

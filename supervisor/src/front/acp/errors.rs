@@ -1,0 +1,33 @@
+//! Errors in the numbers of the Agent Client Protocol, with the stable words of `serve` as data.
+
+use protocol::rpc::{ErrorObject, ErrorWord};
+
+/// The number for a missing key or login.
+const AUTH_REQUIRED: i64 = -32000;
+
+/// The number for a session that does not exist.
+const NOT_FOUND: i64 = -32002;
+
+/// Returns the error with the number that clients of this protocol know.
+pub(super) fn of(error: ErrorObject) -> ErrorObject {
+    let code = match error.data.word {
+        ErrorWord::NoKey => AUTH_REQUIRED,
+        ErrorWord::NoSuchConversation => NOT_FOUND,
+        ErrorWord::ProjectRefused | ErrorWord::OptionRefused | ErrorWord::ProviderRefused => {
+            ErrorWord::InvalidParams.code()
+        }
+        ErrorWord::SandboxUnavailable => ErrorWord::InternalError.code(),
+        ErrorWord::NotInitialised
+        | ErrorWord::AlreadyInitialised
+        | ErrorWord::Busy
+        | ErrorWord::ShuttingDown
+        | ErrorWord::Occupied
+        | ErrorWord::NoSuchAgent => ErrorWord::InvalidRequest.code(),
+        word @ (ErrorWord::ParseError
+        | ErrorWord::InvalidRequest
+        | ErrorWord::MethodNotFound
+        | ErrorWord::InvalidParams
+        | ErrorWord::InternalError) => word.code(),
+    };
+    ErrorObject { code, ..error }
+}

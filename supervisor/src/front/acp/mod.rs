@@ -1,0 +1,87 @@
+//! `bailiwick acp`: the core for editors that speak the Agent Client Protocol, version 1, on standard input and output.
+//!
+//! The client shows and asks, and decides nothing by itself. Its methods for files and terminals are never called: they act
+//! outside the sandbox. Option ids of a permission carry the digest of the exact effect. A mode, the network or the model
+//! changes by the rules of the session, never beyond the access of the start, and the answer says what became of it.
+
+mod choices;
+mod dialect;
+mod edited;
+mod errors;
+mod listing;
+mod options;
+mod permission;
+mod prompt;
+mod reaction;
+mod requests;
+mod servers;
+mod session;
+mod shown;
+#[cfg(test)]
+mod tests;
+mod updates;
+
+use ipc::rights::Reach;
+use model::provider::ProviderKind;
+use protocol::approval::ApprovalMode;
+use protocol::rpc::{BaselineWord, NewConversationParams};
+
+use self::dialect::AcpDialect;
+use super::wire::{self, Server, Sessions};
+use crate::engine::opening::SessionDirs;
+use crate::process::exit::Exit;
+use crate::process::messages::complain;
+use crate::settings::args::{AcpArgs, BaselineArg, ModelArgs, ReachArg};
+
+/// The name of this command's flags in messages.
+const ORIGIN: &str = "acp";
+
+/// Serves a client on standard input and output until it disconnects.
+pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
+    let widest = args.up_to.map(ApprovalMode::from);
+    let params = of_flags(args);
+    if let Some((name, _)) = params.env.iter().find_map(|variable| variable.split_once('=')) {
+        complain(&format!(
+            "--env {name}: a value does not pass here\n  hint: set the variable for bailiwick, and name it"
+        ));
+        return Exit::Usage;
+    }
+    let state = place.directories.state.clone();
+    let opener = Sessions::new(place, ORIGIN);
+    wire::run(Server::of(AcpDialect::new(opener, params, widest, state))).await
+}
+
+/// Returns the options of every session, which a client adds its directory to.
+fn of_flags(args: AcpArgs) -> NewConversationParams {
+    let AcpArgs { mode, up_to: _, net, reach: places, write, socket, hide, env, .. } = args;
+    let AcpArgs { allow_degraded, baseline, tier, model: ModelArgs { model, provider, base_url }, .. } = args;
+    let mut reach = Reach::default();
+    for place in &places {
+        match place {
+            ReachArg::Host => reach.host = true,
+            ReachArg::Lan => reach.lan = true,
+            ReachArg::LinkLocal => reach.link_local = true,
+            ReachArg::Metadata => reach.metadata = true,
+        }
+    }
+    let baseline = baseline.map(|word| match word {
+        BaselineArg::Mine => BaselineWord::Mine,
+        BaselineArg::Restore => BaselineWord::Restore,
+    });
+    NewConversationParams {
+        mode: mode.map(ApprovalMode::from),
+        net,
+        reach: (!places.is_empty()).then_some(reach),
+        model,
+        provider: provider.map(|provider| ProviderKind::from(provider).as_str().to_owned()),
+        base_url,
+        write: write.iter().map(Into::into).collect(),
+        sockets: socket.iter().map(Into::into).collect(),
+        hide: hide.iter().map(Into::into).collect(),
+        env,
+        tier: Some(tier.into()),
+        allow_degraded: Some(allow_degraded),
+        baseline,
+        ..NewConversationParams::default()
+    }
+}

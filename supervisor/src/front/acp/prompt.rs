@@ -1,0 +1,110 @@
+//! The content of a prompt as a message: text and pictures.
+
+use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource};
+use ipc::image::Image;
+use protocol::rpc::{Attachment, ErrorObject, ErrorWord};
+use serde_json::json;
+
+use crate::journal::pictures;
+
+/// A message of the user, or a command that the client offered.
+#[derive(Debug, PartialEq)]
+pub(super) enum Message {
+    Text {
+        text: String,
+        images: Vec<Image>,
+    },
+    /// The command `/plan TEXT`.
+    Plan(String),
+    /// The command `/compact`.
+    Compact,
+}
+
+/// Reads the blocks of a prompt.
+pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
+    let (mut parts, mut images) = (Vec::new(), Vec::new());
+    for (index, block) in blocks.into_iter().enumerate() {
+        match block {
+            ContentBlock::Text(text) => parts.push(text.text),
+            ContentBlock::ResourceLink(link) => parts.push(format!("[{}]({})", link.name, place(&link.uri))),
+            ContentBlock::Resource(resource) => match resource.resource {
+                EmbeddedResourceResource::TextResourceContents(text) => {
+                    parts.push(format!("\n<file path=\"{}\">\n{}\n</file>\n", place(&text.uri), text.text));
+                }
+                _ => return Err(refused(index, "only text can be embedded")),
+            },
+            ContentBlock::Image(image) => {
+                let attachment = json!({"media_type": image.mime_type, "data": image.data});
+                let attachment: Attachment =
+                    serde_json::from_value(attachment).map_err(|error| refused(index, &error.to_string()))?;
+                let image = pictures::attached(attachment)
+                    .map_err(|error| refused(index, &format!("the picture {error}")))?;
+                images.push(image);
+            }
+            _ => return Err(refused(index, "text, pictures and links to files are understood")),
+        }
+    }
+    let text = parts.concat();
+    Ok(match command(&text).filter(|_| images.is_empty()) {
+        Some(("compact", "")) => Message::Compact,
+        Some(("plan", purpose)) if !purpose.is_empty() => Message::Plan(purpose.to_owned()),
+        _ => Message::Text { text, images },
+    })
+}
+
+/// Returns the path of a file's address, or another address as it is.
+fn place(uri: &str) -> &str {
+    uri.strip_prefix("file://").unwrap_or(uri)
+}
+
+fn command(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('/')?;
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    Some((name, rest.trim()))
+}
+
+fn refused(index: usize, why: &str) -> ErrorObject {
+    ErrorWord::InvalidParams.because(format!("prompt[{index}]: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(blocks: serde_json::Value) -> Result<Message, String> {
+        read(serde_json::from_value(blocks).unwrap()).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn blocks_become_one_text() {
+        let message = of(json!([
+            {"type": "text", "text": "see "},
+            {"type": "resource_link", "name": "a.rs", "uri": "file:///p/a.rs"},
+            {"type": "resource", "resource": {"uri": "file:///p/b", "text": "b"}},
+        ]));
+        let text = "see [a.rs](/p/a.rs)\n<file path=\"/p/b\">\nb\n</file>\n".to_owned();
+        assert_eq!(message, Ok(Message::Text { text, images: vec![] }));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_an_error() {
+        for block in [
+            json!({"type": "audio", "data": "", "mimeType": "audio/wav"}),
+            json!({"type": "resource", "resource": {"uri": "x", "blob": ""}}),
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+            json!({"type": "image", "data": "AAAA", "mimeType": "image/bmp"}),
+        ] {
+            assert!(of(json!([block])).unwrap_err().starts_with("prompt[0]: "), "{block}");
+        }
+    }
+
+    #[test]
+    fn two_commands_are_known_and_other_words_are_text() {
+        let text = |text: &str| of(json!([{"type": "text", "text": text}])).unwrap();
+        assert_eq!(text("/compact"), Message::Compact);
+        assert_eq!(text("/plan  a thing "), Message::Plan("a thing".to_owned()));
+        for other in ["/plan", "/compact now", "/etc/hosts is a file", "compact"] {
+            assert_eq!(text(other), Message::Text { text: other.to_owned(), images: vec![] });
+        }
+    }
+}

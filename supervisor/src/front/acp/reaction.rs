@@ -1,0 +1,35 @@
+//! The consequences of an event for a client.
+
+use agent_client_protocol_schema::v1::SessionUpdate;
+use ipc::id::AgentId;
+use protocol::approval::ServerRequest;
+use protocol::frontend::UserActionKind;
+use protocol::rpc::{ErrorObject, Passing, RequestId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::front::wire::pending::Asked;
+
+/// A consequence of an event.
+pub(super) enum Reaction {
+    /// A `session/update`.
+    Update(Box<SessionUpdate>),
+    /// A piece of output, which may wait and be joined.
+    Piece(Passing),
+    /// The result of a request.
+    Answer(RequestId, Box<RawValue>),
+    /// The error of a request.
+    Refuse(RequestId, ErrorObject),
+    /// An action of the user.
+    Act(Option<AgentId>, UserActionKind),
+    /// A question that stays open.
+    AskAgain(Asked, Box<ServerRequest>),
+}
+
+/// Returns the result of a request, or an error if it cannot be serialised.
+pub(super) fn answer(id: RequestId, result: &impl Serialize) -> Reaction {
+    match serde_json::value::to_raw_value(result) {
+        Ok(result) => Reaction::Answer(id, result),
+        Err(error) => Reaction::Refuse(id, protocol::rpc::ErrorWord::InternalError.because(error)),
+    }
+}

@@ -1,0 +1,68 @@
+//! Text in a form that a client cannot draw as anything else: clients read texts as Markdown.
+
+use tui::text::{SafeText, printable};
+
+/// The most characters of a title.
+const TITLE: usize = 120;
+
+/// Returns a title on one line.
+pub(super) fn title(text: &str) -> String {
+    tui::cut(text, TITLE)
+}
+
+/// Returns a line of Bailiwick's own words about hostile names.
+pub(super) fn line(text: &str) -> String {
+    SafeText::line(text).as_str().to_owned()
+}
+
+/// Returns a text with invisible characters escaped.
+pub(super) fn visible(text: &str) -> String {
+    printable(text)
+}
+
+/// True if every character of a text is shown as it is.
+pub(super) fn is_visible(text: &str) -> bool {
+    let tabs = text.replace('\t', "    ").replace("\r\n", "\n");
+    SafeText::exact(&tabs).as_str() == tabs
+}
+
+/// Returns a code block with a text in which every character is visible. Nothing in the text can end the block.
+pub(super) fn block(text: &str, language: &str) -> String {
+    let text = if is_visible(text) { text.to_owned() } else { SafeText::exact(text).as_str().to_owned() };
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{language}\n{text}{end}{fence}")
+}
+
+/// Returns the end of a text, at most `most` bytes and at a character.
+pub(super) fn tail(text: &str, most: usize) -> &str {
+    let from = text.len().saturating_sub(most);
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    &text[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_its_block() {
+        assert_eq!(block("ls", "sh"), "```sh\nls\n```");
+        assert_eq!(block("a\n````\nb\n", ""), "`````\na\n````\nb\n`````");
+    }
+
+    #[test]
+    fn an_invisible_character_is_escaped_and_counts() {
+        assert!(is_visible("a\tb\n") && is_visible("ä"));
+        for hidden in ["a\u{202e}b", "a\u{200b}", "a\u{a0}b", "\u{1b}[8m"] {
+            assert!(!is_visible(hidden), "{hidden:?}");
+            assert!(block(hidden, "").contains("\\u{"), "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn a_tail_begins_with_a_character() {
+        assert_eq!((tail("aäb", 2), tail("ab", 9)), ("b", "ab"));
+    }
+}
