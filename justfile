@@ -101,6 +101,10 @@ real-clients *WORDS:
 real-mcp:
     cargo build --bins -p worker -p sandbox-exec -p tests && tests/real-mcp/run.sh
 
+# Clients of the Agent Client Protocol from PyPI and npm, a scripted model on loopback.
+real-editors:
+    cargo build --bins && tests/real-editors/run.sh
+
 # The kernel's own Landlock and seccomp tests, compared with docs/selftests.md.
 kernel-selftests:
     cargo build --bins && tests/kernel-selftests/run.sh
