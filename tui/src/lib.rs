@@ -46,7 +46,7 @@ pub use message::{Action, Copied, Msg, Reason};
 pub use model::{LogRow, LogRows, Model, is_tiny};
 pub use moment::UiTime;
 pub use picker::{Picked, Picker, PickerRow};
-pub use start::{Capabilities, Colour, Origins, Previews, Start, ThemeName};
+pub use start::{Capabilities, Colour, Origins, Previews, Start, StatusWords, ThemeName};
 pub use tool_summary::{ToolSummary, cut};
 pub use update::{ALLOWED, allowed, next_tick, update};
 pub use view::{Shown, pick, view};

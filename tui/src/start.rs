@@ -31,6 +31,7 @@ pub struct Start {
     /// Messages of earlier sessions, oldest first.
     pub history: Vec<String>,
     pub capabilities: Capabilities,
+    pub status: StatusWords,
     /// Functions that describe the scope of an approval.
     pub previews: Previews,
     /// Origins of the settings that cause requests.
@@ -45,6 +46,16 @@ pub struct Origins {
     pub write: String,
     /// Setting that requires an approval before every command.
     pub confirm_shell: String,
+}
+
+/// Length of the status bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatusWords {
+    /// Everything that there is room for.
+    #[default]
+    Full,
+    /// Only what is not ordinary.
+    Short,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,6 +55,10 @@ impl ToolSummary {
         Self { stat: stat.to_owned(), ..self.clone() }.head()
     }
 
+    pub(crate) fn verb(&self) -> &str {
+        &self.verb
+    }
+
     pub(crate) fn object(&self) -> &str {
         &self.object
     }

@@ -161,8 +161,9 @@ impl fmt::Display for NamedRoot {
     }
 }
 
-impl fmt::Display for RightsSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl RightsSummary {
+    /// Writes the places that may be written and read: `writes in the project`.
+    fn fmt_places(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.write[..], self.read.is_empty()) {
             ([], true) => f.write_str("nothing readable")?,
             ([], false) => f.write_str("read-only")?,
@@ -170,10 +171,24 @@ impl fmt::Display for RightsSummary {
             (roots, true) => write!(f, "writes in {} · nothing else readable", List(roots))?,
             (roots, false) => write!(f, "writes in {}", List(roots))?,
         }
-        let reads_everything = is_everything(&self.read);
-        if !reads_everything && !self.read.is_empty() {
+        if !is_everything(&self.read) && !self.read.is_empty() {
             write!(f, " · read {}", List(&self.read))?;
         }
+        Ok(())
+    }
+
+    /// Returns the places that may be written and read, and whether commands can be run: `read-only · no commands`.
+    pub fn places(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| {
+            self.fmt_places(f)?;
+            f.write_str(if self.exec == Execution::Denied { " · no commands" } else { "" })
+        })
+    }
+}
+
+impl fmt::Display for RightsSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_places(f)?;
         write!(f, " · network {}", self.net)?;
         if !self.net.is_off() {
             self.reach.fmt(f)?;
@@ -184,7 +199,7 @@ impl fmt::Display for RightsSummary {
         }
         if self.hidden > 0 {
             f.write_str(" · secrets hidden")?;
-        } else if reads_everything {
+        } else if is_everything(&self.read) {
             f.write_str(" · nothing hidden")?;
         }
         f.write_str(if self.exec == Execution::Denied { " · no commands" } else { "" })

@@ -87,6 +87,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
         window: Some(200_000),
         keymap: Keymap::new(&[])?,
         is_plain: false,
+        status: tui::StatusWords::Full,
         capabilities: Capabilities {
             colour: Colour::Sixteen,
             theme: ThemeName::default(),

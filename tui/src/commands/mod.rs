@@ -148,6 +148,7 @@ pub enum Command {
     Bottom,
     FoldThinking,
     FoldOutput,
+    FoldPane,
     ApproveOnce,
     ApproveSession,
     Deny,

@@ -371,6 +371,12 @@ pub const TABLE: &[CommandRow] = &[
         &[(Normal, &["o", "ctrl-o"]), (Insert, &["ctrl-o"])],
         "show or fold the output of tools",
     ),
+    keyed(
+        Command::FoldPane,
+        "fold_pane",
+        &[(Normal, &["ctrl-t"]), (Insert, &["ctrl-t"])],
+        "show or fold the agents and steps beside the conversation",
+    ),
     keyed(Command::ApproveOnce, "approve_once", &[(Approval, &["y"]), (Denied, &["o"])], "yes, once"),
     keyed(
         Command::ApproveSession,

@@ -102,7 +102,7 @@ impl<'a> LaidDiff<'a> {
     fn new(line: &'a DiffLine, side: usize, columns: usize, digits: usize) -> Self {
         let mut rows = Vec::new();
         let left = columns.saturating_sub(before(digits)).max(1);
-        wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Anywhere, &mut rows);
+        wrap(line.text.as_str(), 0, Columns::all(left), Wrap::Code, &mut rows);
         // A single column shows the number after the change, if there is one.
         let [old, new] = line.numbers;
         let number = if side == BEFORE { old } else { new.or(old) };

@@ -65,12 +65,12 @@ fn before_and_after_stand_side_by_side_where_there_is_room() {
     let new = old
         .replace("line 12\n", "line twelve, which has become so long that it needs another row of its half\n")
         .replace("line 20\n", "");
-    assert_snapshot!(rows(&Diff::between(&old, &new, Some(1)), 100, 140), @r"
+    assert_snapshot!(rows(&Diff::between(&old, &new, Some(1)), 100, 140), @"
      9  line 9                                       │  9  line 9
     10  line 10                                      │ 10  line 10
     11  line 11                                      │ 11  line 11
-    12 -line 12                                      │ 12 +line twelve, which has become so long that i
-    ↪                                                 │     t needs another row of its half
+    12 -line 12                                      │ 12 +line twelve, which has become so long that
+    ↪                                                 │     it needs another row of its half
     13  line 13                                      │ 13  line 13
     14  line 14                                      │ 14  line 14
     15  line 15                                      │ 15  line 15
@@ -90,8 +90,8 @@ fn each_file_that_is_new_or_gone_shows_all_of_it() {
     assert_snapshot!(rows(&Diff::added("one\n\ttwo"), 30, 200), @r"
     1 +one
     2 +    two
-       \ no line end at the end of
-    ↪    the file
+       \ no line end at the end
+    ↪   of the file
     ");
     assert_snapshot!(rows(&Diff::removed(""), 30, 200), @r"
      (empty)

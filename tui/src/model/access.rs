@@ -5,20 +5,46 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
-/// Returns words for the sandbox; an empty text until a worker has started.
+/// Access of an agent that may write nowhere.
+pub(crate) const READ_ONLY: &str = "read-only";
+
+/// Returns words for a sandbox that is less than the full one; an empty text otherwise, and until a worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     match tier {
-        None => "",
-        Some(Tier::Full) => "sandboxed",
+        None | Some(Tier::Full) => "",
         Some(Tier::Floor | Tier::FloorUnmediated) => "partly sandboxed",
     }
 }
 
+/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary directory
+/// and caches.
+pub(crate) fn places(rights: &RightsSummary) -> String {
+    without_private(rights).places().to_string()
+}
+
+/// Returns the access that is open beyond the ordinary, except for the network; `None` without any.
+pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
+    let hidden = (rights.hidden == 0).then_some("nothing hidden".to_owned());
+    let reach = rights.reach.to_string();
+    let reach = (!rights.net.is_off() && !reach.is_empty()).then(|| reach.trim().to_owned());
+    let sockets = match rights.sockets.len() {
+        0 => None,
+        1 => Some("1 socket".to_owned()),
+        count => Some(format!("{count} sockets")),
+    };
+    let all: Vec<_> = [hidden, reach, sockets].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(" · "))
+}
+
 /// Returns rights in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
+    without_private(rights).to_string()
+}
+
+fn without_private(rights: &RightsSummary) -> RightsSummary {
     let counts = |root: &&NamedRoot| !matches!(root, NamedRoot::Temp | NamedRoot::Caches);
     let write = rights.write.iter().filter(counts).cloned().collect();
-    RightsSummary { write, ..rights.clone() }.to_string()
+    RightsSummary { write, ..rights.clone() }
 }
 
 /// Returns the rights in few words with paths relative to the project, such as `writes src, net on`.

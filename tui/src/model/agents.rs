@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::Account;
 
-use super::{Block, Call, Ended, Guests, Look, Outgoing, Part, Reply, Session, Transcript, Turn};
+use super::{
+    Block, Call, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
+};
 use crate::text::SafeText;
 
 /// Transcript and state of one agent.
@@ -16,6 +18,7 @@ pub(crate) struct AgentView {
     pub turn: Turn,
     /// Calls that have not ended, with the indices of their blocks.
     pub calls: BTreeMap<CallId, Call>,
+    pub reads: Reads,
     /// Reply of the model while it arrives.
     pub reply: Reply,
     /// Last answer of the agent in Markdown.
@@ -41,6 +44,7 @@ impl AgentView {
             session,
             turn: Turn::default(),
             calls: BTreeMap::new(),
+            reads: Reads::default(),
             reply: Reply::default(),
             answer: String::new(),
             queue: VecDeque::new(),

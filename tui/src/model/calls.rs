@@ -8,6 +8,7 @@ use super::block::Block;
 use super::changes::of_call;
 use super::look::Look;
 use super::part::{Fold, Part};
+use super::reads::FinishedRead;
 use crate::diff::Diff;
 use crate::text::{Output, SafeText};
 use crate::tool_summary::{ToolSummary, edits, text};
@@ -20,6 +21,9 @@ const OUTPUT: usize = 8;
 
 /// Maximum size of a running command's output: 256 KiB; earlier output is dropped.
 const KEPT: usize = 256 << 10;
+
+/// Shortest duration of a call that is told, in milliseconds.
+const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -108,9 +112,12 @@ impl Call {
     /// Shows the status, change and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
+        let lasted = lasted(ending.duration_ms);
         let words = match ending.status {
-            ToolCallStatus::Completed => format!(" · {} ms", ending.duration_ms),
-            status => format!(" · {status} after {} ms", ending.duration_ms),
+            ToolCallStatus::Completed if ending.duration_ms < TOLD_MS => String::new(),
+            ToolCallStatus::Completed => format!(" · {lasted}"),
+            status if ending.duration_ms < TOLD_MS => format!(" · {status}"),
+            status => format!(" · {status} after {lasted}"),
         };
         let change = self.change(ending.diffs);
         let are_known = ending.diffs.iter().any(|file| file.first_line.is_some());
@@ -127,13 +134,27 @@ impl Call {
         let content = if self.refused || done && self.changes_files() { "" } else { ending.content };
         // A line of its own reports the end of a sub-agent.
         let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
-        let fold = if is_told { Fold::Head(0) } else { Fold::Tail(OUTPUT) };
+        let fold = match self.as_read(ending) {
+            Some(_) => Fold::Told,
+            None if is_told => Fold::Head(0),
+            None => Fold::Tail(OUTPUT),
+        };
         if let Some(output) = block.parts.last_mut() {
             *output = Part::output(Output::new(content)).folded(fold);
         }
         if let Some(change) = change.filter(|change| !change.is_empty()) {
             block.parts.insert(1, Part::diff(change).folded(Fold::Head(CHANGE)));
         }
+    }
+
+    /// Returns the call as a row among other reads, if it only read and has ended well.
+    pub(crate) fn as_read(&self, ending: &Ending<'_>) -> Option<FinishedRead> {
+        let only_reads = matches!(self.name.as_str(), "read_file" | "list_directory" | "search_files");
+        (only_reads && ending.status == ToolCallStatus::Completed).then(|| FinishedRead {
+            verb: self.summary.verb().to_owned(),
+            object: self.summary.object().to_owned(),
+            lines: ending.content.lines().count(),
+        })
     }
 
     /// Returns the change that the call made, or the requested one if none was reported.
@@ -149,6 +170,11 @@ impl Call {
     fn head(&self, mark: char, ending: &str) -> SafeText {
         SafeText::line(&format!("{mark} {}{ending}", self.summary.head()))
     }
+}
+
+/// Returns a duration such as `0.4 s` or `75 s`.
+fn lasted(ms: u64) -> String {
+    if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
 }
 
 /// Returns the command or change of a call that does not fit on one line.

@@ -30,8 +30,8 @@ pub(crate) struct Changes {
     left_out: BTreeSet<AgentCall>,
     /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
-    /// Changed files with their combined changes.
-    nets: BTreeMap<WirePath, ListedFile>,
+    /// Changed files, and the numbers of lines of their combined changes.
+    nets: BTreeMap<WirePath, Counts>,
     /// Number of changed files beyond the limit of the list.
     more: u64,
     ignored: Ignored,
@@ -58,16 +58,6 @@ pub(super) enum ChangeTold {
     ByLook(Box<SeenChange>, bool),
 }
 
-/// Changed file as a list shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListedFile {
-    pub counts: Counts,
-    /// Changes other than lines, such as `new` or `mode 644 → 755`.
-    pub facts: Vec<String>,
-    /// True if another program or person changed the file too.
-    pub by_others: bool,
-}
-
 impl ChangeStep {
     pub(super) fn diff(&self) -> Option<&FileDiff> {
         match &self.told {
@@ -81,10 +71,6 @@ impl ChangeStep {
             ChangeTold::ByCall(..) => None,
             ChangeTold::ByLook(seen, _) => Some(seen),
         }
-    }
-
-    pub(super) fn by_others(&self) -> bool {
-        self.seen().is_some_and(|seen| seen.by.is_empty())
     }
 }
 
@@ -140,12 +126,8 @@ impl Changes {
     fn count(&mut self, paths: BTreeSet<WirePath>) {
         for path in paths {
             let steps: Vec<_> = self.steps.iter().filter(|step| step.path == path).collect();
-            let by_others = steps.iter().any(|step| step.by_others());
             match Net::of(&steps) {
-                Some(net) => {
-                    let listed = ListedFile { counts: net.counts(), facts: net.facts, by_others };
-                    self.nets.insert(path, listed);
-                }
+                Some(net) => _ = self.nets.insert(path, net.counts()),
                 None => drop(self.nets.remove(&path)),
             }
         }
@@ -155,25 +137,23 @@ impl Changes {
         self.next
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.nets.is_empty() && self.left_out.is_empty()
-    }
-
-    /// Returns the changed files, and the number of calls with unknown changes.
-    pub(crate) fn files(&self) -> (impl ExactSizeIterator<Item = (&WirePath, &ListedFile)>, usize) {
-        (self.nets.iter(), self.left_out.len())
-    }
-
-    /// Returns a summary such as `3 files · +5 -4`; `None` without changes.
+    /// Returns a summary such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
-        for file in self.nets.values() {
-            sum.added = sum.added.saturating_add(file.counts.added);
-            sum.removed = sum.removed.saturating_add(file.counts.removed);
+        for counts in self.nets.values() {
+            sum.added = sum.added.saturating_add(counts.added);
+            sum.removed = sum.removed.saturating_add(counts.removed);
         }
         let count = self.nets.len();
         let words = if count == 1 { "file" } else { "files" };
-        (count > 0).then(|| format!("{count} {words} · {sum}"))
+        let files = (count > 0).then(|| format!("{count} {words} · {sum}"));
+        let unknown = match self.left_out.len() {
+            0 => None,
+            1 => Some("not counted: 1 call".to_owned()),
+            calls => Some(format!("not counted: {calls} calls")),
+        };
+        let parts: Vec<_> = files.into_iter().chain(unknown).collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
     /// Removes the changes of the given files from number `first` on, after a rewind.

@@ -50,7 +50,8 @@ impl Look {
             Self::Turn | Self::Tool | Self::ToolFailed | Self::Denial | Self::Heading => ("", "  "),
             Self::Thinking => ("┊ ", "┊ "),
             // Text of models and tools is indented, so that it cannot imitate a message of Bailiwick.
-            Self::Assistant | Self::Void | Self::Output => ("  ", "  "),
+            Self::Assistant | Self::Void => ("  ", "  "),
+            Self::Output => ("  ", "↪ "),
             Self::Code => ("  │ ", "  ↪ "),
             // A continuation row must not look like a new line of a command.
             Self::Diff | Self::Command => ("│ ", "↪ "),
@@ -72,10 +73,10 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// Returns the places where lines may break. Commands and file content break anywhere, so that no trailing space is hidden.
+    /// Returns the places where lines may break. In commands and file content no trailing space is hidden.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
-            Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Anywhere,
+            Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Code,
             _ => Wrap::Words,
         }
     }

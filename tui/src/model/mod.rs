@@ -10,6 +10,7 @@ mod changes;
 mod code;
 mod editor;
 mod files;
+mod greeting;
 mod guests;
 mod history;
 mod lines;
@@ -19,6 +20,7 @@ mod net;
 mod outgoing;
 mod palette;
 mod part;
+mod reads;
 mod recall;
 mod rewind;
 mod run;
@@ -42,7 +44,7 @@ pub(crate) use answer::Answer;
 pub(crate) use attention::Attention;
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
-pub(crate) use changes::{Changes, ListedFile};
+pub(crate) use changes::Changes;
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use files::Files;
 pub(crate) use guests::Guests;
@@ -54,6 +56,7 @@ pub(crate) use look::Look;
 pub(crate) use outgoing::Outgoing;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use reads::Reads;
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
 pub(crate) use run::{GAP, Run};
@@ -67,12 +70,10 @@ pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
 pub(crate) use written::{PLANNER, Written};
 
 use crate::card::{Card, CardPage, Comments};
-use crate::commands::{Command, KeyMode};
 use crate::markdown::Source;
 use crate::moment::UiTime;
 use crate::plan::{Compared, Plans};
 use crate::start::Start;
-use crate::text::SafeText;
 
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
@@ -114,6 +115,8 @@ pub struct Model {
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
     pub(crate) rewind: Rewind,
+    /// True if the person has folded the agents and steps beside the conversation.
+    pub(crate) is_pane_folded: bool,
     /// True while code is being highlighted in the background.
     pub(crate) reads_code: bool,
     pub(crate) plan_sheet: CardPage,
@@ -209,6 +212,7 @@ impl Model {
             plans: Plans::default(),
             changes: Changes::default(),
             rewind: Rewind::default(),
+            is_pane_folded: false,
             reads_code: false,
             plan_sheet: CardPage::default(),
             versions: None,
@@ -267,22 +271,5 @@ impl Model {
     pub(crate) fn next_revision(&mut self) -> u64 {
         self.revision += 1;
         self.revision
-    }
-
-    /// Shows the agent's rights and the main keys at the start of the session.
-    fn greet(&mut self) {
-        let place = SafeText::labelled("", self.start.project.as_bytes());
-        let session = &self.agents.shown().session;
-        let plans = if self.plans_now() { "makes a plan and changes nothing · " } else { "" };
-        let allowed = format!("{plans}{} · {}", session.mode, access::plain(&session.rights));
-        let hint = |command| self.start.keymap.hint(KeyMode::Insert, command);
-        let [send, line, leave] = [Command::Submit, Command::Newline, Command::Leave].map(hint);
-        let normal = if self.start.is_plain { String::new() } else { format!("{leave} NORMAL · ") };
-        let keys = format!("{send} sends · {line} new line · {normal}:help · :q");
-        self.agents.shown_mut().transcript.push(Block::of(vec![
-            Part::new(place, Look::Heading),
-            Part::new(SafeText::prose(&allowed), Look::Notice),
-            Part::new(SafeText::prose(&keys), Look::Notice),
-        ]));
     }
 }

@@ -11,12 +11,14 @@ use crate::markdown::Table;
 use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
 /// Maximum number of columns of a line of prose.
-const MEASURE: usize = 100;
+pub(super) const MEASURE: usize = 100;
 
 /// Number of rows of a part that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     Never,
+    /// Shows nothing, unless output is unfolded: another part tells of it.
+    Told,
     /// Shows one line with a count, unless thinking is unfolded.
     Thinking,
     /// Shows the first rows, unless output is unfolded.
@@ -257,7 +259,8 @@ impl Part {
             Fold::Never => (all, false),
             Fold::Thinking if unfolded.thinking => (all, false),
             Fold::Thinking => (0, false),
-            Fold::Head(_) | Fold::Tail(_) if unfolded.output => (all, false),
+            Fold::Told | Fold::Head(_) | Fold::Tail(_) if unfolded.output => (all, false),
+            Fold::Told => return Showing { from: 0, count: 0, folded: 0, marker_first: false },
             Fold::Head(keep) => (keep, false),
             Fold::Tail(keep) => (keep, true),
         };
@@ -332,6 +335,16 @@ mod tests {
         let at_once = Part::new(SafeText::prose(whole), Look::Assistant);
         assert_eq!(*part.rows(16), *at_once.rows(16));
         assert_eq!(*part.rows(9), *at_once.rows(9));
+        let mut part = Part::output(Output::default());
+        let whole =
+            "cargo test --package=sizes,parse --features a/b/c:d && echo 'a  long   text' | tee out/of.txt\n";
+        for c in whole.chars() {
+            part.push(&c.to_string());
+            drop(part.rows(16));
+        }
+        let mut at_once = Part::output(Output::default());
+        at_once.push(whole);
+        assert_eq!(*part.rows(16), *at_once.rows(16));
     }
 
     #[test]

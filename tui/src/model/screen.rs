@@ -9,7 +9,7 @@ use crate::keymap::Keymap;
 /// Minimum columns and rows; on a smaller terminal one line says that it is too small.
 const SMALLEST: (u16, u16) = (40, 10);
 
-/// Minimum height for a status of two rows and a prompt below a request.
+/// Minimum height for a prompt below a request.
 const ROOMY: u16 = 16;
 
 /// True if a terminal is too small for anything but one line.
@@ -39,7 +39,7 @@ impl Areas {
     pub(crate) fn of(model: &Model, screen: Rect) -> Self {
         let roomy = screen.height >= ROOMY;
         let mut rest = screen;
-        let status = bottom(&mut rest, if roomy { 2 } else { 1 });
+        let status = bottom(&mut rest, 1);
         let without_status = rest;
         let prompt = bottom(&mut rest, model.prompt_rows(screen.width).clamp(1, (screen.height / 3).max(1)));
         let rule = bottom(&mut rest, 1);

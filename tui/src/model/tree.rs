@@ -7,16 +7,17 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::{Account, Activity, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
 
+use super::part::MEASURE;
 use super::{AgentView, Agents, Look, Model, Session, access};
 use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
 /// Minimum width of a screen that shows the list next to the transcript.
-const BESIDE: u16 = 100;
+const BESIDE: u16 = 130;
 
 /// Minimum and maximum width of the list next to the transcript, in columns.
-const COLUMNS: (u16, u16) = (34, 48);
+const COLUMNS: (u16, u16) = (30, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
@@ -144,14 +145,13 @@ impl Model {
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// Returns the width of the area next to the transcript, for agents, plan steps and changed files; `None` if there is nothing
-    /// to show or no room.
+    /// Returns the width of the area next to the transcript, for agents and plan steps; `None` if there is nothing to show or no
+    /// room. It takes what prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
-        let shows = self.walks_tree()
-            || self.tree().len() > 1
-            || self.plans.beside().is_some()
-            || !self.changes.is_empty();
-        (shows && width >= BESIDE).then(|| (width / 3).clamp(COLUMNS.0, COLUMNS.1))
+        let has_content = self.tree().len() > 1 || self.plans.beside().is_some();
+        let shows = self.walks_tree() || has_content && !self.is_pane_folded;
+        let left = width.saturating_sub(u16::try_from(MEASURE).unwrap_or(u16::MAX));
+        (shows && width >= BESIDE).then(|| left.clamp(COLUMNS.0, COLUMNS.1))
     }
 
     pub(crate) fn tree_lines(&self) -> Vec<TreeLine> {

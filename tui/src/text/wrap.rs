@@ -16,6 +16,8 @@ pub struct Row {
 pub enum Wrap {
     /// Breaks after spaces and between characters of scripts without spaces; elsewhere only if necessary.
     Words,
+    /// Breaks after spaces and signs between words, elsewhere only if necessary; nothing exceeds the width.
+    Code,
     /// Breaks anywhere; nothing exceeds the width.
     Anywhere,
 }
@@ -56,18 +58,26 @@ pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec
 }
 
 fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
-    let mut open = Open { start: line.start, used: 0, space: None, first: line.first };
+    let mut open = Open::new(line.start, line.first);
     for cluster in Clusters::new(text.get(..line.end).unwrap_or_default(), line.start) {
         let hangs = how == Wrap::Words && cluster.text == " ";
         while !hangs && open.used > 0 && open.used + cluster.columns > columns.of(open.first) {
-            let (end, before) = open.space.unwrap_or((cluster.at, open.used));
+            let (end, before) = open.space.or(open.sign).unwrap_or((cluster.at, open.used));
             rows.push(open.row(end));
-            open = Open { start: end, used: open.used - before, space: None, first: false };
+            let later = |(at, used): (usize, usize)| (at > end).then(|| (at, used - before));
+            let sign = open.sign.and_then(later);
+            open = Open { used: open.used - before, sign, ..Open::new(end, false) };
         }
         open.used += cluster.columns;
-        if hangs || (how == Wrap::Words && breaks_after(text, cluster)) {
-            open.space = Some((cluster.end(), open.used));
+        let here = Some((cluster.end(), open.used));
+        match (how, cluster.text) {
+            // An indentation is no row of its own.
+            (Wrap::Code, " ") if open.has_text || !open.first => open.space = here,
+            (Wrap::Code, "/" | "," | ";" | "|" | "&" | "=" | ":" | ")" | "]" | "}") => open.sign = here,
+            (Wrap::Words, _) if hangs || breaks_after(text, cluster) => open.space = here,
+            _ => {}
         }
+        open.has_text |= cluster.text != " ";
     }
     rows.push(open.row(line.end));
 }
@@ -105,12 +115,18 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
 struct Open {
     start: usize,
     used: usize,
-    /// End of the last space, and the columns up to there.
+    /// End of the last space, and of the last sign between words, with the columns up to there.
     space: Option<(usize, usize)>,
+    sign: Option<(usize, usize)>,
+    has_text: bool,
     first: bool,
 }
 
 impl Open {
+    const fn new(start: usize, first: bool) -> Self {
+        Self { start, used: 0, space: None, sign: None, has_text: false, first }
+    }
+
     const fn row(&self, end: usize) -> Row {
         Row { start: self.start, end, first: self.first }
     }

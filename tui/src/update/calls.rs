@@ -36,7 +36,11 @@ pub(super) fn finished(model: &mut Model, event: SessionEvent) {
     let Some(call) = view.calls.remove(&id) else { return };
     let Some(block) = view.transcript.block_mut(call.block) else { return };
     let content = Call::without_explanation(&content, explanation_bytes);
-    call.finished(block, &Ending { status, content, duration_ms, diffs: &diffs });
+    let ending = Ending { status, content, duration_ms, diffs: &diffs };
+    call.finished(block, &ending);
+    if let Some(read) = call.as_read(&ending) {
+        view.reads.finished(&mut view.transcript, call.block, read);
+    }
     let call = AgentCall { agent: event.agent, call: id };
     match status {
         ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(call),

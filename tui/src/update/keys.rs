@@ -264,6 +264,7 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::AskAgain => turns::ask_again(model, at, actions),
         Command::FoldThinking => unfolded(model).thinking ^= true,
         Command::FoldOutput => unfolded(model).output ^= true,
+        Command::FoldPane => model.is_pane_folded ^= true,
         other => scroll(model, other),
     }
 }

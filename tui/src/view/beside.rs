@@ -9,28 +9,22 @@ use crate::model::Model;
 pub(super) struct Beside {
     pub agents: Rect,
     pub steps: Rect,
-    pub changes: Rect,
 }
 
 impl Beside {
-    /// Divides an area. Each part gets half of the rows left by the parts above it, or more if the others need less. Unused rows
-    /// go to the agents.
+    /// Divides an area. The agents get half of the rows, or more if the steps need less, and the unused rows.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let is_beside = model.tree_columns(model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
         let steps = model.plans.beside().filter(|_| is_beside);
         let steps = steps.map_or(0, |plan| rows(plan.lines(model.now).len()));
-        let (files, left_out) = model.changes.files();
-        let changes = files.len() + usize::from(left_out > 0);
-        let changes = if is_beside && changes > 0 { rows(changes) } else { 0 };
         let keys = u16::from(model.walks_tree());
         let agents = rows(model.tree_lines().len()).saturating_add(keys);
-        let agents = fair(agents, steps.saturating_add(changes), area.height);
-        let steps = fair(steps, changes, area.height - agents);
-        let changes = changes.min(area.height - agents - steps);
-        let agents = area.height - steps - changes;
+        let agents = fair(agents, steps, area.height);
+        let steps = steps.min(area.height - agents);
+        let agents = area.height - steps;
         let part = |y, height| Rect { y: area.y + y, height, ..area };
-        Self { agents: part(0, agents), steps: part(agents, steps), changes: part(agents + steps, changes) }
+        Self { agents: part(0, agents), steps: part(agents, steps) }
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod beside;
 mod card;
-mod changes;
 mod listed;
 mod log;
 mod page;
@@ -64,10 +63,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         plain |= transcript(model, &mut pane, theme);
     }
     if let Some(area) = areas.tree {
-        let Beside { agents, steps, changes } = Beside::of(model, area);
+        let Beside { agents, steps } = Beside::of(model, area);
         tree::tree(model, &mut Pane::new(frame.buffer_mut(), agents), theme);
         plan::steps(model, &mut Pane::new(frame.buffer_mut(), steps), theme);
-        changes::changes(model, &mut Pane::new(frame.buffer_mut(), changes), theme);
     }
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);

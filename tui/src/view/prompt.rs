@@ -8,7 +8,7 @@ use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Written};
-use crate::text::{SafeStr, SafeText};
+use crate::text::{Clusters, SafeStr, SafeText};
 
 /// Maximum number of hidden rows that are counted.
 const MOST_BELOW: usize = 999;
@@ -29,7 +29,21 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
     if !words.is_empty() {
         let x = pane.put(2, 0, " ", Style::new());
         let x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
-        pane.put(x, 0, " ", Style::new());
+        let x = pane.put(x, 0, " ", Style::new());
+        changed(model, pane, x, theme);
+    } else {
+        changed(model, pane, 2, theme);
+    }
+}
+
+/// Draws the number of changed files at the right end of the line, if it fits behind column `from`.
+fn changed(model: &Model, pane: &mut Pane<'_>, from: u16, theme: Theme) {
+    let Some(summary) = model.changes.summary().filter(|_| model.mode != Mode::Page) else { return };
+    let text = SafeText::line(&format!(" {summary} · :diff "));
+    let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
+    let at = usize::from(pane.width()).checked_sub(columns + 2).filter(|at| *at > usize::from(from));
+    if let Some(at) = at.and_then(|at| u16::try_from(at).ok()) {
+        pane.put(at, 0, text.all(), theme.dim());
     }
 }
 
@@ -61,12 +75,6 @@ fn activity(model: &Model, areas: &Areas) -> String {
         add(&mut words, "the session is over · :q leaves");
     } else if view.ended.is_some() {
         add(&mut words, "it is over");
-    }
-    let is_beside = model.tree_columns(model.size.0).is_some();
-    if let Some(summary) =
-        model.changes.summary().filter(|_| words.is_empty() && !is_beside && model.mode != Mode::Page)
-    {
-        add(&mut words, &format!("{summary} · :diff"));
     }
     for image in &model.attached {
         add(&mut words, &format!("{image} goes with the next message"));

@@ -1,8 +1,8 @@
-//! Status bar: mode · activity · approval mode · network · tokens, and more if there is room.
+//! Status bar, one row: mode · activity · approval mode · network · tokens of the turn and of the session, and more if there is
+//! room.
 //!
 //! ```text
-//!  INSERT  EXECUTE · ask · net off · turn ↑12.3k ↓1.2k · all ↑40.1k ↓2.2k · sandboxed
-//! read-only · network off · secrets hidden · claude-opus-5-5 · 4% context · $0.15 · project · main
+//!  INSERT  EXECUTE · ask · net off · ↑12.3k ↓1.2k/↑40.1k ↓2.2k · read-only · claude-opus-5-5 · 4% context · $0.15 · project · main
 //! ```
 
 use ipc::path::WirePath;
@@ -13,75 +13,68 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::model::{Mode, Model, Pending, access};
+use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always shown.
+/// Draws the bar. A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always shown, unless
+/// the settings hide what is ordinary.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
+    let session = &model.agents.shown().session;
     let (row, is_short) = row(model, asked, usize::from(pane.width()));
-    let net = if model.agents.shown().session.net.reaches_out() { theme.open() } else { Style::new() };
+    let net = if session.net.reaches_out() { theme.open() } else { Style::new() };
     let activity = if model.plans_now() { theme.planner() } else { Style::new() };
-    let styles = [style, activity, theme.strong(), net, theme.dim(), theme.dim()];
+    let styles = [style, activity, theme.strong(), net, theme.dim()];
+    let hides = model.start.status == StatusWords::Short;
+    let ordinary = [
+        !asked && model.mode == Mode::Insert,
+        session.activity == Activity::Execute,
+        false,
+        session.net.is_off() && !matches!(session.pending, Some(Pending::Net(_))),
+        model.agents.spent_in_all().usage.total() == 0,
+    ];
     let between = if is_short { "·" } else { " · " };
     let mut x = 0;
-    for (n, (text, style)) in row.iter().zip(styles).enumerate() {
-        x = match n {
-            0 => x,
-            1 => pane.put(x, 0, " ", theme.dim()),
-            _ => pane.put(x, 0, between, theme.dim()),
+    let mut parts =
+        row.iter().zip(styles).zip(ordinary).enumerate().filter(|(_, (_, ordinary))| !(hides && *ordinary));
+    let mut before = None;
+    for (n, ((text, style), _)) in &mut parts {
+        x = match before.replace(n) {
+            None => x,
+            Some(0) => pane.put(x, 0, " ", theme.dim()),
+            Some(_) => pane.put(x, 0, between, theme.dim()),
         };
         x = pane.put(x, 0, SafeText::line(text).all(), style);
     }
-    let session = &model.agents.shown().session;
-    let sandbox = SafeText::line(access::sandbox(session.tier));
-    if pane.height() == 1 {
-        let more: Vec<_> = std::iter::once(sandbox).chain(further(model)).collect();
-        put_as_fits(pane, (x, 0), &more, theme);
-    } else {
-        put_as_fits(pane, (x, 0), &[sandbox], theme);
-        let x = pane.put(0, 1, SafeText::line(&access::plain(&session.rights)).all(), theme.dim());
-        put_as_fits(pane, (x, 1), &further(model), theme);
-    }
+    further(model, pane, x, theme);
 }
 
-/// Texts: mode, activity, approval mode, network, tokens of the turn, tokens of the session.
-type StatusRow = [String; 6];
+/// Texts: mode, activity, approval mode, network, tokens of the turn and of the session.
+type StatusRow = [String; 5];
 
 /// Returns the texts in the longest form that fits; true if that is the short form.
 fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
-    let forms: [fn(&Account) -> String; 3] = [brief, tokens, sum];
-    let [brief, tokens, sum] = forms.map(|form| (form(&turn), form(&all)));
-    let counts = [
-        (&brief.0, &brief.1),
-        (&brief.0, &tokens.1),
-        (&tokens.0, &tokens.1),
-        (&sum.0, &tokens.1),
-        (&sum.0, &sum.1),
-    ];
-    let long = counts.map(|(turn, all)| long(model, asked, [turn, all]));
-    if let Some(row) = long.into_iter().find(|row| columns(row, 3) <= room) {
-        return (row, false);
+    let counts = [(tokens(&turn), tokens(&all)), (sum(&turn), tokens(&all)), (sum(&turn), sum(&all))];
+    let fits = |row: &StatusRow, between| columns(row, between) <= room;
+    let [whole, part, _] = &counts;
+    for (is_named, (turn, all)) in [(true, whole), (false, whole), (false, part)] {
+        let row = long(model, asked, is_named, format!("{turn}/{all}"));
+        if fits(&row, 3) {
+            return (row, false);
+        }
     }
-    let close = |text: &str| text.replace(' ', "");
-    let counts = [(&tokens.0, &tokens.1), (&sum.0, &tokens.1), (&sum.0, &sum.1)];
-    let [first, second, last] = counts.map(|(turn, all)| short(model, asked, [close(turn), close(all)]));
-    let fits = |row: &StatusRow| columns(row, 1) <= room;
-    (
-        if fits(&first) {
-            first
-        } else if fits(&second) {
-            second
-        } else {
-            last
-        },
-        true,
-    )
+    let close = |(turn, all): &(String, String)| format!("{turn}/{all}").replace(' ', "");
+    let [first, second, last] = counts.each_ref().map(|counts| short(model, asked, close(counts)));
+    let row = [first, second].into_iter().find(|row| fits(row, 1)).unwrap_or(last);
+    (row, true)
 }
 
-fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
+/// Returns a row that names a host of the list, or only counts its hosts.
+fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
+    let word = if is_named { named } else { word };
     let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
         _ => session.mode.to_string(),
@@ -92,11 +85,11 @@ fn long(model: &Model, asked: bool, [turn, all]: [&String; 2]) -> StatusRow {
     };
     let activity = session.activity.as_str().to_uppercase();
     let [name, _] = names(model.mode, asked);
-    [name.to_owned(), activity, mode, net, format!("turn {turn}"), format!("all {all}")]
+    [name.to_owned(), activity, mode, net, counts]
 }
 
-/// Returns a short row: ` INS EXE·ask·off·↑1.2k↓300·↑40.1k↓2.2k`.
-fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
+/// Returns a short row: ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
+fn short(model: &Model, asked: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{}→{mode}", session.mode),
@@ -108,7 +101,7 @@ fn short(model: &Model, asked: bool, [turn, all]: [String; 2]) -> StatusRow {
     };
     let activity = if session.activity == Activity::Plan { "PLAN" } else { "EXE" };
     let [_, name] = names(model.mode, asked);
-    [name.to_owned(), activity.to_owned(), mode, net, turn, all]
+    [name.to_owned(), activity.to_owned(), mode, net, counts]
 }
 
 const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
@@ -136,22 +129,46 @@ fn word(net: &Network) -> String {
     }
 }
 
+/// Returns the first name of a list of hosts and the number of others: `pypi.org +1`.
+fn named(net: &Network) -> String {
+    let Network::Hosts(hosts) = net else { return word(net) };
+    match hosts.rules() {
+        [] => word(net),
+        [only] => only.to_string(),
+        [first, others @ ..] => format!("{first} +{}", others.len()),
+    }
+}
+
 /// Returns the width of the texts with `between` columns between them.
 fn columns(row: &StatusRow, between: usize) -> usize {
     let texts: usize = row.iter().map(|text| text.chars().count()).sum();
     texts + 1 + between * (row.len() - 2)
 }
 
-/// Returns the texts of the second row: model, used context, cost, directory, branch.
-fn further(model: &Model) -> Vec<SafeText> {
+/// Draws, up to the first that does not fit: sandbox and access, model, used context, cost, directory, branch.
+fn further(model: &Model, pane: &mut Pane<'_>, mut x: u16, theme: Theme) {
     let session = &model.agents.shown().session;
     let (_, all) = accounts(model);
+    let hides = model.start.status == StatusWords::Short;
+    let sandbox = Some(SafeText::line(access::sandbox(session.tier)));
+    let access = access::places(&session.rights);
+    let access = Some(SafeText::line(&access)).filter(|_| !(hides && access == access::READ_ONLY));
+    let open = access::opened(&session.rights).map(|open| SafeText::line(&open));
     let context = session.filled().map(|share| SafeText::line(&format!("{share}% context")));
     let cost = all.money().filter(|_| all.usage.prompt() > 0).map(|money| SafeText::line(&money));
-    let directory = SafeText::labelled("", last_name(&model.start.project));
+    let directory = Some(SafeText::labelled("", last_name(&model.start.project))).filter(|_| !hides);
     let branch = model.branch.as_ref().map(|branch| SafeText::line(branch));
-    let more = [Some(SafeText::line(&session.model)), context, cost, Some(directory), branch];
-    more.into_iter().flatten().collect()
+    let plain = [sandbox, access, Some(SafeText::line(&session.model)), context, cost, directory, branch];
+    let texts = open.map(|open| (open, theme.open())).into_iter();
+    let texts = texts.chain(plain.into_iter().flatten().map(|text| (text, theme.dim())));
+    for (text, style) in texts.filter(|(text, _)| !text.is_empty()) {
+        let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
+        if columns + 3 > usize::from(pane.width().saturating_sub(x)) {
+            return;
+        }
+        x = pane.put(x, 0, " · ", theme.dim());
+        x = pane.put(x, 0, text.all(), style);
+    }
 }
 
 /// Returns the last component of a path; `/` for the root.
@@ -160,31 +177,10 @@ fn last_name(path: &WirePath) -> &[u8] {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| path.as_bytes())
 }
 
-/// Draws texts in sequence up to the first that does not fit.
-fn put_as_fits(pane: &mut Pane<'_>, (mut x, y): (u16, u16), texts: &[SafeText], theme: Theme) {
-    for text in texts.iter().filter(|text| !text.is_empty()) {
-        let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
-        if columns + 3 > usize::from(pane.width().saturating_sub(x)) {
-            return;
-        }
-        x = pane.put(x, y, " · ", theme.dim());
-        x = pane.put(x, y, text.all(), theme.dim());
-    }
-}
-
 /// Returns usage and cost of the turn, including sub-agents, and of the session.
 fn accounts(model: &Model) -> (Account, Account) {
     let turn = model.agents.of_turn(model.agents.shown_id());
     (turn, model.agents.spent_in_all())
-}
-
-/// Returns a text such as `↑12.3k (94% cached) ↓1.2k`.
-fn brief(account: &Account) -> String {
-    let usage = &account.usage;
-    let hits = Some(account.hits()).filter(|hits| *hits > 0);
-    let hits = hits.map(|hits| format!(" ({hits}% cached)")).unwrap_or_default();
-    let mark = usage.mark();
-    format!("↑{mark}{}{hits} ↓{mark}{}", counted(usage.prompt()), counted(usage.output))
 }
 
 fn tokens(account: &Account) -> String {

@@ -28,7 +28,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     seat.change_rights(rights);
     seat.wait(6_100);
     seat.keys(":grants\n");
-    assert_snapshot!(seat.screen(), @r#"
+    assert_snapshot!(seat.screen(), @r"
     allowed in this session
       writes in the project · :disallow write . asks first
       writes in /srv/a b · :disallow write /srv/a b
@@ -48,12 +48,12 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
 
 
 
+
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     PAGE  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on · secrets hidde
-    "#);
+     PAGE  EXECUTE · ask · net on · ↑0 ↓0/↑0 ↓0
+    ");
     seat.press(KeyCode::Esc);
     seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
     seat.keys(":allow\n");
@@ -94,7 +94,7 @@ fn hosts_are_named_and_added() {
         seat.keys(typed);
         let action = UserActionKind::Agent(AgentAction::SetRights { change });
         assert_eq!(seat.told(), [action], "{typed}");
-        assert!(seat.screen().contains(" host"), "{}", seat.screen());
+        assert!(seat.screen().contains(" → docs.example"), "{}", seat.screen());
     }
     for (typed, why) in
         [(":net *.com\n", "every name"), (":net 10.0.0.1\n", "no host"), (":net +on\n", "neither")]

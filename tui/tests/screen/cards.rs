@@ -18,10 +18,11 @@ fn a_command_is_asked_for() {
     let mut seat = Seat::new(80, 24);
     seat.ask_command("cargo test --workspace 2>&1 | tail -5\necho done");
     seat.wait(400);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -41,8 +42,7 @@ fn a_command_is_asked_for() {
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -51,7 +51,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     let mut seat = Seat::new(40, 10);
     seat.ask_command("cargo test --workspace 2>&1 | tail -5");
     seat.wait(400);
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     reason given by the agent:
@@ -61,10 +61,10 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
-     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
+     APPROVAL EXE·ask·off·↑0↓0/↑0↓0
     ");
     seat.keys("G");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     reason given by the agent:
@@ -74,7 +74,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
-     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
+     APPROVAL EXE·ask·off·↑0↓0/↑0↓0
     ");
 }
 
@@ -95,13 +95,13 @@ fn the_network_is_asked_for_with_the_places_besides() {
     request.access = Access::Read;
     seat.ask(1, ServerRequest::NetworkApproval(request));
     seat.wait(400);
-    assert_snapshot!(seat.screen().lines().skip(10).take(6).collect::<Vec<_>>().join("\n"), @r"
+    assert_snapshot!(seat.screen().lines().skip(10).take(6).collect::<Vec<_>>().join("\n"), @"
+    │ cargo fetch
       allows    reach the network and this machine and private
                 networks, this once
       runs      by bash -c, in this project
       writes    nothing
     y yes  s for the session…  n no  ? why  e no, because…
-    d full screen  Esc stop
     ");
 }
 
@@ -111,12 +111,13 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     seat.ask(1, ServerRequest::ExternalToolApproval(external("{\"q\": \"a\u{202e}b\",\n  \"n\": 1.0e2}")));
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r#"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
-
-
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network.
+      Secrets hidden.
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
 
 
@@ -133,17 +134,17 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden · claude-opus-4-5
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     "#);
     seat.keys("s");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
-
-
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network.
+      Secrets hidden.
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
 
 
@@ -160,8 +161,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden · claude-opus-4-5
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.keys("y");
     let told = seat.told();
@@ -248,9 +248,10 @@ fn a_change_of_files_is_asked_for() {
     seat.ask(4, ServerRequest::ExecCommandApproval(exec("true")));
     seat.wait(400);
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -270,8 +271,7 @@ fn a_change_of_files_is_asked_for() {
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -354,9 +354,10 @@ fn a_scope_is_chosen_with_a_preview() {
     seat.wait(400);
     seat.keys("sjh");
     assert_snapshot!(seat.screen(), @r#"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -376,14 +377,14 @@ fn a_scope_is_chosen_with_a_preview() {
     y yes, as chosen  Esc back  j/k choose  ←/→ words
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     "#);
     seat.keys("j");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -403,8 +404,7 @@ fn a_scope_is_chosen_with_a_preview() {
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -418,6 +418,10 @@ fn each_part_of_a_compound_command_can_be_chosen() {
     seat.wait(400);
     seat.keys("sj");
     assert_snapshot!(seat.screen().lines().skip(6).take(14).collect::<Vec<_>>().join("\n"), @r#"
+
+
+
+
      Run this command? ─────────────────────────────────────────────────────────────
     │ cargo fmt && cargo test -q
       exactly this command
@@ -428,7 +432,6 @@ fn each_part_of_a_compound_command_can_be_chosen() {
       allows    matching commands run without asking; nothing else is allowed
                 any command that begins with ["cargo", "fmt"]
                 any command that begins with ["cargo", "test"]
-    y yes, as chosen  Esc back  j/k choose
     "#);
     seat.keys("jjy");
     let told = format!("{:?}", seat.told());
@@ -452,7 +455,14 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });
     seat.ask(2, ServerRequest::ApplyPatchApproval(both));
     seat.wait(400);
-    assert_snapshot!(seat.screen().lines().skip(5).take(14).collect::<Vec<_>>().join("\n"), @r"
+    assert_snapshot!(seat.screen().lines().skip(5).take(14).collect::<Vec<_>>().join("\n"), @"
+
+
+
+
+
+
+
      Edit 2 files?  +2 -2 ──────────────────────────────────────────────────────────
     edit one.rs
     │ 1 -a
@@ -460,7 +470,6 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     edit other.rs
     │ 1 -a
     │ 1 +b
-      allows    write src/lib.rs, this once
     ");
     seat.keys("sa");
     assert_eq!(seat.told(), [], "there is nothing more to show, and nothing for the session");

@@ -1,4 +1,4 @@
-//! The changed files beside the transcript, with the lines that each has more and less.
+//! The changed files: their number above the prompt, and the page that shows them.
 
 use insta::assert_snapshot;
 use ipc::id::{AgentCall, AgentId, CallId, EventId};
@@ -38,11 +38,12 @@ fn too_large(seat: &mut Seat, call: u64) {
     });
 }
 
-/// The lines beside the transcript.
-fn beside(seat: &Seat) -> String {
-    let of_row = |row: &str| row.rsplit_once('│').map(|(_, text)| text.to_owned());
-    let rows: Vec<_> = seat.screen().lines().filter_map(of_row).collect();
-    rows.join("\n")
+/// The changes as the line above the prompt counts them.
+fn counted(seat: &Seat) -> String {
+    let screen = seat.screen();
+    let rule = screen.lines().find(|row| row.contains(" · :diff ─"));
+    rule.and_then(|row| row.rsplit_once("─ "))
+        .map_or_else(String::new, |(_, row)| row.trim_end_matches('─').to_owned())
 }
 
 fn work(seat: &mut Seat) {
@@ -52,82 +53,43 @@ fn work(seat: &mut Seat) {
 }
 
 #[test]
-fn the_changed_files_stand_below_the_agents() {
-    let mut seat = Seat::new(110, 16);
+fn the_line_above_the_prompt_counts_the_changed_files_at_its_right_end() {
+    for (size, ends) in [((40, 10), "── 2 files · +4 · :diff ──"), ((110, 16), "── 2 files · +4 · :diff ──")]
+    {
+        let mut seat = Seat::new(size.0, size.1);
+        work(&mut seat);
+        let screen = seat.screen();
+        assert!(screen.lines().any(|row| row.ends_with(ends)), "{screen}");
+    }
+    let mut seat = executing(140, 30);
     work(&mut seat);
-    assert_snapshot!(beside(&seat), @"
-    agents · Alt+A walks
-    ▸ 1 the agent you talk to
-        at rest
-        read-only · ↑0 ↓0
-
-
-
-
-
-    changed · 2 files · +4
-    src/parse.rs +1
-    tests/parse.rs +3
-    ");
+    assert_eq!(counted(&seat), "2 files · +4 · :diff ");
 }
 
 #[test]
-fn with_a_plan_each_part_has_its_rows() {
-    let mut seat = executing(200, 60);
-    work(&mut seat);
-    let rows = beside(&seat);
-    let [agents, plan, changed] = ["agents", "plan ·", "changed ·"].map(|word| rows.find(word).unwrap());
-    assert!(agents < plan && plan < changed, "{rows}");
-    let mut seat = executing(110, 20);
-    work(&mut seat);
-    assert_snapshot!(beside(&seat), @"
-    agents · 3 at work · Alt+A walks
-    ▸ 1 the agent you talk to
-        working 10 s
-        read-only · ↑0 ↓0
-        1.1 plan · plan it
-          waiting 10 s
-          read-only · ↑0 ↓0
-        1.2 Fix the parser
-          waiting 10 s
-          writes the project · ↑0 ↓0
-    plan · 1 of 2 done
-    ✓ 1 completed 3 s · Reproduce it
-    ▸ 2 running 7 s · Mend the lexer
-    changed · 2 files · +4
-    src/parse.rs +1
-    tests/parse.rs +3
-    ");
+fn words_for_what_happens_stand_before_the_changed_files_and_take_their_place_where_it_is_narrow() {
+    for (width, has_both) in [(80, true), (40, false)] {
+        let mut seat = Seat::new(width, 16);
+        work(&mut seat);
+        seat.keys("go\n");
+        seat.stream("Once");
+        let screen = seat.screen();
+        let rule = screen.lines().find(|row| row.starts_with("── answering")).unwrap();
+        assert_eq!(rule.contains("2 files · +4"), has_both, "{rule}");
+    }
 }
 
 #[test]
-fn of_many_files_the_number_of_those_that_do_not_show_does() {
+fn calls_with_unknown_changes_are_counted() {
     let mut seat = Seat::new(100, 16);
     for n in 1..20 {
-        change(
-            &mut seat,
-            n,
-            &format!("/home/me/project/a/long/way/down/to/the/file/{n:02}.rs"),
-            None,
-            "1\n2\n",
-        );
+        let path = format!("/home/me/project/a/long/way/down/to/the/file/{n:02}.rs");
+        change(&mut seat, n, &path, None, "1\n2\n");
     }
     change(&mut seat, 20, "/srv/\x1b[2J\u{202e}漢字", None, "1\n");
+    assert_eq!(counted(&seat), "20 files · +39 · :diff ");
     too_large(&mut seat, 21);
-    assert_snapshot!(beside(&seat), @r"
-    agents · Alt+A walks
-    ▸ 1 the agent you talk to
-        at rest
-        read-only · ↑0 ↓0
-    changed · 20 files · +39
-    …g/way/down/to/the/file/01.rs +2
-    …g/way/down/to/the/file/02.rs +2
-    …g/way/down/to/the/file/03.rs +2
-    …g/way/down/to/the/file/04.rs +2
-    …g/way/down/to/the/file/05.rs +2
-    … 15 more (:diff)
-    not counted: 1 call
-    ");
+    assert_eq!(counted(&seat), "20 files · +39 · not counted: 1 call · :diff ");
 }
 
 #[test]
@@ -143,28 +105,17 @@ fn a_rewind_takes_back_later_changes_alone_and_its_undoing_brings_them_again() {
     said(&mut seat, 101);
     change(&mut seat, 2, path, Some("1\n"), "1\n2\n3\n");
     change(&mut seat, 3, "/home/me/project/new", None, "1\n");
-    let changed = |seat: &Seat| beside(seat).split_once("changed").map(|(_, rows)| rows.to_owned());
-    let before = changed(&seat);
-    assert!(before.as_ref().unwrap().contains("src/parse.rs +3"), "{before:?}");
+    let before = counted(&seat);
+    assert_eq!(before, "2 files · +4 · :diff ");
     let file = |path: &str| ChangedFile { path: path.into(), change: ChangeKind::Modified };
     let files = vec![file("src/parse.rs"), file("new")];
     let target = RewindTarget { to: Some(EventId(101)), scope: RewindScope::Files };
     let done = Rewound { target, files, left: vec![], error: None };
     seat.core(logged_as(102, EventKind::Rewound(done.clone())));
-    let rows = changed(&seat).unwrap();
-    assert!(rows.contains("src/parse.rs +1") && !rows.contains("new"), "{rows}");
+    assert_eq!(counted(&seat), "1 file · +1 · :diff ");
     let undone = Rewound { target: RewindTarget { to: None, ..target }, ..done };
     seat.core(logged_as(103, EventKind::Rewound(undone)));
-    assert_eq!(changed(&seat), before);
-}
-
-#[test]
-fn below_100_columns_there_is_no_list() {
-    for size in [(80, 24), (60, 20), (40, 10)] {
-        let mut seat = Seat::new(size.0, size.1);
-        work(&mut seat);
-        assert!(!seat.screen().contains("changed"), "{}", seat.screen());
-    }
+    assert_eq!(counted(&seat), before);
 }
 
 #[test]
@@ -247,46 +198,46 @@ fn what_commands_did_shows_with_the_command() {
     seat.log(EventKind::FilesChanged(FilesChanged { files, more: 0, cut_off: false, ignored }));
     seat.keys("/diff\n");
     assert_snapshot!(seat.screen(), @r#"
-    bytes.bin binary · new                                                    │ agents · A walks
-    · call 2: run cargo fmt && make all                                       │ ▸ 1 the agent you talk to
-    gone.txt -2 · deleted                                                     │     at rest
-    · call 2: run cargo fmt && make all                                       │     read-only · ↑0 ↓0
-    │ 1 -1                                                                    │
-    │ 2 -2                                                                    │
-    link +1 · link · new                                                      │
-    · call 2: run cargo fmt && make all                                       │
-    │ 1 +tool.sh                                                              │
-    │    \ no line end at the end of the file                                 │
-    made.txt +1 · new                                                         │
-    · call 2: run cargo fmt && make all                                       │
-    │ 1 +fresh                                                                │
-    moved.txt renamed from there.txt                                          │
-    · call 2: run cargo fmt && make all                                       │
-    notes.txt +1 -1                                                           │
-    · by you or another program                                               │
-    │ 1 -x                                                                    │
-    │ 1 +y                                                                    │
-    src/parse.rs +2 -1                                                        │
-    · call 1: write; call 2: run cargo fmt && make all                        │
-    │ 1 -a                                                                    │
-    │ 1 +b                                                                    │
-    │ 2 +c                                                                    │
-    tool.sh mode 644 → 755                                                    │
-    · call 2: run cargo fmt && make all                                       │
-    · 2 places that git ignores are not shown: "target", ".env"               │
-                                                                              │ changed · 8 files · +5 -4
-                                                                              │ bytes.bin binary
-                                                                              │ gone.txt -2
-                                                                              │ link +1
-                                                                              │ made.txt +1
-                                                                              │ moved.txt renamed
-                                                                              │ notes.txt +1 -1 · others
-                                                                              │ src/parse.rs +2 -1
-    Esc close  j/k scroll                                                     │ tool.sh mode
+    bytes.bin binary · new
+    · call 2: run cargo fmt && make all
+    gone.txt -2 · deleted
+    · call 2: run cargo fmt && make all
+    │ 1 -1
+    │ 2 -2
+    link +1 · link · new
+    · call 2: run cargo fmt && make all
+    │ 1 +tool.sh
+    │    \ no line end at the end of the file
+    made.txt +1 · new
+    · call 2: run cargo fmt && make all
+    │ 1 +fresh
+    moved.txt renamed from there.txt
+    · call 2: run cargo fmt && make all
+    notes.txt +1 -1
+    · by you or another program
+    │ 1 -x
+    │ 1 +y
+    src/parse.rs +2 -1
+    · call 1: write; call 2: run cargo fmt && make all
+    │ 1 -a
+    │ 1 +b
+    │ 2 +c
+    tool.sh mode 644 → 755
+    · call 2: run cargo fmt && make all
+    · 2 places that git ignores are not shown: "target", ".env"
+
+
+
+
+
+
+
+
+
+    Esc close  j/k scroll
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     "#);
 }
 
@@ -295,33 +246,26 @@ fn what_came_and_went_is_no_change_and_a_move_takes_its_changes_along() {
     let mut seat = Seat::new(110, 30);
     change(&mut seat, 1, "/home/me/project/script", None, "x\n");
     change(&mut seat, 2, "/home/me/project/a", Some("1\n"), "1\n2\n");
-    assert!(beside(&seat).contains("changed · 2 files · +2"), "{}", beside(&seat));
+    assert_eq!(counted(&seat), "2 files · +2 · :diff ");
     command(&mut seat, 3, "rm script; mv a b; mv a.bak a");
     looked(&mut seat, vec![seen("script", ChangeKind::Deleted, Some((Some("x\n"), "")), &[3])]);
     looked(&mut seat, vec![seen("b", ChangeKind::RenamedFrom("a".into()), None, &[3])]);
-    let rows = beside(&seat);
-    assert!(rows.contains("changed · 1 file · +1") && rows.contains("b +1"), "{rows}");
+    assert_eq!(counted(&seat), "1 file · +1 · :diff ");
     looked(&mut seat, vec![seen("b", ChangeKind::Modified, Some((Some("1\n2\n"), "1\n")), &[])]);
-    let rows = beside(&seat);
-    assert!(rows.contains("b renamed · others"), "{rows}");
+    assert_eq!(counted(&seat), "1 file · ±0 · :diff ");
+    seat.keys("/diff\n");
+    let screen = seat.screen();
+    assert!(screen.contains("b renamed from a") && screen.contains("by you or another program"), "{screen}");
+    assert!(!screen.lines().any(|row| row.starts_with("script")), "{screen}");
 }
 
 #[test]
 fn a_change_that_a_tool_did_not_tell_is_known_once_a_look_names_its_call() {
     let mut seat = Seat::new(110, 20);
     too_large(&mut seat, 1);
-    assert!(beside(&seat).contains("not counted: 1 call"), "{}", beside(&seat));
+    assert_eq!(counted(&seat), "not counted: 1 call · :diff ");
     looked(&mut seat, vec![SeenChange { added: 70_000, ..seen("big", ChangeKind::Added, None, &[1]) }]);
-    let rows = beside(&seat);
-    assert!(rows.contains("big +70000") && !rows.contains("not counted"), "{rows}");
-}
-
-#[test]
-fn where_there_is_no_room_beside_the_line_above_the_prompt_counts_the_files() {
-    let mut seat = Seat::new(80, 24);
-    command(&mut seat, 1, "echo fresh > made.txt");
-    looked(&mut seat, vec![seen("made.txt", ChangeKind::Added, Some((None, "fresh\n")), &[1])]);
-    assert!(seat.screen().contains("── 1 file · +1 · :diff ──"), "{}", seat.screen());
+    assert_eq!(counted(&seat), "1 file · +70000 · :diff ");
 }
 
 #[test]

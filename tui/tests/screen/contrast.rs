@@ -189,7 +189,7 @@ fn every_text_of_a_request_can_be_read() {
 #[test]
 fn the_word_for_each_mode_can_be_read() {
     for mut seat in seats() {
-        let row = seat.buffer().area.height - if seat.buffer().area.height >= 16 { 2 } else { 1 };
+        let row = seat.buffer().area.height - 1;
         for keys in ["i", ":", "\u{1b}"] {
             check(&seat, row..=row, 8, keys);
             seat.keys(keys);
@@ -206,8 +206,8 @@ fn the_word_for_a_planner_can_be_read() {
         start.capabilities.colour = colour;
         start.activity = protocol::event::Activity::Plan;
         let seat = Seat::from(start);
-        assert!(seat.row(17).starts_with(" plan ›") && seat.row(18).contains(" PLAN "), "{}", seat.screen());
-        check(&seat, 17..=18, 13, "the word for a planner");
+        assert!(seat.row(18).starts_with(" plan ›") && seat.row(19).contains(" PLAN "), "{}", seat.screen());
+        check(&seat, 18..=19, 13, "the word for a planner");
     }
 }
 

@@ -155,7 +155,7 @@ fn a_denied_connection() {
 
 #[test]
 fn on_the_smallest_terminal_no_key_is_lost() {
-    assert_snapshot!(asked((40, 10), denied("touch /etc/probe")).screen(), @r"
+    assert_snapshot!(asked((40, 10), denied("touch /etc/probe")).screen(), @"
      Blocked by the kernel  proved ─────────
     │ touch /etc/probe
       tried     write /etc/probe, which is
@@ -165,7 +165,7 @@ fn on_the_smallest_terminal_no_key_is_lost() {
     ? why  e no, because…  d full screen
     Esc stop
 
-     APPROVAL EXE·ask·off·↑0↓0·↑0↓0
+     APPROVAL EXE·ask·off·↑0↓0/↑0↓0
     ");
 }
 

@@ -26,9 +26,10 @@ fn an_at_sign_lists_the_files_and_letters_narrow_them() {
     assert_eq!(seat.told(), [UserActionKind::ListFiles]);
     assert!(seat.screen().contains("listing the files of the project"), "{}", seat.screen());
     listed(&mut seat, &[b"src/driver/main.rs", b"src/main.rs", b"Makefile"], false);
-    assert_snapshot!(above_status(&seat), @r"
-
-
+    assert_snapshot!(above_status(&seat), @"
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
 
 
@@ -36,7 +37,6 @@ fn an_at_sign_lists_the_files_and_letters_narrow_them() {
       src/main.rs
       src/driver/main.rs
     ────────────────────────────────────────────────────────────
-    › look at @
     ");
     seat.keys("srm");
     seat.press(KeyCode::Tab);
@@ -100,8 +100,9 @@ fn a_hostile_name_is_shown_as_it_is_and_the_model_is_told_the_true_one() {
     seat.keys("@");
     listed(&mut seat, &[b"a\x1b[2J\nb", b"c\xe2\x80\xaetxt", b"no\xfftext"], true);
     assert_snapshot!(above_status(&seat), @r"
-
-
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
 
 
@@ -109,7 +110,6 @@ fn a_hostile_name_is_shown_as_it_is_and_the_model_is_told_the_true_one() {
       c\u{202e}txt
       the project has more than these 2 files
     ────────────────────────────────────────────────────────────
-    › @
     ");
     seat.keys("\n\n");
     let text = "@\"a\\u001b[2J\\nb\" ".to_owned();

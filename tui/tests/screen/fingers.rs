@@ -21,9 +21,9 @@ fn above_status(seat: &Seat) -> String {
 fn a_slash_opens_the_list_of_commands() {
     let mut seat = Seat::new(90, 28);
     seat.keys("/");
-    assert_snapshot!(above_status(&seat), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
+    assert_snapshot!(above_status(&seat), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
       /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
       /allow RIGHT              allow write PATH, socket PATH or net; alone: list
@@ -46,14 +46,15 @@ fn a_slash_opens_the_list_of_commands() {
       /revert PATH              take one file back to where the session began
       /rewind                   take files and conversation back to a message
       /agents                   list the agents: open, message or stop one
+      /agent ID                 show an agent; what you type is for it
     ──────────────────────────────────────────────────────────────────────────────────────────
-    › /
     ");
     seat.keys("a");
-    assert_snapshot!(above_status(&seat), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(above_status(&seat), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -76,14 +77,14 @@ fn a_slash_opens_the_list_of_commands() {
       /plan TEXT                make a plan; without TEXT: show the plan
       /edit-plan                edit the plan that waits, in $EDITOR
     ──────────────────────────────────────────────────────────────────────────────────────────
-    › /a
     ");
     seat.press(KeyCode::Down);
     seat.press(KeyCode::Tab);
-    assert_snapshot!(above_status(&seat), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(above_status(&seat), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -106,7 +107,6 @@ fn a_slash_opens_the_list_of_commands() {
 
     ▸ /agents                   list the agents: open, message or stop one
     ──────────────────────────────────────────────────────────────────────────────────────────
-    › /agents
     ");
     assert_eq!(seat.told(), []);
 }
@@ -257,11 +257,11 @@ fn esc_stops_the_turn_and_the_draft_goes_on() {
 fn normal_says_so_and_keys_without_a_meaning_there_too() {
     let mut seat = Seat::new(80, 24);
     seat.press(KeyCode::Esc);
-    assert!(seat.row(20).contains(" i writes · : commands · ? keys "), "{}", seat.screen());
+    assert!(seat.row(21).contains(" i writes · : commands · ? keys "), "{}", seat.screen());
     seat.keys(" ");
-    assert!(seat.row(20).contains(" Space does nothing in NORMAL · i writes"), "{}", seat.screen());
+    assert!(seat.row(21).contains(" Space does nothing in NORMAL · i writes"), "{}", seat.screen());
     seat.slowly("i");
-    assert!(!seat.row(20).contains("writes"));
+    assert!(!seat.row(21).contains("writes"));
 }
 
 #[test]
@@ -271,14 +271,14 @@ fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
     seat.keys("see ");
     seat.send(Msg::Paste(pasted.clone()));
     seat.keys(" why?");
-    assert_eq!(seat.row(21), "› see [42 lines pasted] why?");
+    assert_eq!(seat.row(22), "› see [42 lines pasted] why?");
     seat.keys("\n");
     let text = format!("see {pasted} why?");
     assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] })]);
     seat.end_turn(EndReason::Done);
     seat.send(Msg::Paste(pasted));
     seat.press(KeyCode::Backspace);
-    assert_eq!(seat.row(21), "›");
+    assert_eq!(seat.row(22), "›");
 }
 
 #[test]
@@ -305,7 +305,8 @@ fn a_text_is_searched_for_in_normal() {
     seat.keys("/needle");
     assert_eq!(seat.row(12), "/needle");
     seat.keys("\n");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
+
       row 6
 
       row 7 with a Needle
@@ -318,7 +319,7 @@ fn a_text_is_searched_for_in_normal() {
 
     ── line 1 of 3 · n next · N previous · 97 lines below - G to
     ›
-     NORMAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     NORMAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.keys("n");
     assert!(
@@ -356,20 +357,20 @@ fn ctrl_r_looks_up_a_message_of_any_session() {
     seat.ctrl('r');
     seat.keys("t");
     assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
-
-
-
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network.
+      Secrets hidden.
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
       fix the parser
       run \u{1b}[2J the tests
       fix the lexer
     ▸ /net on
     ────────────────────────────────────────────────────────────
     history › t
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.keys("h");
     seat.press(KeyCode::Backspace);

@@ -112,10 +112,11 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
 #[test]
 fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
     let seat = Seat::new(80, 24);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -135,25 +136,24 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
 
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
 #[test]
 fn the_first_frame_of_the_smallest_terminal() {
     let seat = Seat::new(40, 10);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off ·
-      secrets hidden
-    · Enter sends · Alt+Enter new line · Esc
-      NORMAL · :help · :q
-
-
+    assert_snapshot!(seat.screen(), @"
+    · Reads this project, asks before each
+      change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md
+      explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new
+      line · Shift+Tab mode · Esc stop · :q
+      quit
     ────────────────────────────────────────
     ›
-     INS EXE·ask·off·↑0↓0·↑0↓0 · sandboxed
+     INS EXE·ask·off·↑0↓0/↑0↓0 · read-only
     ");
 }
 
@@ -162,8 +162,7 @@ fn a_tier_that_is_not_known_yet_is_not_named() {
     let mut start = start((80, 24));
     start.tier = None;
     let seat = Seat::from(start);
-    assert_eq!(seat.row(1), "· ask · read-only · network off · secrets hidden");
-    assert_eq!(seat.row(22), " INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0");
+    assert_eq!(seat.row(23), " INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5");
 }
 
 #[test]
@@ -171,8 +170,8 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     let mut start = start((80, 24));
     start.tier = Some(ipc::confinement::Tier::Floor);
     let mut seat = Seat::from(start);
-    let bar = " INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · partly sandboxed";
-    assert_eq!(seat.row(22), bar);
+    let bar = " INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · partly sandboxed · read-only";
+    assert_eq!(seat.row(23), bar);
     seat.keys(":rights\n");
     assert_snapshot!(seat.screen().lines().take(6).collect::<Vec<_>>().join("\n"), @r"
     access of the agent
@@ -196,17 +195,18 @@ fn below_the_smallest_a_line_says_so() {
 fn a_turn_of_work_at_110_by_40() {
     let mut seat = Seat::new(110, 40);
     work(&mut seat);
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
     › Mend the parser
     ┊ thinking, 2 lines (t in NORMAL)
 
       I look at the tests first,
       then at the parser.
-    ✓ run (read) cargo test --quiet 2>&1 · 12 ms
+    ✓ run (read) cargo test --quiet 2>&1
       … 4 more lines (Ctrl+O)
       test parse ... ok
       test parse ... ok
@@ -216,14 +216,14 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ run touch /etc/probe && echo done · denied after 12 ms
+    ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
       tried     write /etc/probe   (Landlock, EACCES)
       missing   write /etc/probe
       to allow  :allow write /etc/probe
-    ✓ edit src/lib.rs +1 -1 · 12 ms
+    ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
@@ -235,8 +235,7 @@ fn a_turn_of_work_at_110_by_40() {
 
     ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑10.5k (85% cached) ↓456 · all ↑10.5k (85% cached) ↓456 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · $0.032 · project
+     INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only · claude-opus-4-5 · $0.032 · project
     ");
 }
 
@@ -244,7 +243,7 @@ fn a_turn_of_work_at_110_by_40() {
 fn a_turn_of_work_at_80_by_24() {
     let mut seat = Seat::new(80, 24);
     work(&mut seat);
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
       test parse ... ok
       test parse ... ok
       test parse ... ok
@@ -252,14 +251,15 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
-    ✗ run touch /etc/probe && echo done · denied after 12 ms
+      test parse ... ok
+    ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely denied   shell_exec #12
       command   touch /etc/probe && echo done
       tried     write /etc/probe   (Landlock, EACCES)
       missing   write /etc/probe
       to allow  :allow write /etc/probe
-    ✓ edit src/lib.rs +1 -1 · 12 ms
+    ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
@@ -267,8 +267,7 @@ fn a_turn_of_work_at_80_by_24() {
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
-    read-only · network off · secrets hidden · claude-opus-4-5 · $0.032 · project
+     INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");
 }
 
@@ -276,8 +275,8 @@ fn a_turn_of_work_at_80_by_24() {
 fn a_turn_of_work_at_40_by_10() {
     let mut seat = Seat::new(40, 10);
     work(&mut seat);
-    assert_snapshot!(seat.screen(), @r"
-    ✓ edit src/lib.rs +1 -1 · 12 ms
+    assert_snapshot!(seat.screen(), @"
+    ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
@@ -286,7 +285,7 @@ fn a_turn_of_work_at_40_by_10() {
       $0.032 · 3.4 s
     ────────────────────────────────────────
     ›
-     INS EXE·ask·off·↑10.5k↓456·↑10.5k↓456
+     INS EXE·ask·off·↑10.5k↓456/↑10.5k↓456
     ");
 }
 
@@ -298,10 +297,11 @@ fn an_answer_that_streams_says_what_happens() {
     seat.wait(2_500);
     seat.keys("and then?\n");
     seat.keys("next");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
 
       Once upon a time
 
@@ -313,8 +313,7 @@ fn an_answer_that_streams_says_what_happens() {
     queued › and then?
     ── answering 2 s · Esc interrupts ──────────────────────────────────────────────
     › next
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -323,16 +322,16 @@ fn the_network_is_said_to_be_on_when_it_is() {
     let mut seat = Seat::new(80, 16);
     seat.keys(":net on\n");
     let status = |seat: &Seat| format!("{}\n{}\n{}", seat.row(12), seat.row(14), seat.row(15));
-    assert_snapshot!(status(&seat), @r"
-    ── the worker is drained ───────────────────────────────────────────────────────
-     INSERT  EXECUTE · ask · net off → on … · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    assert_snapshot!(status(&seat), @"
+
+    ›
+     INSERT  EXECUTE · ask · net off → on … · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.change_rights(online());
-    assert_snapshot!(status(&seat), @r"
-    ────────────────────────────────────────────────────────────────────────────────
-     INSERT  EXECUTE · ask · net on · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network on · secrets hidden · claude-opus-4-5 · project
+    assert_snapshot!(status(&seat), @"
+    · mode: ask · access: read-only · network on · secrets hidden
+    ›
+     INSERT  EXECUTE · ask · net on · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -359,10 +358,10 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     seat.stream("Half an ans");
     seat.log(failed("the connection broke", true, Some(500)));
     seat.stream("The whole answer.");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
       Half an ans
     · the reply above was cut off: it does not count
@@ -371,7 +370,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
       The whole answer.
     ── answering 0 s · Esc interrupts ──────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
 }
 
@@ -422,13 +421,13 @@ fn thinking_between_texts_stands_between_them() {
     seat.press(KeyCode::Esc);
     seat.keys("t");
     let lines = |seat: &Seat| seat.screen().lines().skip(3).take(7).collect::<Vec<_>>().join("\n");
-    assert_snapshot!(lines(&seat), @r"
+    assert_snapshot!(lines(&seat), @"
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
     ┊ thought 1
 
       text 1
     ┊ thought 2
-
-      text 2
     ");
     let mut seat = Seat::new(60, 14);
     seat.log(EventKind::AssistantMessage(message(content)));
@@ -472,18 +471,18 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     }));
     seat.end_turn(EndReason::Done);
     assert!(seat.tick().is_none());
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
     · as you asked: the conversation is summarised (about 40.0k of 1.0M tokens)
     · a new context goes on with the model's summary (about 40.0k → 3.0k tokens)
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 
-
     ────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑10.5k ↓456 · all ↑10.5k ↓456
+     INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");
 }

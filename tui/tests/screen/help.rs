@@ -12,7 +12,7 @@ use crate::seat::Seat;
 fn help_is_made_from_the_table() {
     let mut seat = Seat::new(100, 270);
     seat.keys(":help\n");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
     commands
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
@@ -72,6 +72,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       t                             show or fold the model's thinking
       o ctrl-o                      show or fold the output of tools
+      ctrl-t                        show or fold the agents and steps beside the conversation
       R                             have a request made again that nobody answered
     keys in INSERT
       alt-a                         list the agents: open, message or stop one
@@ -103,6 +104,7 @@ fn help_is_made_from_the_table() {
       pageup                        a page up
       pagedown                      a page down
       ctrl-o                        show or fold the output of tools
+      ctrl-t                        show or fold the agents and steps beside the conversation
       alt-r                         have a request made again that nobody answered
     keys in COMMAND
       tab                           complete the chosen command
@@ -277,12 +279,10 @@ fn help_is_made_from_the_table() {
       esc q ctrl-c                  close the page
 
 
-
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     ");
 }
 

@@ -90,7 +90,7 @@ proptest! {
         }
         // What is not the transcript's is as if nothing had been said.
         quiet.draw();
-        let below = usize::from(width) * usize::from(height - if height >= 16 { 4 } else { 3 });
+        let below = usize::from(width) * usize::from(height - 3);
         prop_assert_eq!(&seat.buffer().content[below..], &quiet.buffer().content[below..]);
     }
 
@@ -107,7 +107,7 @@ proptest! {
         seat.ask(1, ServerRequest::ExecCommandApproval(request));
         plain.ask_command("ls");
         check_cells(seat.buffer())?;
-        let below = 80 * 20;
+        let below = 80 * 21;
         prop_assert_eq!(&seat.buffer().content[below..], &plain.buffer().content[below..], "prompt and status");
         seat.wait(300);
         for key in ["j", "G", "s", "j", "l", "h"] {
@@ -177,12 +177,13 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
     let mut seat = Seat::new(100, 24);
     seat.call(12, "shell_exec", &json!({"command": "touch /etc/probe && echo done"}));
     seat.log(denial());
-    insta::assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @r"
-    ✗ likely denied   shell_exec #12
-     command   touch /etc/probe && echo done
-     tried     write /etc/probe   (Landlock, EACCES)
-     missing   write /etc/probe
-     to allow  :allow write /etc/probe
+    insta::assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @"
+    → run touch /etc/probe && echo done
+     ✗ likely denied   shell_exec #12
+      command   touch /etc/probe && echo done
+      tried     write /etc/probe   (Landlock, EACCES)
+      missing   write /etc/probe
+      to allow  :allow write /etc/probe
     ");
 }
 

@@ -56,7 +56,7 @@ fn events_are_a_line_each_and_the_last_one_is_chosen() {
     q close  j/k move  Enter the whole event  / filter  f only its kind
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     LOG  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed · claude-opus-4-5 · project
+     LOG  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     "#);
     seat.keys("kk");
     seat.press(KeyCode::Enter);
@@ -76,13 +76,13 @@ fn events_are_a_line_each_and_the_last_one_is_chosen() {
     q back to the log  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     LOG  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed · claude-opus-4-5 · project
+     LOG  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     "#);
     seat.keys("q");
     assert!(seat.screen().contains("▸      1.0"), "back at the same event\n{}", seat.screen());
     seat.keys("q");
     assert!(
-        seat.screen().contains(" NORMAL ") && !seat.screen().contains("session_started"),
+        seat.screen().contains(" INSERT ") && !seat.screen().contains("session_started"),
         "{}",
         seat.screen()
     );

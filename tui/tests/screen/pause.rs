@@ -15,10 +15,11 @@ fn enter_tries_again_and_what_is_typed_stays() {
     let mut seat = Seat::new(80, 16);
     seat.core(full(2048));
     seat.keys("more");
-    assert_snapshot!(seat.screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(seat.screen(), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
     ! paused: cannot write the log /s/log.jsonl: its disk is full (2 KiB free)
     · nothing is lost up to event 12; the model is asked nothing, and no tool call
       begins
@@ -30,8 +31,7 @@ fn enter_tries_again_and_what_is_typed_stays() {
 
     ────────────────────────────────────────────────────────────────────────────────
     › more
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     assert_eq!(seat.told(), []);
     seat.keys("\n");

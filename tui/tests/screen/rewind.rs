@@ -68,7 +68,7 @@ fn seat() -> Seat {
 fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     let mut seat = seat();
     seat.keys(":rewind\n");
-    insta::assert_snapshot!(seat.screen(), @r"
+    insta::assert_snapshot!(seat.screen(), @"
     take the session back to before a message of yours
         1  first things
     ▸   2  second things
@@ -80,11 +80,11 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
 
 
 
+
     Enter show what it would do  u undo the last one  Esc close
     ────────────────────────────────────────────────────────────────────────
     ›
-     REWIND  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.keys("k\n");
     assert_eq!(seat.told(), wanted(to(3), None));
@@ -104,11 +104,11 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
 
 
 
+
     y do it  b both  f files  c conversation  Esc back
     ────────────────────────────────────────────────────────────────────────
     ›
-     REWIND  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     let files = RewindTarget { scope: RewindScope::Files, ..to(3) };
     seat.slowly("f");

@@ -14,8 +14,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Shown, Start, ThemeName,
-    UiTime, next_tick, update, view,
+    Action, Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Shown, Start, StatusWords,
+    ThemeName, UiTime, next_tick, update, view,
 };
 
 use crate::core::read_only;
@@ -49,6 +49,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),
         is_plain: false,
+        status: StatusWords::Full,
         history: Vec::new(),
         capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
         previews: Previews {

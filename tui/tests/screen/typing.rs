@@ -63,9 +63,9 @@ fn a_run_that_becomes_text_leaves_the_view_as_it_was() {
         seat.wait(600);
         let before = seat.screen();
         typed(&mut seat, text, 200);
-        let rows = |screen: &str| screen.lines().take(20).map(str::to_owned).collect::<Vec<_>>();
+        let rows = |screen: &str| screen.lines().take(21).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(rows(&seat.screen()), rows(&before), "{text}");
-        assert_eq!(seat.row(21), format!("› {text}"));
+        assert_eq!(seat.row(22), format!("› {text}"));
         seat.wait(2000);
         assert_eq!(seat.actions, [], "{text}: nothing was done beyond the view");
     }
@@ -76,7 +76,7 @@ fn a_key_alone_is_its_command_and_motions_stay_motions() {
     let mut seat = after_a_turn();
     seat.press(KeyCode::Esc);
     typed(&mut seat, "kkjgGk", 100);
-    assert!(seat.screen().contains(" NORMAL ") && seat.row(21) == "›", "{}", seat.screen());
+    assert!(seat.screen().contains(" NORMAL ") && seat.row(22) == "›", "{}", seat.screen());
     seat.wait(600);
     seat.keys("y");
     assert_eq!(seat.actions, [], "letters may follow");
@@ -90,7 +90,7 @@ fn a_key_alone_is_its_command_and_motions_stay_motions() {
     seat.wait(600);
     typed(&mut seat, "i", 600);
     typed(&mut seat, "and more", 501);
-    assert_eq!(seat.row(21), "› and more");
+    assert_eq!(seat.row(22), "› and more");
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn a_key_in_the_first_moments_of_a_request_is_dropped_and_that_shows() {
     seat.ask_command("ls");
     typed(&mut seat, "y", 200);
     assert_eq!(seat.told(), []);
-    assert!(seat.screen().contains("too early: y") && seat.row(21) == "›", "{}", seat.screen());
+    assert!(seat.screen().contains("too early: y") && seat.row(22) == "›", "{}", seat.screen());
     typed(&mut seat, "y", 400);
     assert_eq!(seat.told().len(), 1);
-    assert!(!seat.screen().contains("too early") && seat.row(21) == "›", "{}", seat.screen());
+    assert!(!seat.screen().contains("too early") && seat.row(22) == "›", "{}", seat.screen());
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn wrong_commands_say_what_is_right() {
         ("compact all", "! cannot use \"all\": :compact takes nothing after it"),
     ] {
         seat.keys(&format!(":{typed}\n"));
-        assert!(seat.row(19).starts_with(line), "{line}\n{}", seat.screen());
+        assert!(seat.row(20).starts_with(line), "{line}\n{}", seat.screen());
         seat.wait(5999);
         assert!(seat.screen().contains(line));
         seat.wait(1);
@@ -246,7 +246,7 @@ fn a_refused_change_is_no_longer_waited_for() {
 #[test]
 fn the_modes_are_visible_and_lead_to_each_other() {
     let mut seat = Seat::new(80, 24);
-    let mode = |seat: &Seat| seat.row(22).split_whitespace().next().unwrap().to_owned();
+    let mode = |seat: &Seat| seat.row(23).split_whitespace().next().unwrap().to_owned();
     let mut seen = vec![mode(&seat)];
     for key in [KeyCode::Esc, KeyCode::Char(':'), KeyCode::Esc, KeyCode::Char('i')] {
         seat.press(key);
@@ -259,7 +259,7 @@ fn the_modes_are_visible_and_lead_to_each_other() {
 fn the_caret_stands_at_the_end_of_what_is_typed() {
     let mut seat = Seat::new(80, 24);
     seat.keys("ab漢");
-    seat.terminal.backend_mut().assert_cursor_position((6, 21));
+    seat.terminal.backend_mut().assert_cursor_position((6, 22));
 }
 
 #[test]

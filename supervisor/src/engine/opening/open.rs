@@ -312,7 +312,7 @@ fn changes(
 }
 
 /// The events of the tools that the session goes by, unless an earlier run of it went by the same.
-fn pinned(pins: Option<Vec<ToolPinned>>, past: Option<&Past>) -> Vec<EventKind> {
+fn pinned(pins: Vec<ToolPinned>, past: Option<&Past>) -> Vec<EventKind> {
     let past = past.map_or(&[][..], Past::events);
     let before = |server: &str| {
         past.iter().rev().find_map(|event| match &event.kind {
@@ -327,7 +327,7 @@ fn pinned(pins: Option<Vec<ToolPinned>>, past: Option<&Past>) -> Vec<EventKind> 
         Some(_) => Some(EventKind::ToolPinned(ToolPinned { change: PinChange::Changed, ..pin })),
         None => Some(EventKind::ToolPinned(pin)),
     };
-    pins.into_iter().flatten().filter_map(event).collect()
+    pins.into_iter().filter_map(event).collect()
 }
 
 fn new_conversation() -> ConversationId {

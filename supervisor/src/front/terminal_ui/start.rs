@@ -36,6 +36,7 @@ pub(super) fn of(
         window: Some(window.context),
         keymap: effective.keymap()?,
         is_plain: effective.has_plain_keys(),
+        status: effective.status_words(),
         history,
         capabilities: Capabilities {
             colour: colour(),

@@ -15,8 +15,8 @@ use nix::sys::sysinfo::sysinfo;
 use protocol::approval::ApprovalMode;
 use protocol::cost::Usd;
 use protocol::plan::OnFailure;
-use tui::ThemeName;
 use tui::keymap::{Keymap, KeymapError};
+use tui::{StatusWords, ThemeName};
 
 use super::layer::{Binding, ModelEntry, RoleEntry};
 use super::mcp::{McpServer, ToolGrant};
@@ -186,6 +186,10 @@ impl Effective {
     /// True if the terminal UI has no modes such as NORMAL.
     pub fn has_plain_keys(&self) -> bool {
         self.text("key_modes") == Some("plain")
+    }
+
+    pub fn status_words(&self) -> StatusWords {
+        if self.text("status") == Some("short") { StatusWords::Short } else { StatusWords::Full }
     }
 
     /// True if the mouse wheel scrolls the terminal UI.

@@ -107,6 +107,13 @@ pub const KEYS: &[Key] = &[
         about: "The modes of the keys in the terminal UI: `modal` has INSERT and NORMAL, `plain` has no NORMAL, and what is typed is always written.",
     },
     Key {
+        name: "status",
+        kind: Kind::Choice(&["full", "short"]),
+        project: ProjectMay::Never,
+        preset: Preset::Word("full"),
+        about: "The status row of the terminal UI: `short` hides what is ordinary, such as INSERT, EXECUTE, `net off`, `read-only` and the directory.",
+    },
+    Key {
         name: "mouse",
         kind: Kind::Choice(&["wheel", "off"]),
         project: ProjectMay::Never,

@@ -108,8 +108,9 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_count() {
     let ui = Ui::start(&world.ui(&server, &[]), SIZE);
     ui.until_shown("net off");
     let screen = ui.screen();
-    assert!(screen.contains("ask") && screen.contains("INSERT") && screen.contains(":help"), "{screen}");
-    assert!(screen.contains("read-only · network off · secrets hidden"), "{screen}");
+    assert!(screen.contains("ask") && screen.contains("INSERT") && screen.contains("/ commands"), "{screen}");
+    let access = "Reads this project, asks before each change. No network. Secrets hidden.";
+    assert!(screen.contains(access) && screen.contains(" · read-only"), "{screen}");
     assert_eq!(ui.modes(), TAKEN);
     assert!(ui.is_raw());
     ui.signal(Signal::SIGTERM);

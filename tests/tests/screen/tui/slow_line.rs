@@ -48,7 +48,6 @@ fn an_escape_byte_alone_is_settled_by_time() {
         ui.until("the prompt after Esc", |screen| screen.contains("INSERT") && !screen.contains(" PAGE "));
         thread::sleep(APART);
         ui.types("\x1b");
-        // The line of keys names NORMAL in INSERT too.
         ui.until("NORMAL after Esc", |screen| screen.contains("NORMAL") && !screen.contains("INSERT"));
         thread::sleep(APART);
         // It was a key of its own: these are no rest of it.

@@ -12,19 +12,19 @@ fn a_file_that_was_taken_back_is_not_listed_as_changed_when_the_session_goes_on(
     let (world, server) = (world(), model_of([calls(&[write("one.txt"), write("two.txt")]), done()]));
     let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto", "write both"]), (120, 40));
     ui.until_shown("Done.");
-    ui.until_shown("changed · 2 files");
+    ui.until_shown("2 files · ");
     ui.types(":revert one.txt\r");
     ui.until_shown("y do it");
     // Pressed again and again it would be a text.
     ui.types("y");
-    ui.until("one file", |screen| screen.contains("changed · 1 file"));
+    ui.until("one file", |screen| screen.contains("1 file · "));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     assert!(!world.project().join("one.txt").exists());
     let mut ui = Ui::start(&world.ui(&server, &["-c"]), (120, 40));
     ui.until_shown("the session goes on");
     let screen = ui.screen();
-    assert!(screen.contains("changed · 1 file") && !screen.contains("changed · 2 files"), "{screen}");
+    assert!(screen.contains("1 file · ") && !screen.contains("2 files · "), "{screen}");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }

@@ -10,7 +10,7 @@ fn wrong(text: &str) -> String {
 #[test]
 fn every_key_is_read_with_its_place() {
     let text = "\
-model = \"m\"\neffort = \"low\"\nthinking = \"on\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\ntheme = \"light\"\nkey_modes = \"plain\"\nmouse = \"off\"\n\
+model = \"m\"\neffort = \"low\"\nthinking = \"on\"\ncache_ttl = \"5m\"\nprovider = \"openai\"\nbase_url = \"https://example.org/v1\"\nmode = \"auto\"\ntheme = \"light\"\nkey_modes = \"plain\"\nstatus = \"short\"\nmouse = \"off\"\n\
 [rights]\nnet = \"off\"\nreach = [\"host\"]\nwrite = [\n  \"/a\",\n  \"b\",\n]\nsockets = [\"/run/s\"]\nhide = [\".env\"]\nprotect = [\"x\"]\nenv = [\"A\", \"B=1\"]\n\
 [limits]\nmax_steps = 3\nmax_tokens = 4\nmax_usd = 0.5\ncontext_tokens = 20000\ntimeout_s = 5\ncommand_timeout_s = 6\noutput_bytes = 2048\nprocesses = 100\nmemory_bytes = 1073741824\n\
 [agents]\ndepth = 1\nat_once = 2\nper_turn = 3\nmodels = [\"small\"]\n[plan]\nmodel = \"p\"\nmax_usd = 1\non_failure = \"retry\"\nretries = 1\nacceptance_timeout_s = 9\n[execute]\nmodel = \"e\"\nmax_usd = 2\n[approvals]\ntimeout_s = 60\nconfirm_shell = true\npreapproved = [[\"cargo\", \"test\"]]\ntools = [\"git/log@00\"]\n\
@@ -22,7 +22,7 @@ model = \"m\"\neffort = \"low\"\nthinking = \"on\"\ncache_ttl = \"5m\"\nprovider
     }
     let write = layer.get(crate::settings::config::Key::named("rights.write").unwrap()).unwrap();
     let lines: Vec<_> = write.value.elements().iter().map(|element| element.origin.to_string()).collect();
-    assert_eq!(lines, ["/c/config.toml:15", "/c/config.toml:16"]);
+    assert_eq!(lines, ["/c/config.toml:16", "/c/config.toml:17"]);
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! Finished calls that only read: one row for those that follow each other.
+
+use std::collections::BTreeMap;
+
+use super::block::Block;
+use super::look::Look;
+use super::part::{Fold, Part};
+use super::transcript::Transcript;
+use crate::text::SafeText;
+
+/// Finished reads of a transcript by the indices of their blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Reads(BTreeMap<usize, FinishedRead>);
+
+#[derive(Clone, Debug)]
+pub(crate) struct FinishedRead {
+    pub verb: String,
+    pub object: String,
+    /// Number of lines of the result.
+    pub lines: usize,
+}
+
+impl Reads {
+    /// Records a read, and moves it into the first block of the reads around it.
+    pub(crate) fn finished(&mut self, transcript: &mut Transcript, block: usize, read: FinishedRead) {
+        self.0.insert(block, read);
+        let is_read = |at: &usize| self.0.contains_key(at);
+        let first = (0..=block).rev().take_while(is_read).last().unwrap_or(block);
+        let run: Vec<_> = (first..).take_while(is_read).collect();
+        let mut parts = Vec::new();
+        for at in &run {
+            let (Some(read), Some(block)) = (self.0.get(at), transcript.block_mut(*at)) else { return };
+            let mut of_read = std::mem::take(&mut block.parts);
+            // A read alone has a head and a result, and no row that tells it from others.
+            if of_read.len() == 2 && run.len() > 1 {
+                let name = SafeText::line(&format!("{} {}", read.verb, read.object));
+                of_read.insert(1, Part::new(name, Look::Turn).folded(Fold::Told));
+            }
+            parts.extend(of_read.into_iter().skip(1));
+        }
+        let reads: Vec<_> = run.iter().filter_map(|at| self.0.get(at)).collect();
+        parts.insert(0, Part::new(SafeText::line(&head(&reads)), Look::Tool));
+        if let Some(block) = transcript.block_mut(first) {
+            *block = Block { parts, gap: block.gap };
+        }
+    }
+
+    /// Forgets the reads from a block on, which the transcript has no more.
+    pub(crate) fn cut_from(&mut self, block: usize) {
+        self.0.split_off(&block);
+    }
+}
+
+/// Returns a text such as `✓ read parse.py, test_parse.py · search fn in src (25 lines)`.
+fn head(reads: &[&FinishedRead]) -> String {
+    let mut words = String::from("✓");
+    let mut verb = None;
+    for read in reads {
+        let same = verb.replace(read.verb.as_str()) == Some(read.verb.as_str());
+        let between = if same {
+            ","
+        } else if words.len() > "✓".len() {
+            " ·"
+        } else {
+            ""
+        };
+        words.push_str(between);
+        if !same {
+            words.push(' ');
+            words.push_str(&read.verb);
+        }
+        words.push(' ');
+        words.push_str(&read.object);
+    }
+    let lines: usize = reads.iter().map(|read| read.lines).sum();
+    let unit = if lines == 1 { "line" } else { "lines" };
+    format!("{words} ({lines} {unit})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finish(reads: &mut Reads, transcript: &mut Transcript, block: usize, verb: &str, object: &str) {
+        let read = FinishedRead { verb: verb.to_owned(), object: object.to_owned(), lines: 2 };
+        let parts = ["→", "a\nb\n"].map(|text| Part::new(SafeText::exact(text), Look::Tool));
+        *transcript.block_mut(block).unwrap() = Block::of(parts.into());
+        reads.finished(transcript, block, read);
+    }
+
+    fn heads(transcript: &mut Transcript) -> Vec<String> {
+        let text = |block: &mut Block| block.parts.first().map(|part| part.text().as_str().to_owned());
+        (0..transcript.len()).filter_map(|at| transcript.block_mut(at).and_then(text)).collect()
+    }
+
+    #[test]
+    fn reads_in_any_order_are_one_row_with_every_result() {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let (mut reads, mut transcript) = (Reads::default(), Transcript::default());
+            (0..4).for_each(|_| _ = transcript.push(Block::default()));
+            transcript.block_mut(3).unwrap().parts.push(Part::new(SafeText::exact("text"), Look::Tool));
+            for block in order {
+                let (verb, object) = [("read", "a"), ("read", "b"), ("search", "fn")][block];
+                finish(&mut reads, &mut transcript, block, verb, object);
+            }
+            assert_eq!(heads(&mut transcript), ["✓ read a, b · search fn (6 lines)", "text"], "{order:?}");
+            assert_eq!(transcript.block_mut(0).unwrap().parts.len(), 1 + 3 * 2);
+        }
+    }
+
+    #[test]
+    fn a_read_behind_other_text_has_a_row_of_its_own() {
+        let (mut reads, mut transcript) = (Reads::default(), Transcript::default());
+        (0..3).for_each(|_| _ = transcript.push(Block::default()));
+        transcript.block_mut(1).unwrap().parts.push(Part::new(SafeText::exact("text"), Look::Tool));
+        finish(&mut reads, &mut transcript, 0, "read", "a");
+        finish(&mut reads, &mut transcript, 2, "read", "b");
+        assert_eq!(heads(&mut transcript), ["✓ read a (2 lines)", "text", "✓ read b (2 lines)"]);
+        reads.cut_from(2);
+        transcript.block_mut(2).unwrap().parts.clear();
+        finish(&mut reads, &mut transcript, 1, "read", "c");
+        assert_eq!(heads(&mut transcript), ["✓ read a, c (4 lines)"]);
+    }
+}
