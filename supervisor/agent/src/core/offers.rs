@@ -147,7 +147,10 @@ impl Agent {
         if let Some(words) = words {
             let end = result.explanation.clone().unwrap_or_default();
             let said = result.content.strip_suffix(end.as_str()).unwrap_or(&result.content);
-            result.content = format!("{said}\n{words}{end}");
+            let explanation = format!("\n{words}{end}");
+            result.content = format!("{said}{explanation}");
+            // The person has answered, and needs neither.
+            result.explanation = Some(explanation);
         }
         self.finish_call(call, result, observed);
     }
