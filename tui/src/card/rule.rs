@@ -63,8 +63,10 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
             ("each plan is asked for before it is executed".to_owned(), "built in".to_owned(), "no setting")
         }
     };
+    let is_denial = matches!(request, ServerRequest::DeniedCommandApproval(_));
+    let heading = if is_denial { "why it was blocked:" } else { "why this is asked:" };
     let mut parts = vec![
-        Part::new(SafeText::line("the rule that asks:"), Look::Heading),
+        Part::new(SafeText::line(heading), Look::Heading),
         fact("rule", &rule),
         fact("from", &from),
         fact("change", change),
@@ -124,7 +126,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
             (rule, rules.mode_from(), MODE)
         }
         _ => (
-            "no write root holds this place: everything else is read-only".to_owned(),
+            "this place is read-only here; :allow lists those that may be written".to_owned(),
             rules.origins.write.clone(),
             ":allow write PATH, --write PATH, or rights.write in the settings",
         ),

@@ -403,7 +403,7 @@ pub const TABLE: &[CommandRow] = &[
         Command::Rule,
         "rule",
         &[(Approval, &["?"]), (Denied, &["?"])],
-        "the rule that asks, and where it comes from",
+        "why this is asked, and where the rule comes from",
     ),
     keyed(
         Command::Abort,

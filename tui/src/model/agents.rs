@@ -6,7 +6,7 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::Account;
 
 use super::{
-    Block, Call, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
+    AgentRow, Block, Call, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
 };
 use crate::text::SafeText;
 
@@ -19,6 +19,11 @@ pub(crate) struct AgentView {
     /// Calls that have not ended, with the indices of their blocks.
     pub calls: BTreeMap<CallId, Call>,
     pub reads: Reads,
+    /// Row of this sub-agent in the transcript of its parent, while it runs.
+    pub row: Option<AgentRow>,
+    pub role: Option<String>,
+    /// Places that the sandbox denied to this sub-agent.
+    pub denied: Vec<String>,
     /// Reply of the model while it arrives.
     pub reply: Reply,
     /// Last answer of the agent in Markdown.
@@ -45,6 +50,9 @@ impl AgentView {
             turn: Turn::default(),
             calls: BTreeMap::new(),
             reads: Reads::default(),
+            row: None,
+            role: None,
+            denied: Vec::new(),
             reply: Reply::default(),
             answer: String::new(),
             queue: VecDeque::new(),

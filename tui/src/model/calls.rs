@@ -32,8 +32,14 @@ pub(crate) struct Call {
     summary: ToolSummary,
     /// Change that the model asked for.
     wanted: Vec<FileDiff>,
-    /// True if a person denied the call. A line shows the reason, so the result, which repeats it for the model, is not shown.
+    /// Answer to the call's request, for its first row: `allowed by you`.
+    answer: String,
+    /// True if a person denied the call. The first row has the reason, so the result, which repeats it for the model, is not shown.
     pub refused: bool,
+    /// True if the block shows the sub-agent that the call started.
+    pub is_agent: bool,
+    /// True if the person was asked to allow a denied access and left it denied.
+    pub left_denied: bool,
     /// True if a person was asked to run the command again after a denial. The command then has a result already.
     pub after_denial: bool,
 }
@@ -61,7 +67,10 @@ impl Call {
             name: name.to_owned(),
             summary,
             wanted: wanted(name, &input),
+            answer: String::new(),
             refused: false,
+            is_agent: false,
+            left_denied: false,
             after_denial: false,
         };
         let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
@@ -94,6 +103,14 @@ impl Call {
         }
     }
 
+    /// Shows the answer to the call's request in its first row.
+    pub(crate) fn answered(&mut self, block: &mut Block, answer: &str) {
+        self.answer = format!(" · {answer}");
+        if let Some(head) = block.parts.first_mut().filter(|_| !self.is_agent) {
+            head.replace(self.head('→', ""), Look::Tool);
+        }
+    }
+
     /// Clears the output, because the command runs again.
     pub(crate) fn runs_again(&mut self, block: &mut Block) {
         self.after_denial = false;
@@ -112,8 +129,10 @@ impl Call {
     /// Shows the status, change and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
-        let lasted = lasted(ending.duration_ms);
+        let lasted = duration(ending.duration_ms);
         let words = match ending.status {
+            // The answer tells of the denial.
+            _ if self.refused => String::new(),
             ToolCallStatus::Completed if ending.duration_ms < TOLD_MS => String::new(),
             ToolCallStatus::Completed => format!(" · {lasted}"),
             status if ending.duration_ms < TOLD_MS => format!(" · {status}"),
@@ -122,18 +141,24 @@ impl Call {
         let change = self.change(ending.diffs);
         let are_known = ending.diffs.iter().any(|file| file.first_line.is_some());
         let counts = change.as_ref().filter(|_| done && are_known).map(Diff::counts);
+        if self.is_agent {
+            // The row of the sub-agent tells of its end.
+            if let Some(output) = block.parts.last_mut() {
+                *output = Part::output(Output::new(ending.content)).folded(Fold::Told);
+            }
+            return;
+        }
         if let Some(head) = block.parts.first_mut() {
             let (mark, look) = if done { ('✓', Look::Tool) } else { ('✗', Look::ToolFailed) };
             let head_words = match counts {
                 Some(counts) => self.summary.head_with(&counts.to_string()),
                 None => self.summary.head(),
             };
-            head.replace(SafeText::line(&format!("{mark} {head_words}{words}")), look);
+            head.replace(SafeText::line(&format!("{mark} {head_words}{}{words}", self.answer)), look);
         }
         // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
         let content = if self.refused || done && self.changes_files() { "" } else { ending.content };
-        // A line of its own reports the end of a sub-agent.
-        let is_told = self.name == "spawn_agent" || done && self.name != "shell_exec";
+        let is_told = done && self.name != "shell_exec";
         let fold = match self.as_read(ending) {
             Some(_) => Fold::Told,
             None if is_told => Fold::Head(0),
@@ -168,12 +193,12 @@ impl Call {
     }
 
     fn head(&self, mark: char, ending: &str) -> SafeText {
-        SafeText::line(&format!("{mark} {}{ending}", self.summary.head()))
+        SafeText::line(&format!("{mark} {}{}{ending}", self.summary.head(), self.answer))
     }
 }
 
 /// Returns a duration such as `0.4 s` or `75 s`.
-fn lasted(ms: u64) -> String {
+pub(super) fn duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
 }
 

@@ -1,6 +1,7 @@
 //! State of the terminal UI.
 
 pub(crate) mod access;
+mod agent_row;
 mod agents;
 mod answer;
 mod attention;
@@ -39,6 +40,7 @@ use ipc::id::AgentId;
 use ipc::image::Image;
 use protocol::event::Activity;
 
+pub(crate) use agent_row::AgentRow;
 pub(crate) use agents::{AgentView, Agents};
 pub(crate) use answer::Answer;
 pub(crate) use attention::Attention;
@@ -53,7 +55,7 @@ pub(crate) use lines::Lines;
 pub(crate) use log::Log;
 pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
-pub(crate) use outgoing::Outgoing;
+pub(crate) use outgoing::{Outgoing, Pasted};
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use reads::Reads;
@@ -115,6 +117,8 @@ pub struct Model {
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
     pub(crate) rewind: Rewind,
+    /// Messages with long pastes that the log does not have yet.
+    pub(crate) pasted: VecDeque<Pasted>,
     /// True if the person has folded the agents and steps beside the conversation.
     pub(crate) is_pane_folded: bool,
     /// True while code is being highlighted in the background.
@@ -212,6 +216,7 @@ impl Model {
             plans: Plans::default(),
             changes: Changes::default(),
             rewind: Rewind::default(),
+            pasted: VecDeque::new(),
             is_pane_folded: false,
             reads_code: false,
             plan_sheet: CardPage::default(),

@@ -11,6 +11,13 @@ pub(crate) struct Outgoing {
     pub is_command: bool,
 }
 
+/// Message with long pastes, and the text that stood for it at the prompt.
+#[derive(Clone, Debug)]
+pub(crate) struct Pasted {
+    pub whole: String,
+    pub folded: String,
+}
+
 impl Outgoing {
     /// Returns the beginning of the message, for one row.
     pub(crate) fn beginning(&self) -> String {

@@ -19,6 +19,8 @@ pub(crate) enum Fold {
     Never,
     /// Shows nothing, unless output is unfolded: another part tells of it.
     Told,
+    /// Shows everything, unless output is unfolded: the next part has the whole then.
+    Stands,
     /// Shows one line with a count, unless thinking is unfolded.
     Thinking,
     /// Shows the first rows, unless output is unfolded.
@@ -76,6 +78,8 @@ pub(crate) struct Showing {
 }
 
 impl Showing {
+    const NOTHING: Self = Self { from: 0, count: 0, folded: 0, marker_first: false };
+
     pub(crate) const fn height(self) -> usize {
         self.count + (self.folded > 0) as usize
     }
@@ -259,8 +263,10 @@ impl Part {
             Fold::Never => (all, false),
             Fold::Thinking if unfolded.thinking => (all, false),
             Fold::Thinking => (0, false),
+            Fold::Stands if !unfolded.output => (all, false),
+            Fold::Stands => return Showing::NOTHING,
             Fold::Told | Fold::Head(_) | Fold::Tail(_) if unfolded.output => (all, false),
-            Fold::Told => return Showing { from: 0, count: 0, folded: 0, marker_first: false },
+            Fold::Told => return Showing::NOTHING,
             Fold::Head(keep) => (keep, false),
             Fold::Tail(keep) => (keep, true),
         };

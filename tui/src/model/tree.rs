@@ -49,6 +49,7 @@ impl AgentView {
         project: &WirePath,
     ) {
         self.task = Some(spawned.task.clone());
+        self.role.clone_from(&spawned.role);
         self.session.activity = spawned.activity.unwrap_or(parents);
         let Session { model, window, net, rights, grants, pending, .. } = &mut self.session;
         // The context window of another model is unknown.
@@ -85,11 +86,11 @@ impl AgentView {
             (Some(Ended { status, lasted, .. }), _) => format!("{status} {} s", lasted.as_secs()),
             (None, Some(_)) if asks => "asks you".to_owned(),
             (None, Some(began)) => self.turn.doing.words(began, now),
-            (None, None) => "at rest".to_owned(),
+            (None, None) => "idle".to_owned(),
         }
     }
 
-    fn activity(&self) -> Option<String> {
+    pub(super) fn activity(&self) -> Option<String> {
         self.calls.values().next().map(super::Call::summary)
     }
 }
@@ -142,6 +143,7 @@ impl Model {
     /// True if the screen shows running times of agents or steps other than the shown agent.
     pub(crate) fn counts_seconds(&self) -> bool {
         self.tree_shows()
+            || self.has_running_row()
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
@@ -165,7 +167,7 @@ impl Model {
         let over = view.ended.is_some();
         let line = |names, text| TreeLine { agent: agent.clone(), indent, names, over, text };
         let (state, spent) = (view.state(asks, self.now), brief(&self.agents.spent_by(agent)));
-        let task = view.task.as_deref().map_or("the agent you talk to", first_line);
+        let task = view.task.as_deref().map_or("main", first_line);
         let plans = if view.session.activity == Activity::Plan { "plan · " } else { "" };
         if over {
             return vec![line(true, format!("{agent} {state} · {plans}{task} · {spent}"))];

@@ -40,16 +40,22 @@ pub(crate) enum TurnActivity {
 impl TurnActivity {
     /// Returns the activity in words with its duration; `began` is the start of the turn.
     pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
-        let since = |doing: &str| format!("{doing} {} s", now.since(began).as_secs());
         match self {
-            Self::Asking => since("waiting"),
-            Self::Thinking => since("thinking"),
-            Self::Answering => since("answering"),
-            Self::Working => since("working"),
-            Self::AwaitingWriteTurn => since("waiting to write"),
             Self::BackingOff { until } => {
-                format!("trying again in {} s", until.since(now).as_millis().div_ceil(1000))
+                format!("{} in {} s", self.word(), until.since(now).as_millis().div_ceil(1000))
             }
+            _ => format!("{} {} s", self.word(), now.since(began).as_secs()),
+        }
+    }
+
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Asking => "waiting",
+            Self::Thinking => "thinking",
+            Self::Answering => "answering",
+            Self::Working => "working",
+            Self::AwaitingWriteTurn => "waiting to write",
+            Self::BackingOff { .. } => "trying again",
         }
     }
 

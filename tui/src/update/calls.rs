@@ -1,9 +1,9 @@
 //! Display of tool calls and of their changes.
 
-use ipc::id::AgentCall;
+use ipc::id::{AgentCall, CallId};
 use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
 
-use crate::model::{Call, Ending, Model, TurnActivity};
+use crate::model::{AgentView, Call, Ending, Look, Model, TurnActivity};
 
 /// Shows a new call. If the call may change files, its name is kept for the list of changes.
 pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str) {
@@ -15,6 +15,17 @@ pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str)
         model.changes.begins(of.clone(), call.is_command(), &call.summary());
     }
     view.calls.insert(of.call, call);
+}
+
+/// Shows the answer to a call's request in the row of the call.
+pub(super) fn answered(view: &mut AgentView, id: CallId, answer: &str, is_denied: bool) {
+    let Some(call) = view.calls.get_mut(&id) else {
+        return view.say(Look::Notice, &format!("call {id}: {answer}"));
+    };
+    call.refused |= is_denied;
+    if let Some(block) = view.transcript.block_mut(call.block) {
+        call.answered(block, answer);
+    }
 }
 
 /// Shows the end of a call and records its changes.

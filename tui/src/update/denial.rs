@@ -18,6 +18,12 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
         (Grade::Likely, _) => "likely denied",
     };
     let known = view.calls.get(&call);
+    if known.is_some_and(|call| call.left_denied) {
+        // The person has read the rest in the request.
+        let way = denial.grant.as_ref().map(|grant| here(grant, &denial.missing_right));
+        let way = way.map(|way| format!(" · to allow: {way}")).unwrap_or_default();
+        return view.say(Look::Error, &format!("{sure}: {} {}{way}", denial.operation, denial.object));
+    }
     let tool = known.map(|call| format!("{} ", call.name())).unwrap_or_default();
     let who = if *agent == AgentId::root() { String::new() } else { format!("   agent {agent}") };
     let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
@@ -44,26 +50,24 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
 
 /// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
-    let id = answered.call;
-    let text = match &answered.decision {
-        ReviewDecision::Approved => format!("call {id}: allowed once, and runs again"),
+    let (answer, is_left) = match &answered.decision {
+        ReviewDecision::Approved => ("allowed by you, run again".to_owned(), false),
         ReviewDecision::ApprovedForSession { .. } => {
-            format!("call {id}: allowed for the session, and runs again")
+            ("allowed by you for the session, run again".to_owned(), false)
         }
-        ReviewDecision::Denied { message: None } if answered.by == DecidedBy::User => return,
-        ReviewDecision::Denied { message: Some(word) } => format!("call {id}: left denied: {word}"),
+        ReviewDecision::Denied { message: Some(word) } => (format!("left denied: {word}"), true),
         ReviewDecision::Denied { message: None } | ReviewDecision::Abort => {
             let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-            return view.say(Look::Notice, &format!("call {id}: left denied{cause}"));
+            (format!("left denied{cause}"), true)
         }
     };
-    if let Some(call) = view.calls.get_mut(&id)
-        && !matches!(answered.decision, ReviewDecision::Denied { .. })
-        && let Some(block) = view.transcript.block_mut(call.block)
-    {
+    let Some(call) = view.calls.get_mut(&answered.call) else { return };
+    call.left_denied = is_left && answered.by == DecidedBy::User;
+    let Some(block) = view.transcript.block_mut(call.block) else { return };
+    if !is_left {
         call.runs_again(block);
     }
-    view.say(Look::Notice, &text);
+    call.answered(block, &answer);
 }
 
 /// Returns a command that can be typed to allow the access, or the flags of the command line.

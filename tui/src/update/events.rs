@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipc::id::{AgentCall, AgentId, EventId, Generation, GrantId};
+use ipc::id::{AgentCall, AgentId, EventId, Generation};
 use ipc::image::Image;
 use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use protocol::error_code::ErrorCode;
@@ -21,6 +21,9 @@ use crate::model::{
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
+
+/// Number of lines from which on a message folds.
+const LONG_MESSAGE: usize = 20;
 
 /// Applies an event; returns true if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
@@ -185,8 +188,12 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::FilesChanged(changed) => model.changes.seen(changed, &model.start.project),
         EventKind::ToolCallFinished { .. } => calls::finished(model, event),
-        EventKind::Denied { call: Some(call), denial, .. } => denial::show(view, &event.agent, call, &denial),
+        EventKind::Denied { call: Some(call), denial, .. } => {
+            view.was_denied(&denial);
+            denial::show(view, &event.agent, call, &denial);
+        }
         EventKind::Denied { call: None, denial, .. } => {
+            view.was_denied(&denial);
             view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
         }
         EventKind::TurnFinished(turn) => {
@@ -195,7 +202,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::SubAgentSpawned(spawned) => sub_agent_spawned(model, &event.agent, &spawned),
         EventKind::SubAgentResult(result) => {
-            view.say(Look::Notice, &result.to_string());
+            model.end_row(&result);
             model.agents.of(&result.agent).ended(&result);
             let account = Account::of(result.usage, result.cost_usd);
             model.agents.set_spent(result.agent.clone(), account);
@@ -309,7 +316,6 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     true
 }
 
-/// Adds a sub-agent. If the user started it, a line says how to show its transcript.
 fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpawned) {
     let now = model.now;
     if spawned.call.is_none() {
@@ -317,10 +323,8 @@ fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpaw
     }
     let view = model.agents.of(parent);
     let parents = view.session.activity;
-    let hint =
-        if spawned.call.is_none() { format!(" · :agent {} shows it", spawned.agent) } else { String::new() };
-    view.say(Look::Notice, &format!("{spawned}{hint}"));
     model.agents.of(&spawned.agent).started(now, spawned, parents, &model.start.project);
+    model.begin_row(parent, spawned);
     model.plans.spawned(spawned);
 }
 
@@ -353,7 +357,9 @@ fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, imag
     let now = model.now;
     let view = model.agents.of(agent);
     let begins = agent.is_top_level() && !view.turn.is_running();
-    let block = user_message(view, now, &text, images);
+    let folded = model.pasted.iter().position(|pasted| pasted.whole == text);
+    let folded = folded.and_then(|at| model.pasted.remove(at)).map(|pasted| pasted.folded);
+    let block = user_message(view, now, &text, folded.as_deref(), images);
     if agent.is_top_level() {
         model.rewind.can_undo = false;
         let change = model.changes.next();
@@ -365,14 +371,29 @@ fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, imag
     }
 }
 
-fn user_message(view: &mut AgentView, now: UiTime, text: &str, images: &[Image]) -> usize {
+/// Shows a message of the user: as it stood at the prompt, with pastes folded, unless output is unfolded.
+fn user_message(
+    view: &mut AgentView,
+    now: UiTime,
+    text: &str,
+    folded: Option<&str>,
+    images: &[Image],
+) -> usize {
     if !view.turn.is_running() {
         view.turn.begin(now);
     }
-    let images = images.iter().map(ToString::to_string);
-    let said = images.chain(Some(text.to_owned()).filter(|text| !text.is_empty()));
-    let parts = said.map(|said| Part::new(SafeText::prose(&said), Look::User)).collect();
-    view.transcript.push(Block::of(parts).apart())
+    let said = |text: &str| Part::new(SafeText::prose(text), Look::User);
+    let images = images.iter().map(|image| said(&image.to_string()));
+    let fold = match folded {
+        Some(_) => Fold::Told,
+        // A message of an earlier run, whose pastes are not known.
+        None if text.lines().count() > LONG_MESSAGE => Fold::Head(LONG_MESSAGE / 2),
+        None => Fold::Never,
+    };
+    let folded = folded.map(|folded| said(folded).folded(Fold::Stands));
+    let whole = Some(text).filter(|text| !text.is_empty()).map(|text| said(text).folded(fold));
+    let parts = images.chain(folded).chain(whole);
+    view.transcript.push(Block::of(parts.collect()).apart())
 }
 
 /// Completes a streamed message, or shows one that was not streamed.
@@ -430,23 +451,18 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     if view.calls.get(&answered.call).is_some_and(|call| call.after_denial) {
         return denial::answered(view, answered);
     }
-    let (look, decision) = match &answered.decision {
-        ReviewDecision::Approved => (Look::Notice, "approved once".to_owned()),
-        ReviewDecision::ApprovedForSession { .. } => (Look::Notice, "approved for the session".to_owned()),
-        ReviewDecision::Denied { message: None } => (Look::Notice, "denied".to_owned()),
-        ReviewDecision::Denied { message: Some(word) } => (Look::Notice, format!("denied: {word}")),
-        ReviewDecision::Abort => (Look::Notice, "denied, and the turn ends".to_owned()),
+    let (decision, end) = match &answered.decision {
+        ReviewDecision::Approved => ("allowed", String::new()),
+        ReviewDecision::ApprovedForSession { .. } => ("allowed", " for the session".to_owned()),
+        ReviewDecision::Denied { message: None } => ("denied", String::new()),
+        ReviewDecision::Denied { message: Some(word) } => ("denied", format!(": {word}")),
+        ReviewDecision::Abort => ("denied", ", and the turn ends".to_owned()),
     };
-    if let (ReviewDecision::Denied { .. } | ReviewDecision::Abort, Some(call)) =
-        (&answered.decision, view.calls.get_mut(&answered.call))
-    {
-        call.refused = true;
-    }
     let by = match (answered.by, &answered.cause) {
-        (DecidedBy::SessionGrant(id), _) => return allowed_by_grant(view, answered, id),
-        (DecidedBy::Configuration, _) => " by the configuration".to_owned(),
+        (DecidedBy::SessionGrant(id), _) => format!(" by grant {id}"),
+        (DecidedBy::Configuration, _) => " by the settings".to_owned(),
         (_, Some(cause)) => format!(": {cause}"),
-        (DecidedBy::User | DecidedBy::OwnCommand, None) => String::new(),
+        (DecidedBy::User | DecidedBy::OwnCommand, None) => " by you".to_owned(),
         (DecidedBy::Deadline, None) => ": nobody answered in time".to_owned(),
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
@@ -454,13 +470,8 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::Together, None) => ": it is shown together with the other changes".to_owned(),
         (DecidedBy::Edited, None) => ": you edited the plan, and another request follows".to_owned(),
     };
-    view.say(look, &format!("call {}: {decision}{by}", answered.call));
-}
-
-fn allowed_by_grant(view: &mut AgentView, answered: &ApprovalAnswered, id: GrantId) {
-    let grant = view.session.grants.iter().find(|grant| grant.id == id);
-    let covers = grant.map(|grant| format!(": {}", grant.covers)).unwrap_or_default();
-    view.say(Look::Notice, &format!("call {}: allowed by grant {id}{covers}", answered.call));
+    let is_denied = matches!(answered.decision, ReviewDecision::Denied { .. } | ReviewDecision::Abort);
+    calls::answered(view, answered.call, &format!("{decision}{by}{end}"), is_denied);
 }
 
 fn grant_added(view: &mut AgentView, grant: SessionGrant) {

@@ -13,11 +13,14 @@ use crate::card::Card;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Unfolded};
+use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Unfolded};
 use crate::moment::UiTime;
 
 /// Maximum time between two Ctrl+C that end the session.
 const TWICE: Duration = Duration::from_secs(3);
+
+/// Maximum number of earlier messages with long pastes that are kept until the log has them.
+const MOST_PASTED: usize = 7;
 
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     one(model, at, event, true, actions)
@@ -305,6 +308,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if pause::retry(model, actions) || model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
     }
+    let folded = model.prompt.drawn(0..model.prompt.text().len());
     let text = model.prompt.take();
     if aside::take(model, &text, actions) {
         return remember(model, &text, actions);
@@ -312,6 +316,10 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if let Some(why) = tree::takes_nothing(model) {
         model.prompt = Editor::with(text);
         return model.answer(Look::Error, &why);
+    }
+    if folded != text {
+        model.pasted.truncate(MOST_PASTED);
+        model.pasted.push_front(Pasted { whole: text.clone(), folded });
     }
     send(model, at, text, actions);
 }

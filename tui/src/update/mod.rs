@@ -103,6 +103,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         files::follow(model, &mut actions);
     }
     if changed {
+        model.renew_rows();
         actions.push(Action::Redraw);
     }
     actions

@@ -155,6 +155,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
             if let Some((block, text)) = model.rewind.take_back(to) {
                 model.rewind.keep(transcript.cut_from(block));
                 view.reads.cut_from(block);
+                model.agents.forget_rows(block);
                 if model.prompt.is_empty() {
                     // The reverted message returns to the prompt, to be changed.
                     model.prompt = Editor::with(text);

@@ -237,7 +237,7 @@ fn two_rights_at_once_have_no_answer_for_the_session() {
 #[test]
 fn the_rule_and_where_it_comes_from() {
     for (params, expected) in [
-        (denied("touch /etc/probe"), "no write root holds this place"),
+        (denied("touch /etc/probe"), "this place is read-only here"),
         (in_project(), "in mode ask the project is read-only"),
         (network(), "the network is off"),
     ] {
@@ -245,13 +245,13 @@ fn the_rule_and_where_it_comes_from() {
         seat.keys("?");
         assert!(seat.screen().contains(expected), "{}", seat.screen());
         seat.keys("?");
-        assert!(!seat.screen().contains("the rule that asks"), "{}", seat.screen());
+        assert!(!seat.screen().contains("why it was blocked"), "{}", seat.screen());
     }
     let mut seat = asked((80, 24), network());
     seat.keys("?");
     assert_snapshot!(card(&seat), @r"
      Blocked by the sandbox  proved ────────────────────────────────────────────────
-    the rule that asks:
+    why it was blocked:
       rule      the network is off
       from      --net
       change    :net on|off|HOSTS, --net, or rights.net in the settings
@@ -288,7 +288,10 @@ fn a_call_that_runs_again_shows_its_second_run_alone() {
     seat.log(decided(ReviewDecision::Approved));
     seat.finish(7, ToolCallStatus::Completed, "done");
     let screen = seat.screen();
-    assert!(screen.contains("call 7: allowed once, and runs again") && screen.contains("done"), "{screen}");
+    assert!(
+        screen.contains("✓ run touch /etc/probe · allowed by you, run again\n") && screen.contains("done"),
+        "{screen}"
+    );
     assert!(!screen.contains("denied") && !screen.contains("Blocked"), "{screen}");
 }
 

@@ -274,7 +274,22 @@ fn a_paste_of_many_lines_stands_as_a_few_words_and_is_sent_whole() {
     assert_eq!(seat.row(22), "› see [42 lines pasted] why?");
     seat.keys("\n");
     let text = format!("see {pasted} why?");
-    assert_eq!(seat.told(), [UserActionKind::Agent(AgentAction::Prompt { text, images: vec![] })]);
+    let told = UserActionKind::Agent(AgentAction::Prompt { text: text.clone(), images: vec![] });
+    assert_eq!(seat.told(), [told]);
+    // The log has all of it, and the transcript the words, unless one opens it.
+    seat.log(EventKind::UserMessage { text: text.clone(), images: vec![] });
+    assert!(seat.screen().contains("› see [42 lines pasted] why?\n"), "{}", seat.screen());
+    assert!(!seat.screen().contains("[2Jline"), "{}", seat.screen());
+    seat.ctrl('o');
+    assert!(
+        seat.screen().contains("[2Jline") && !seat.screen().contains("lines pasted"),
+        "{}",
+        seat.screen()
+    );
+    seat.ctrl('o');
+    // A message of an earlier run shows its beginning.
+    seat.log(EventKind::UserMessage { text, images: vec![] });
+    assert!(seat.screen().contains("  … 33 more lines (Ctrl+O)\n"), "{}", seat.screen());
     seat.end_turn(EndReason::Done);
     seat.send(Msg::Paste(pasted));
     seat.press(KeyCode::Backspace);

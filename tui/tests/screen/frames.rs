@@ -83,7 +83,7 @@ fn a_denied_call_is_told_once_with_its_reason() {
     let told = "The call was not approved, and was not carried out: nobody answered within 10s.";
     seat.finish(7, ToolCallStatus::Denied, told);
     let screen = seat.screen();
-    assert!(screen.contains("call 7: denied: nobody answered within 10s"), "{screen}");
+    assert!(screen.contains("✗ run make · denied: nobody answered within 10s\n"), "{screen}");
     assert_eq!(screen.matches("nobody answered").count(), 1, "{screen}");
 }
 

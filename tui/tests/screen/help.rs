@@ -141,7 +141,7 @@ fn help_is_made_from_the_table() {
       e                             no, with a reason for the model
       d                             full screen, and back
       a                             show all changes of the reply as one
-      ?                             the rule that asks, and where it comes from
+      ?                             why this is asked, and where the rule comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan
       i                             edit the steps of a plan, in place
@@ -161,7 +161,7 @@ fn help_is_made_from_the_table() {
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
-      ?                             the rule that asks, and where it comes from
+      ?                             why this is asked, and where the rule comes from
       esc ctrl-c                    no, and stop the turn
     keys in SCOPE
       : /                           type a command

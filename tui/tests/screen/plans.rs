@@ -146,13 +146,13 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 fn the_steps_stand_below_the_agents() {
     assert_snapshot!(executing(140, 40).screen(), @"
     bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A walks
-    · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 the agent you talk to
+    · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 main
     · try: fix the failing test · @README.md explain this · /plan add a flag                            │     waiting 10 s
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0
                                                                                                         │     1.1 plan · plan it
     › Hello.                                                                                            │       waiting 10 s
-    · sub-agent 1.1 (read-only · net off): plan it · :agent 1.1 shows it                                │       read-only · ↑0 ↓0
-    · sub-agent 1.2 (write /home/me/project · net off): Fix the parser · :agent 1.2 shows it            │     1.2 Fix the parser
+    → 1.1 plan it · read-only · waiting · 10 s · :agent 1.1 shows it                                    │       read-only · ↑0 ↓0
+    → 1.2 Fix the parser · writes the project · waiting · 10 s · :agent 1.2 shows it                    │     1.2 Fix the parser
                                                                                                         │       waiting 10 s
                                                                                                         │       writes the project · ↑0 ↓0
                                                                                                         │

@@ -2,11 +2,12 @@
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
-use ipc::id::{AgentId, CallId, EventId};
+use ipc::id::{AgentId, ApprovalId, CallId, EventId};
 use ipc::rights::{Network, Reach};
+use protocol::approval::ServerRequest;
 use protocol::event::{
     AssistantMessage, EndReason, EventKind, ObservedBy, SessionEvent, SubAgentResult, SubAgentSpawned,
-    SubAgentStatus, TokenUsage, ToolKind, WriteTurnAwaited, WriteTurnTaken,
+    SubAgentStatus, TokenUsage, ToolCallStatus, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use serde_json::value::RawValue;
@@ -148,17 +149,17 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 fn beside_the_transcript_stand_the_agents_of_the_turn() {
     assert_snapshot!(busy(140, 24).screen(), @"
     bailiwick in /home/me/project                                                                       │ agents · 4 at work · Alt+A walks
-    · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 the agent you talk to
+    · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 main
     · try: fix the failing test · @README.md explain this · /plan add a flag                            │     answering 4 s
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0
                                                                                                         │     1.1 Where is the parser?
     › Fix the parser.                                                                                   │       working 4 s · run rg -n 'fn par…
                                                                                                         │       read-only · ↑0 ↓0
       I look around first.                                                                              │     1.2 done 9 s · List the tests · ↑…
-    · sub-agent 1.1 (read-only · net off): Where is the parser?                                         │     1.10 Mend the lexer
-    · sub-agent 1.2 (read-only · net off): List the tests                                               │       waiting 4 s
-    · sub-agent 1.10 (write /home/me/project/src · net off): Mend the lexer                             │       writes src · ↑0 ↓0
-    · sub-agent 1.2: done · 2 steps · 2.1k in, 0% cached, 120 out · 9.4 s                               │       1.10.1 Read the grammar
+    → 1.1 Where is the parser? · read-only · run rg -n 'fn parse' src · 4 s                             │     1.10 Mend the lexer
+    ✓ 1.2 List the tests · read-only · 2 steps · 9.4 s · ↑2.1k ↓120                                     │       waiting 4 s
+    → 1.10 Mend the lexer · writes src · waiting · 4 s                                                  │       writes src · ↑0 ↓0
+                                                                                                        │       1.10.1 Read the grammar
                                                                                                         │         waiting 4 s
                                                                                                         │         read-only · ↑0 ↓0
                                                                                                         │
@@ -216,7 +217,7 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
     seat.keys(":agents\n");
     assert_snapshot!(seat.screen(), @"
       agents · 4 at work
-      ▸ 1 the agent you talk to
+      ▸ 1 main
           answering 4 s
           read-only · ↑0 ↓0
           1.1 Where is the parser?
@@ -245,10 +246,63 @@ fn in_a_narrow_terminal_a_command_shows_the_list_instead_of_the_transcript() {
 }
 
 #[test]
+fn a_sub_agent_is_one_row_where_it_was_started() {
+    let mut seat = Seat::new(110, 20);
+    user(&mut seat, "1", "Fix the parser.");
+    seat.call(1, "spawn_agent", &serde_json::json!({"task": "List the tests"}));
+    says(&mut seat, "1", "Meanwhile I read.");
+    spawn(&mut seat, "1.1", "List the tests", &["/home/me/project/src"]);
+    runs(&mut seat, "1.1", "rg -n 'fn parse' src");
+    seat.wait(4_000);
+    let rows = |seat: &Seat| -> Vec<String> {
+        seat.screen().lines().filter(|row| row.contains("1.1")).map(str::to_owned).collect()
+    };
+    assert_eq!(rows(&seat), ["→ 1.1 List the tests · writes src · run rg -n 'fn parse' src · 4 s"]);
+    assert_eq!(seat.tick(), Some(std::time::Duration::from_secs(1)), "the row counts seconds");
+    log(&mut seat, "1.1", crate::core::denial());
+    let row = "→ 1.1 List the tests · writes src · run rg -n 'fn parse' src · 4 s · blocked: /etc/probe";
+    assert_eq!(rows(&seat), [row]);
+    end(&mut seat, "1.1", SubAgentStatus::Done);
+    seat.finish(1, ToolCallStatus::Completed, "sub-agent 1.1: done\nThere are three tests.");
+    seat.wait(9_000);
+    let row = "✓ 1.1 List the tests · writes src · 2 steps · 9.4 s · ↑2.1k ↓120 · blocked: /etc/probe";
+    assert_eq!(rows(&seat), [row]);
+    assert!(!seat.screen().contains("three tests"), "{}", seat.screen());
+    seat.ctrl('o');
+    assert!(seat.screen().contains("There are three tests."), "{}", seat.screen());
+}
+
+#[test]
+fn the_row_of_a_sub_agent_says_how_it_failed_and_that_it_asks() {
+    let mut seat = Seat::new(110, 20);
+    user(&mut seat, "1", "go");
+    spawn(&mut seat, "1.1", "\u{1b}[2Jlong \u{202e}task ".repeat(9).as_str(), &[]);
+    let request = ServerRequest::ExecCommandApproval(crate::core::exec("ls"));
+    let kind = UiEventKind::ApprovalRequested { id: ApprovalId(1), request: Box::new(request) };
+    seat.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: "1.1".into(), kind }));
+    let row = |seat: &Seat| seat.screen().lines().find(|row| row.contains("1.1 ")).unwrap().to_owned();
+    assert!(
+        row(&seat).ends_with(" · asks you · 0 s") && row(&seat).contains(r"\u{1b}[2Jlong \u{202e}"),
+        "{}",
+        row(&seat)
+    );
+    end(&mut seat, "1.1", SubAgentStatus::GaveUp);
+    assert!(
+        row(&seat).starts_with("✗ 1.1 ") && row(&seat).contains(" · gave up · 2 steps"),
+        "{}",
+        row(&seat)
+    );
+}
+
+#[test]
 fn the_caches_are_called_by_their_name() {
     let mut seat = Seat::new(120, 24);
     user(&mut seat, "1", "Fix the parser.");
     spawn(&mut seat, "1.1", "Mend the lexer", &["/caches/p", "/home/me/project"]);
+    let screen = seat.screen();
+    assert!(screen.contains("→ 1.1 Mend the lexer · writes the project · "), "{screen}");
+    assert!(!screen.contains("/caches/p"), "{screen}");
+    seat.keys(":agent 1.1\n");
     let screen = seat.screen();
     assert!(screen.contains("sub-agent 1.1 (write caches /home/me/project · net off)"), "{screen}");
     assert!(!screen.contains("/caches/p"), "{screen}");
