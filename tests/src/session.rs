@@ -188,6 +188,7 @@ fn agent(
         surroundings: surroundings(),
         options: RequestOptions::default(),
         fails_when_denied: true,
+        answer: None,
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,

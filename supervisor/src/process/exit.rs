@@ -78,6 +78,7 @@ impl From<EndReason> for Exit {
             EndReason::GaveUp
             | EndReason::NothingSaid
             | EndReason::CallAsText
+            | EndReason::SchemaUnmet
             | EndReason::StepLimit
             | EndReason::TokenLimit
             | EndReason::CostLimit

@@ -22,4 +22,5 @@ mod output;
 mod packaging;
 mod pictures;
 mod remedies;
+mod schema;
 mod show;

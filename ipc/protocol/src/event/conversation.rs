@@ -164,6 +164,9 @@ pub struct RunResult {
     pub not_enforced: Vec<String>,
     /// The model's last words.
     pub text: String,
+    /// The answer as JSON, where the run was given a schema that it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<serde_json::Value>,
     /// Number of answered requests.
     pub steps: u32,
     /// Tokens in all.

@@ -17,6 +17,8 @@ pub enum EndReason {
     NothingSaid,
     /// The model wrote a tool call as text, which its server did not read, also when it was asked once more.
     CallAsText,
+    /// The answer did not fit the schema that the run was given, also when the model was asked once more.
+    SchemaUnmet,
     /// The steps are spent.
     StepLimit,
     /// The tokens are spent.
@@ -54,11 +56,12 @@ pub enum EndReason {
 
 impl EndReason {
     /// Every reason.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Done,
         Self::GaveUp,
         Self::NothingSaid,
         Self::CallAsText,
+        Self::SchemaUnmet,
         Self::StepLimit,
         Self::TokenLimit,
         Self::CostLimit,
@@ -84,6 +87,7 @@ impl EndReason {
             Self::GaveUp
             | Self::NothingSaid
             | Self::CallAsText
+            | Self::SchemaUnmet
             | Self::StepLimit
             | Self::TokenLimit
             | Self::CostLimit
@@ -106,6 +110,7 @@ impl EndReason {
             Self::GaveUp => "gave_up",
             Self::NothingSaid => "nothing_said",
             Self::CallAsText => "call_as_text",
+            Self::SchemaUnmet => "schema_unmet",
             Self::StepLimit => "step_limit",
             Self::TokenLimit => "token_limit",
             Self::CostLimit => "cost_limit",

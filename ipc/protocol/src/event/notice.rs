@@ -5,6 +5,8 @@ use super::word::words;
 words! {
     /// Kind of a notice. Front ends act on this code alone; the sentence is for people.
     pub enum NoticeCode {
+        /// The answer does not fit the schema of the run: the model is asked once more.
+        AnswerMisfit = "answer_misfit",
         /// An answer to a request for an approval does not count.
         ApprovalIgnored = "approval_ignored",
         /// The user took back what was approved.

@@ -15,6 +15,7 @@ use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use protocol::frontend::{AgentAction, Op};
 use protocol::plan::{OnFailure, PlanStep};
+use serde_json::Value;
 
 use super::beside::OrphanDenials;
 use super::calls::Calls;
@@ -122,6 +123,10 @@ pub(super) struct TurnRun {
     pub(super) cost: Usd,
     /// The model's last words.
     pub(super) text: String,
+    /// How many replies in a row did not fit the schema.
+    pub(super) misfits: u32,
+    /// The answer that fits the schema.
+    pub(super) output: Option<Value>,
     /// The last denial, while no call has succeeded after it.
     pub(super) denial: Option<String>,
     /// True if the next plan revises the last one, whose finished steps it keeps.

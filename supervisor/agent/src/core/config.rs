@@ -11,7 +11,7 @@ use ipc::id::{AgentId, ConversationId};
 use protocol::cost::{Prices, Usd};
 use protocol::event::PromptFixed;
 
-use super::{Execution, Planning, Window};
+use super::{AnswerCheck, Execution, Planning, Window};
 use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
 use crate::prompt::PromptEnvironment;
 
@@ -39,6 +39,8 @@ pub struct AgentConfig {
     pub limits: RunLimits,
     /// True if a turn that ends after a denied call has failed.
     pub fails_when_denied: bool,
+    /// The check of the last reply of a task, if it has to fit a schema.
+    pub answer: Option<Arc<dyn AnswerCheck>>,
     /// Whether and when a failed request is sent again.
     pub backoff: Box<dyn Backoff>,
     /// What the agent may do, with the host's own paths.

@@ -2,6 +2,7 @@
 
 use protocol::cost::Usd;
 use protocol::event::TokenUsage;
+use serde_json::Value;
 
 pub use protocol::event::EndReason;
 
@@ -14,6 +15,8 @@ pub struct RunEnd {
     pub message: Option<String>,
     /// The model's last words.
     pub text: String,
+    /// The answer that fits the schema of the run, if it has one.
+    pub output: Option<Value>,
     /// How many requests were answered.
     pub steps: u32,
     /// Tokens in all.
@@ -29,6 +32,7 @@ impl RunEnd {
             reason,
             message: Some(message),
             text: String::new(),
+            output: None,
             steps: 0,
             usage: TokenUsage::default(),
             cost: None,

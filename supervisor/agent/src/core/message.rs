@@ -46,6 +46,7 @@ impl Agent {
             (_, Some(why)) => self.notice(NoticeCode::MessageTooLong, &why),
             (AgentState::Resting, None) => {
                 self.queue.push(said);
+                self.demand_answer();
                 self.run = TurnRun::default();
                 self.turn_waits = self.starting;
                 if !self.starting {

@@ -11,6 +11,7 @@
 //! * events of a request, call or timer that is not waited for are ignored.
 
 mod agent;
+mod answer;
 mod approvals;
 mod beside;
 mod calls;
@@ -52,6 +53,7 @@ mod window;
 mod written_call;
 
 pub use agent::Agent;
+pub use answer::AnswerCheck;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};

@@ -212,7 +212,9 @@ impl Agent {
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
         self.run.cost += self.cost(&usage).unwrap_or_default();
-        if let Some(tool) = self.written_call(&reply, stop) {
+        if let Some(tool) = self.written_call(&reply, stop)
+            && !self.is_answer(&reply.text())
+        {
             return self.on_written_call(reply, stop, usage, &tool);
         }
         self.remember_words(&reply);

@@ -43,6 +43,9 @@ impl Agent {
         if let Some((reason, message)) = self.unexecuted() {
             return self.finish(reason, Some(message));
         }
+        if self.asks_for_another_answer() {
+            return;
+        }
         match self.run.denial.take() {
             // Whoever typed a command knows what was denied.
             Some(denial) if self.config.fails_when_denied && !self.run.is_own_command => {
@@ -115,8 +118,8 @@ impl Agent {
         self.turn_waits = false;
         self.earlier_plan = None;
         self.own_command = None;
-        let TurnRun { steps, usage, cost, text, .. } = std::mem::take(&mut self.run);
+        let TurnRun { steps, usage, cost, text, output, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
-        self.effects.push(Effect::Finish(RunEnd { reason, message, text, steps, usage, cost }));
+        self.effects.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
     }
 }

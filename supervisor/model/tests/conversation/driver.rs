@@ -165,6 +165,7 @@ pub(crate) fn config(options: RequestOptions) -> AgentConfig {
         window: Window::default(),
         surroundings: surroundings(),
         fails_when_denied: true,
+        answer: None,
         limits: RunLimits::default(),
         backoff: Box::new(AtOnce),
         standing: StandingRights::new(rights, "/p".into(), None, ApprovalMode::Auto),

@@ -52,6 +52,7 @@ const fn status(reason: EndReason) -> SubAgentStatus {
         EndReason::GaveUp
         | EndReason::NothingSaid
         | EndReason::CallAsText
+        | EndReason::SchemaUnmet
         | EndReason::Refusal
         | EndReason::ContextFull => SubAgentStatus::GaveUp,
         EndReason::StepLimit | EndReason::TokenLimit | EndReason::CostLimit | EndReason::TimeLimit => {

@@ -168,6 +168,7 @@ impl Session {
             no_full_tier: first.no_full_tier.clone(),
             not_enforced: first.missing.clone(),
             text: end.text.clone(),
+            output: end.output.clone(),
             steps: end.steps,
             usage: end.usage,
             cost_usd: end.cost,

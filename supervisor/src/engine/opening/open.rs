@@ -95,6 +95,7 @@ pub(crate) fn open(
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
     let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
+    config.answer.clone_from(&options.answer);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
     let (servers, host) = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
@@ -380,6 +381,7 @@ pub(super) fn agent_config(
         surroundings: surroundings.clone(),
         limits: options.limits,
         fails_when_denied: options.fails_when_denied,
+        answer: None,
         backoff: Box::new(Jittered(options.model.retries)),
         standing,
         conversation: conversation.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::core::{Approver, RunLimits, TreeLimits, Window};
+use agent::core::{AnswerCheck, Approver, RunLimits, TreeLimits, Window};
 use agent::prompt::Profile;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
@@ -58,6 +58,8 @@ pub(crate) struct SessionOptions {
     pub keeps_files: bool,
     /// True if a turn that ends after a denied call has failed.
     pub fails_when_denied: bool,
+    /// The check of its first agent's answers, if they have to fit a schema.
+    pub answer: Option<Arc<dyn AnswerCheck>>,
     /// How many turns there are.
     pub turns: Turns,
     /// Whether and where the traffic with the model is recorded.
@@ -120,6 +122,7 @@ impl SessionOptions {
             lists_changes: false,
             keeps_files: true,
             fails_when_denied: true,
+            answer: None,
             turns,
             record: None,
             agents: effective.agents(),

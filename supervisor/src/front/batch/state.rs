@@ -65,6 +65,7 @@ impl Status {
             EndReason::GaveUp
             | EndReason::NothingSaid
             | EndReason::CallAsText
+            | EndReason::SchemaUnmet
             | EndReason::Refusal
             | EndReason::ContextFull => Self::GaveUp,
             EndReason::Interrupted | EndReason::Terminated | EndReason::HungUp => Self::Interrupted,

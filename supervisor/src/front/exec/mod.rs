@@ -5,9 +5,11 @@ mod limits;
 mod output;
 mod plan;
 pub(crate) mod replay;
+mod schema;
 mod task;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use agent::core::Approver;
@@ -20,6 +22,7 @@ use self::approval_socket::{ApprovalSocket, relay};
 use self::limits::ProjectLimits;
 use self::output::{Format, OutputPrinter};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
+use self::schema::AnswerSchema;
 use crate::engine::driver::Turns;
 use crate::engine::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
@@ -125,6 +128,9 @@ fn prepare(
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let (mut options, limits) = options(args, sources, &beginning);
+    if let Some(file) = &args.schema {
+        options.answer = Some(Arc::new(AnswerSchema::read(file).map_err(Refusal::usage)?));
+    }
     options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
@@ -152,7 +158,8 @@ fn prepare(
         }
     };
     let log = session.log_path().into();
-    let format = Format { output: args.output, deltas: args.deltas, executes_plan, limits, log };
+    let fits_schema = args.schema.is_some();
+    let format = Format { output: args.output, deltas: args.deltas, fits_schema, executes_plan, limits, log };
     let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
     Ok(PreparedRun { session, handle, printer, beginning, relay })
 }

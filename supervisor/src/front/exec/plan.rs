@@ -27,6 +27,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         output: args.output,
         deltas: false,
         denied: DeniedArg::Fail,
+        schema: None,
         patch: args.patch,
         model: args.model,
         image: Vec::new(),

@@ -138,6 +138,7 @@ impl Player {
             output: args.output,
             deltas: false,
             denied: DeniedArg::Fail,
+            schema: None,
             patch: args.patch.clone(),
             model: ModelArgs {
                 model: Some(run.model.clone()),

@@ -112,6 +112,9 @@ pub(crate) struct ExecArgs {
     /// Exit status of a turn that ends after a denied call
     #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
     pub denied: DeniedArg,
+    /// Requires an answer in JSON that fits this JSON Schema
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub schema: Option<PathBuf>,
     /// Writes the change as a diff for `git apply`, on every status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,

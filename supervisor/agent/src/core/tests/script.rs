@@ -83,6 +83,7 @@ pub(super) fn config() -> AgentConfig {
         surroundings: surroundings(),
         limits: RunLimits::default(),
         fails_when_denied: true,
+        answer: None,
         backoff: Box::new(Twice),
         standing: standing(),
         conversation: "s".into(),
@@ -230,6 +231,15 @@ impl Script {
             _ => None,
         });
         durations.collect()
+    }
+
+    /// The value that the last run answered with.
+    pub(super) fn output(&self) -> Option<serde_json::Value> {
+        let end = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Finish(end) => Some(end),
+            _ => None,
+        });
+        end.expect("an end").output.clone()
     }
 
     pub(super) fn requests(&self) -> Vec<&ModelRequest> {

@@ -95,6 +95,7 @@ fn agent(id: &AgentId, standing: StandingRights) -> Agent {
         surroundings: surroundings(),
         options: RequestOptions::default(),
         fails_when_denied: true,
+        answer: None,
         limits: RunLimits::default(),
         backoff: Box::new(Never),
         standing,

@@ -41,6 +41,7 @@ fn config() -> AgentConfig {
         },
         limits: RunLimits::default(),
         fails_when_denied: true,
+        answer: None,
         backoff: Box::new(Never),
         standing: StandingRights::new(rights, "/p".into(), None, ApprovalMode::Auto),
         conversation: "s".into(),

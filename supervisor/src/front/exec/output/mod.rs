@@ -42,6 +42,8 @@ pub(super) struct Format {
     pub output: OutputFormat,
     /// True if the stream includes pieces of replies.
     pub deltas: bool,
+    /// True if the answer has to fit a schema: then nothing else is printed on standard output.
+    pub fits_schema: bool,
     /// True if the run begins with the execution of a plan.
     pub executes_plan: bool,
     /// The limits that no flag can raise.
@@ -142,7 +144,9 @@ impl Page {
                 }
             }
             // The text of a sub-agent goes to its parent, not to the person.
-            (OutputFormat::Text, UiEventKind::TextDelta { text }) if agent.is_top_level() => {
+            (OutputFormat::Text, UiEventKind::TextDelta { text })
+                if agent.is_top_level() && !self.format.fits_schema =>
+            {
                 self.piece(text);
             }
             (OutputFormat::Text, UiEventKind::Logged(event)) => self.event(event),
@@ -330,8 +334,12 @@ impl Page {
             steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ));
+        if let (OutputFormat::Text, Some(answer)) = (self.format.output, &result.output) {
+            self.print_json(serde_json::to_string(answer).map(|json| visible(&json)));
+        }
         // A script reads the path from standard output.
-        let is_wanted = matches!(self.format.output, OutputFormat::Text) && !self.format.executes_plan;
+        let is_text = matches!(self.format.output, OutputFormat::Text);
+        let is_wanted = is_text && !self.format.executes_plan && !self.format.fits_schema;
         let path = self.tally.plan().filter(|_| is_wanted);
         let path = path.map(|path| format!("{path}\n"));
         let Some(path) = path else { return };
@@ -355,6 +363,20 @@ impl Page {
         }
         self.lines.passing(&harmless(text));
     }
+}
+
+/// Writes characters of a JSON text that no terminal may receive as escapes, which mean the same.
+fn visible(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        let is_shown = matches!(c, ' '..='~') || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]);
+        if is_shown {
+            text.push(c);
+        } else {
+            text.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    text
 }
 
 /// Returns the key of an event's call.

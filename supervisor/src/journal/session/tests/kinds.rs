@@ -343,6 +343,7 @@ fn ends() -> Vec<EventKind> {
         error: None,
         message: None,
         text: "ok\n".to_owned(),
+        output: Some(serde_json::json!({ "b": [1, 2.5], "a": null })),
         steps: 2,
         usage: usage(),
         cost_usd: "1.000000000001".parse().ok(),
