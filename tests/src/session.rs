@@ -463,6 +463,7 @@ fn logged(kind: &EventKind) -> String {
         EventKind::PlanCreated(plan) => format!("plan of {} steps", plan.plan.steps.len()),
         EventKind::PlanApproved(plan) => format!("plan approved by {:?}", plan.by),
         EventKind::PlanStepStatus(step) => step.to_string(),
+        EventKind::TasksUpdated(tasks) => tasks.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -14,8 +14,8 @@ fn world() -> World {
 
 fn run(world: &World, replies: &[String], arguments: &[&str]) -> (Finished, Vec<String>) {
     let server = model_of(replies.iter().cloned());
-    let schema = world.project().join("answer.json");
-    let mut all = vec!["--schema", schema.to_str().unwrap()];
+    let schema = world.project().join("answer.json").display().to_string();
+    let mut all = vec!["--schema", schema.as_str()];
     all.extend(arguments);
     all.push("do it");
     let done = Finished::of(&mut world.task(&server.base_url(), all));

@@ -26,5 +26,6 @@ mod serve_python;
 mod sessions;
 mod sessions_kept;
 mod signals;
+mod tasks;
 mod wire;
 mod written_calls;

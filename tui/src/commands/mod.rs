@@ -95,6 +95,7 @@ pub enum Command {
     Clear,
     Model,
     Cost,
+    Tasks,
     Copy,
     CopyCode,
     Diff,

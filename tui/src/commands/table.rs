@@ -32,6 +32,7 @@ pub const TABLE: &[CommandRow] = &[
     typed(Command::Clear, "clear", "clear", "begin an empty conversation in this session"),
     typed(Command::Model, "model", "model NAME", "choose a model; alone: list them; model! takes any name"),
     typed(Command::Cost, "cost", "cost", "show tokens and money, by agent"),
+    typed(Command::Tasks, "tasks", "tasks", "show the list of tasks that the agent keeps"),
     CommandRow {
         command: Command::Copy,
         name: "copy",

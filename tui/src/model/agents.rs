@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ipc::id::{AgentId, ApprovalId, CallId};
-use protocol::event::Account;
+use protocol::event::{Account, TasksUpdated};
 
 use super::{
     AgentRow, Block, Call, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
@@ -30,6 +30,8 @@ pub(crate) struct AgentView {
     pub answer: String,
     /// Messages to the agent that wait for the end of its turn.
     pub queue: VecDeque<Outgoing>,
+    /// List of tasks that the agent keeps.
+    pub tasks: Option<TasksUpdated>,
     /// Task of a sub-agent, in the words of its parent.
     pub task: Option<String>,
     /// Result of a sub-agent that has ended.
@@ -56,6 +58,7 @@ impl AgentView {
             reply: Reply::default(),
             answer: String::new(),
             queue: VecDeque::new(),
+            tasks: None,
             task: None,
             guests: Guests::default(),
             unreached: BTreeSet::new(),

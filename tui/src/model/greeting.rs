@@ -42,7 +42,7 @@ fn access(session: &Session, plans: bool) -> String {
     let is_project = |root: &&NamedRoot| matches!(root, NamedRoot::Project);
     let others = rights.write.iter().filter_map(|root| match root {
         NamedRoot::Path(path) => Some(path.to_string()),
-        NamedRoot::Project | NamedRoot::Temp | NamedRoot::Caches => None,
+        NamedRoot::Project | NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => None,
     });
     let others: Vec<_> = others.collect();
     let writes = rights.write.iter().any(|root| is_project(&root));

@@ -23,6 +23,8 @@ pub(crate) struct Areas {
     /// List of agents: right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
     pub queue: Rect,
+    /// Row for the list of tasks, where it is not beside the transcript.
+    pub tasks: Rect,
     /// Line above the prompt.
     pub rule: Rect,
     pub answer: Rect,
@@ -46,10 +48,9 @@ impl Areas {
         let answer = bottom(&mut rest, model.answer_rows(screen.width));
         let above_rule = rest;
         let palette = palette_area(model, above_rule);
-        let queue = bottom(
-            &mut rest,
-            u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX).min(screen.height / 5),
-        );
+        let queued = u16::try_from(model.agents.shown().queue.len()).unwrap_or(u16::MAX);
+        let queue = bottom(&mut rest, queued.min(screen.height / 5));
+        let tasks = bottom(&mut rest, u16::from(model.tasks_in_row((screen.width, screen.height)).is_some()));
         let card = model.card().map(|card| {
             let covers = model.mode != Mode::Command && answer.height == 0 && (!roomy || card.whole);
             let room = if covers { without_status } else { above_rule };
@@ -61,7 +62,7 @@ impl Areas {
             Some(columns) => Some(right(&mut rest, columns)),
             None => model.walks_tree().then_some(rest),
         };
-        Self { transcript: rest, tree, queue, rule, answer, prompt, palette, status, card }
+        Self { transcript: rest, tree, tasks, queue, rule, answer, prompt, palette, status, card }
     }
 
     pub(crate) fn now(model: &Model) -> Self {

@@ -150,7 +150,8 @@ impl Model {
     /// Returns the width of the area next to the transcript, for agents and plan steps; `None` if there is nothing to show or no
     /// room. It takes what prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
-        let has_content = self.tree().len() > 1 || self.plans.beside().is_some();
+        let has_content =
+            self.tree().len() > 1 || self.plans.beside().is_some() || self.open_tasks().is_some();
         let shows = self.walks_tree() || has_content && !self.is_pane_folded;
         let left = width.saturating_sub(u16::try_from(MEASURE).unwrap_or(u16::MAX));
         (shows && width >= BESIDE).then(|| left.clamp(COLUMNS.0, COLUMNS.1))

@@ -8,7 +8,8 @@ use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use protocol::error_code::ErrorCode;
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, CompactionStarted, DecidedBy, EventKind, NoticeCode,
-    PinChange, RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, WorkerStarted,
+    PinChange, RestoredPlace, RunResult, SessionEvent, SessionStarted, SubAgentSpawned, UPDATE_TASKS,
+    WorkerStarted,
 };
 use protocol::frontend::{UiEvent, UiEventKind};
 
@@ -182,6 +183,11 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::AssistantMessage(message) => assistant_message(view, now, message),
         EventKind::ModelFailed { message, retry_in_ms, .. } => model_failed(view, now, &message, retry_in_ms),
+        // The list itself is shown.
+        EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS => {
+            view.turn.doing = TurnActivity::Working;
+        }
+        EventKind::TasksUpdated(list) => view.tasks = Some(list),
         EventKind::ToolCallStarted { call, name, input, .. } => {
             view.guests.called(&name, input.get());
             calls::started(model, AgentCall { agent: event.agent, call }, &name, input.get());

@@ -27,6 +27,7 @@ mod run;
 mod search;
 mod shell;
 mod steps;
+mod tasks;
 mod tree;
 mod turns;
 mod typed;

@@ -11,7 +11,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::known_sockets::gives;
 use protocol::network_words;
 
-use super::{copy, cost, help, keys, log, plan, rewind, tell, tree};
+use super::{copy, cost, help, keys, log, plan, rewind, tasks, tell, tree};
 use crate::KnownModels;
 use crate::commands::{Command, CommandRow, TABLE};
 use crate::message::Action;
@@ -100,6 +100,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Model, name) => another_model(model, name, actions),
         (Command::Log, None) => log::open(model, actions),
         (Command::Cost, None) => cost::show(model),
+        (Command::Tasks, None) => tasks::show(model),
         (Command::Copy, None) => copy::answer(model, actions),
         (Command::CopyCode, None) => copy::code(model, actions),
         (Command::Help, None) => help::show(model),

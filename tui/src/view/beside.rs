@@ -17,7 +17,8 @@ impl Beside {
         let is_beside = model.tree_columns(model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
         let steps = model.plans.beside().filter(|_| is_beside);
-        let steps = steps.map_or(0, |plan| rows(plan.lines(model.now).len()));
+        let tasks = model.tasks_beside().filter(|_| is_beside).map_or(0, |list| rows(list.tasks.len()));
+        let steps = steps.map_or(tasks, |plan| rows(plan.lines(model.now).len()));
         let keys = u16::from(model.walks_tree());
         let agents = rows(model.tree_lines().len()).saturating_add(keys);
         let agents = fair(agents, steps, area.height);

@@ -13,6 +13,7 @@ mod prompt;
 mod rewind;
 mod rows;
 mod status;
+mod tasks;
 mod theme;
 mod tree;
 
@@ -66,7 +67,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         let Beside { agents, steps } = Beside::of(model, area);
         tree::tree(model, &mut Pane::new(frame.buffer_mut(), agents), theme);
         plan::steps(model, &mut Pane::new(frame.buffer_mut(), steps), theme);
+        tasks::list(model, &mut Pane::new(frame.buffer_mut(), steps), theme);
     }
+    tasks::row(model, &mut Pane::new(frame.buffer_mut(), areas.tasks), theme);
     prompt::queue(model, &mut Pane::new(frame.buffer_mut(), areas.queue), theme);
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);

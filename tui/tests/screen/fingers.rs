@@ -36,6 +36,7 @@ fn a_slash_opens_the_list_of_commands() {
       /clear                    begin an empty conversation in this session
       /model NAME               choose a model; alone: list them; model! takes any name
       /cost                     show tokens and money, by agent
+      /tasks                    show the list of tasks that the agent keeps
       /copy                     copy the line that was found, or the last answer
       /copy-code                copy the last code of the last answer
       /diff files|steps         show the changes of the session; alone: by file
@@ -65,7 +66,6 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-
     ▸ /allow RIGHT              allow write PATH, socket PATH or net; alone: list
       /agents                   list the agents: open, message or stop one
       /agent ID                 show an agent; what you type is for it
@@ -74,6 +74,7 @@ fn a_slash_opens_the_list_of_commands() {
       /image PATH               attach a picture; without PATH: detach it
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session
+      /tasks                    show the list of tasks that the agent keeps
       /plan TEXT                make a plan; without TEXT: show the plan
       /edit-plan                edit the plan that waits, in $EDITOR
     ──────────────────────────────────────────────────────────────────────────────────────────

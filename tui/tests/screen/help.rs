@@ -26,6 +26,7 @@ fn help_is_made_from_the_table() {
       :clear                        begin an empty conversation in this session
       :model NAME                   choose a model; alone: list them; model! takes any name
       :cost                         show tokens and money, by agent
+      :tasks                        show the list of tasks that the agent keeps
       :copy                         copy the line that was found, or the last answer
       :copy-code                    copy the last code of the last answer
       :diff files|steps             show the changes of the session; alone: by file

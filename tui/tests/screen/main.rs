@@ -31,6 +31,7 @@ mod shell;
 mod sources;
 mod status;
 mod sub_agents;
+mod tasks;
 mod text;
 mod tree;
 mod typing;

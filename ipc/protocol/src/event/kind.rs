@@ -14,8 +14,8 @@ use super::{
     ApprovalAnswered, AssistantMessage, ChangedFile, CompactionStarted, ContextCompacted, FailureKind,
     FileDiff, FilesChanged, GuestEnded, GuestStarted, HostUse, LeftOut, Location, ModelChanged, NoticeCode,
     PlanApproved, PlanCreated, PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged,
-    RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, ToolKind, ToolPinned, TurnFinished,
-    WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, TasksUpdated, ToolKind, ToolPinned,
+    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 
@@ -201,6 +201,8 @@ pub enum EventKind {
     PlanApproved(PlanApproved),
     /// A step of a plan has come further.
     PlanStepStatus(PlanStepStatus),
+    /// The list of tasks that an agent keeps changed.
+    TasksUpdated(TasksUpdated),
     /// A change to a file that the host runs later was reverted.
     Restored {
         /// The call after which it was found; absent at the end of the run.

@@ -21,6 +21,7 @@ mod prompt;
 mod read;
 mod rewind;
 mod seen;
+mod tasks;
 mod unknown;
 mod word;
 mod worker;
@@ -46,6 +47,7 @@ pub use plan::{AcceptanceOutcome, PlanApproved, PlanAuthor, PlanCreated, PlanSte
 pub use prompt::{NewContext, PromptFixed, RecordedTool};
 pub use rewind::{LeftFile, RewindPreview, RewindScope, RewindTarget, Rewound};
 pub use seen::{FilesChanged, SeenChange, SeenContent};
+pub use tasks::{ListedTask, TaskState, TasksUpdated, UPDATE_TASKS};
 pub use unknown::UnknownEvent;
 pub use worker::{HostUse, OneShot, RightsChanged, WorkerStarted};
 

@@ -12,7 +12,7 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::Rights;
 use protocol::cost::Usd;
 use protocol::error_code::ErrorCode;
-use protocol::event::{EventKind, LeftOut, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use protocol::event::{EventKind, LeftOut, ListedTask, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
 use protocol::frontend::{AgentAction, Op};
 use protocol::plan::{OnFailure, PlanStep};
 use serde_json::Value;
@@ -73,6 +73,8 @@ pub struct Agent {
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
     pub(super) earlier_plan: Option<String>,
+    /// The list of tasks, as the model or a rewind left it.
+    pub(super) tasks: Vec<ListedTask>,
     /// A command of the user's own, until it begins.
     pub(super) own_command: Option<String>,
     /// What was refused beside the calls.
@@ -182,6 +184,7 @@ impl Agent {
             held_hosts: HeldHosts::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
+            tasks: Vec::new(),
             own_command: None,
             beside: OrphanDenials::default(),
             effects: Vec::new(),

@@ -32,6 +32,7 @@ impl Agent {
         let first_message = self.standing_context();
         self.history =
             History::summarised(self.budget.fixed(), self.config.sees_images, first_message.clone());
+        self.forget_tasks();
         // What was to be said about the conversation before is said to nobody; the surroundings are told anew.
         self.context.clear();
         self.log(EventKind::ContextCompacted(ContextCompacted {

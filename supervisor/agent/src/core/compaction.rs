@@ -264,6 +264,7 @@ impl Agent {
         let entries = self.history.said();
         let known = Known { ledger: &self.ledger, summary, entries: &entries };
         let mut first_message = self.standing_context();
+        first_message.extend(self.told_tasks());
         first_message.push(known.first_message(self.budget.first_message()).trim_end().to_owned());
         self.history =
             History::summarised(self.budget.fixed(), self.config.sees_images, first_message.clone());

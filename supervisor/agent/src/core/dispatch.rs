@@ -2,7 +2,9 @@
 
 use gate::approval::{AgentSpawn, Subject};
 use gate::modes::{Position, Rank, permits};
-use gate::tools::{ExternalCall, Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, ToolUseError};
+use gate::tools::{
+    ExternalCall, Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, TaskList, ToolUseError,
+};
 use gate::{Ask, ChildRights, DeniedPart, SpawnVerdict, Verdict};
 use ipc::denial::Denial;
 use ipc::id::CallId;
@@ -30,6 +32,8 @@ enum Begin {
     Asked(SpawnAgent, ChildRights, Ask),
     /// It is about a plan.
     Planned(PlanCall),
+    /// It is about the list of tasks.
+    Listed(TaskList),
 }
 
 impl Begin {
@@ -91,6 +95,7 @@ impl Agent {
             Begin::Answered(result) => self.close_at_once(call, result),
             Begin::Planned(PlanCall::Write { markdown }) => self.write_plan(call, markdown),
             Begin::Planned(PlanCall::Update(update)) => self.update_step(call, update),
+            Begin::Listed(list) => self.update_tasks(call, list),
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
             Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(invocation, Verdict::Deny(denial)) => {
@@ -133,7 +138,8 @@ impl Agent {
                 | Invocation::External(_)
                 | Invocation::Fetch(_)
                 | Invocation::Agent(_)
-                | Invocation::Plan(_),
+                | Invocation::Plan(_)
+                | Invocation::Tasks(_),
                 _,
             ) => {
                 let text = "the call was not carried out: it can be neither prepared nor approved";
@@ -167,6 +173,7 @@ impl Agent {
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {
         match self.read(tool_use) {
             Ok(Invocation::Plan(plan)) => Begin::Planned(plan),
+            Ok(Invocation::Tasks(list)) => Begin::Listed(list),
             Ok(_) if self.is_stopped() => {
                 let text =
                     "the call was not carried out: a step failed, and execution has ended; end your turn";

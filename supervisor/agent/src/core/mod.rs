@@ -47,6 +47,7 @@ mod rights;
 mod served;
 mod steps;
 mod summary;
+mod tasks;
 mod together;
 mod turn;
 mod window;

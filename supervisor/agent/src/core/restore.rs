@@ -7,7 +7,8 @@ use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
 use ipc::image::Image;
 use ipc::path::WirePath;
 use protocol::event::{
-    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, ToolCallStatus,
+    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, TasksUpdated,
+    ToolCallStatus,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use super::history::History;
 use super::ledger::Ledger;
 use super::message::{ENVIRONMENT, OURS, RIGHTS};
 use super::turn::{INTERRUPTED, INTERRUPTED_HERE};
-use super::{Agent, ContextItem, own_command};
+use super::{Agent, ContextItem, own_command, tasks};
 use crate::conversation::UserBlock;
 use crate::prompt::rewound_context;
 
@@ -76,6 +77,7 @@ impl Agent {
         self.history = history;
         self.ledger = Ledger::of(of_agent(), &self.config.standing.project);
         self.instructions = instructions;
+        self.tasks = tasks::after(of_agent());
         if let Some(context) = learnt {
             self.set_window(context.min(self.config.window.context));
         }
@@ -127,8 +129,9 @@ fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64>
 
 impl Agent {
     /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind included. The model is told
-    /// this with the next message.
-    pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) {
+    /// this with the next message. Returns the change of its list of tasks, for the log.
+    pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
+        let mut changed = None;
         if let Some(events) = events {
             let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
             let standing = standing(events);
@@ -136,6 +139,11 @@ impl Agent {
                 || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
             self.history = own().fold(Reader::new(fixed, sees_images), Reader::take).finish();
             self.ledger = Ledger::of(own(), &self.config.standing.project);
+            let list = tasks::after(own());
+            if self.tasks != list {
+                self.tasks.clone_from(&list);
+                changed = Some(EventKind::TasksUpdated(TasksUpdated { call: None, tasks: list }));
+            }
             // What was to be said about what is taken back is said to nobody, and changes of the rights were perhaps told there.
             self.context.retain(|item| item.text != INTERRUPTED_HERE);
             if !self.starting {
@@ -144,6 +152,7 @@ impl Agent {
             }
         }
         self.note(told);
+        changed
     }
 }
 

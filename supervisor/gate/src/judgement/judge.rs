@@ -58,7 +58,9 @@ impl StandingRights {
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
             // For the rights of a sub-agent, see [`StandingRights::judge_spawn`].
-            Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) => Verdict::Run,
+            Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) | Invocation::Tasks(_) => {
+                Verdict::Run
+            }
             Invocation::External(call)
                 if call.guest.as_ref().is_some_and(|guest| self.covers_guest(guest)) =>
             {

@@ -24,7 +24,7 @@ impl Invocation {
             Self::Worker(ToolCall::SearchFiles(_)) => ToolKind::Search,
             Self::Worker(ToolCall::WriteFile(_) | ToolCall::EditFile(_)) => ToolKind::Edit,
             Self::Worker(ToolCall::ShellExec(_)) => ToolKind::Execute,
-            Self::Supervisor(_) | Self::Agent(_) | Self::Plan(_) => ToolKind::Think,
+            Self::Supervisor(_) | Self::Agent(_) | Self::Plan(_) | Self::Tasks(_) => ToolKind::Think,
             Self::Fetch(_) => ToolKind::Fetch,
             Self::External(_) => ToolKind::Other,
         }

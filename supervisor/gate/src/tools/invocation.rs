@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipc::tool::ToolCall;
 
 use super::external::GuestTool;
-use super::{FetchCall, PermittedFetch, PlanCall, SpawnAgent};
+use super::{FetchCall, PermittedFetch, PlanCall, SpawnAgent, TaskList};
 
 /// A call with valid arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Invocation {
     Agent(SpawnAgent),
     /// Carried out by the supervisor, and about the plan.
     Plan(PlanCall),
+    /// Carried out by the supervisor, and about the list of tasks.
+    Tasks(TaskList),
 }
 
 impl From<ToolCall> for Invocation {

@@ -19,6 +19,7 @@ mod registry;
 mod render;
 mod schema;
 mod spawn;
+mod tasks;
 mod typed;
 
 pub use arguments::{READ_FILE, SHELL_EXEC};
@@ -33,6 +34,7 @@ pub use planned::PlannedServer;
 pub use registry::{Kit, PlanTool, Registry, UnfitTool};
 pub use render::{Rendered, join_ends, render, seconds, whole_output};
 pub use spawn::SpawnAgent;
+pub use tasks::{TaskList, task_list};
 pub use typed::Arguments;
 
 /// A tool that the model can call.

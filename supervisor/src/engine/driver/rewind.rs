@@ -96,8 +96,10 @@ impl Session {
                 }
                 first.show(&self.shared, logged);
                 let conversation = target.scope.has_conversation().then_some(events.as_slice());
-                first.agent.rewind(conversation, told);
-                Ok(())
+                match first.agent.rewind(conversation, told) {
+                    Some(tasks) => first.record(&mut self.shared, tasks, ObservedBy::Supervisor),
+                    None => Ok(()),
+                }
             }
         }
     }

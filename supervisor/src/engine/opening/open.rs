@@ -11,7 +11,7 @@ use boundary::monitor::PrivateTemp;
 use gate::StandingRights;
 use gate::activity::Activity;
 use gate::modes::{Position, Rank, permits};
-use gate::tools::{Kit, Registry};
+use gate::tools::{Kit, Registry, task_list};
 use ipc::id::{AgentId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::Rights;
@@ -94,8 +94,7 @@ pub(crate) fn open(
     let cut_off = past.as_mut().map(|past| past.close(&setup, &observer, plan.as_ref())).transpose()?;
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
-    let mut config = agent_config(&options, standing.clone(), &conversation, &surroundings);
-    config.answer.clone_from(&options.answer);
+    let mut config = first_config(&options, standing.clone(), &conversation, &surroundings);
     config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
     let (servers, host) = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
@@ -348,6 +347,21 @@ fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
     let Earlier { needed, in_new_context, moved_from } = earlier;
     let events = needed.events.as_slice();
     if events.is_empty() { agent } else { agent.restored(events, *in_new_context).moved(moved_from.as_ref()) }
+}
+
+/// The first agent of a session, with the duties that no other one has: an answer that fits a schema, and a list of its tasks.
+fn first_config(
+    options: &SessionOptions,
+    standing: StandingRights,
+    conversation: &ConversationId,
+    surroundings: &prompt::PromptEnvironment,
+) -> AgentConfig {
+    let mut config = agent_config(options, standing, conversation, surroundings);
+    config.answer.clone_from(&options.answer);
+    if options.activity == Activity::Execute && options.profile == Profile::Full {
+        config.tools = Arc::new(config.tools.extended(vec![task_list()]));
+    }
+    config
 }
 
 /// The first agent of a session; every other one differs from it in what its place and its task are.

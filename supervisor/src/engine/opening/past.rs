@@ -258,6 +258,7 @@ const fn is_said(kind: &EventKind) -> bool {
             | EventKind::SubAgentResult(_)
             | EventKind::PlanCreated(_)
             | EventKind::PlanApproved(_)
+            | EventKind::TasksUpdated(_)
             | EventKind::ContextCompacted(_)
             | EventKind::TurnFinished(_)
     )

@@ -119,6 +119,7 @@ fn course(event: &EventKind) -> Option<String> {
         EventKind::PlanCreated(plan) => plan.to_string(),
         EventKind::PlanApproved(plan) => plan.to_string(),
         EventKind::PlanStepStatus(step) => step.to_string(),
+        EventKind::TasksUpdated(tasks) => tasks.to_string(),
         EventKind::TurnFinished(finished) => format!("turn ended: {}", finished.reason),
         EventKind::Result(result) => format!("session ended: {}", result.reason),
         _ => return None,

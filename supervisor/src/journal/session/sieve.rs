@@ -52,6 +52,7 @@ impl Sieve {
             | EventKind::ModelChanged(_)
             | EventKind::PlanCreated(_)
             | EventKind::PlanStepStatus(_)
+            | EventKind::TasksUpdated(_)
             | EventKind::Notice { code: NoticeCode::Imported, .. } => self.keep(event),
             EventKind::Rewound(_) => {
                 self.waits_for_call = true;

@@ -9,7 +9,7 @@ use ipc::path::WirePath;
 use protocol::approval::ReviewDecision;
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, PromptFixed, RewindScope, Rewound,
-    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, ToolCallStatus,
+    SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, ToolCallStatus, UPDATE_TASKS,
 };
 use serde::Deserialize;
 use tui::ToolSummary;
@@ -151,6 +151,8 @@ impl<'a> Reading<'a> {
 
     fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
+            // The list itself is shown.
+            EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS && !self.full => return None,
             EventKind::ToolCallStarted { name, input, .. } => {
                 let entry = titled(EntryKind::Call, ToolSummary::new(name, input.get()).one_line());
                 let arguments = ShownPart::cut(&arguments(&entry.title, input), self.full);
@@ -167,6 +169,9 @@ impl<'a> Reading<'a> {
             } => {
                 let name = self.calls.get(&(event.agent.clone(), *call)).cloned();
                 let name = name.unwrap_or_else(|| format!("call {call}"));
+                if *status == ToolCallStatus::Completed && name.starts_with(UPDATE_TASKS) && !self.full {
+                    return None;
+                }
                 let pictures = if images.is_empty() { "" } else { " · with a picture" };
                 let kind = match status {
                     ToolCallStatus::Completed => EntryKind::Success,
@@ -237,6 +242,7 @@ impl<'a> Reading<'a> {
             EventKind::PlanApproved(plan) => {
                 titled(EntryKind::Plan, format!("{plan} by {}", decided_by(plan.by)))
             }
+            EventKind::TasksUpdated(tasks) => titled(EntryKind::Plan, tasks.to_string()),
             EventKind::PlanStepStatus(step) => {
                 let text = step.to_string();
                 let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));

@@ -54,7 +54,7 @@ fn arguments_that_do_not_fit_come_back_with_what_was_expected() {
     insta::assert_snapshot!(of("read_file", json!({"path": 7})), @"`read_file` was not run: argument `path`: invalid type: integer `7`, expected a string. Its arguments are {path, offset?, limit?}");
     insta::assert_snapshot!(of("shell_exec", json!({"command": "true", "access": "root"})), @"`shell_exec` was not run: argument `access`: unknown variant `root`, expected one of `standing`, `read`, `write`. Its arguments are {command, access?, network?, cwd?, timeout_s?}");
     insta::assert_snapshot!(of("read_file", json!(["a.txt"])), @"`read_file` was not run: got no JSON object (the arguments are not a JSON object), expected one with the arguments {path, offset?, limit?}");
-    insta::assert_snapshot!(of("launch_rocket", json!({})), @"there is no tool named `launch_rocket`; the tools are: read_file, list_directory, search_files, write_file, edit_file, shell_exec, spawn_agent");
+    insta::assert_snapshot!(of("launch_rocket", json!({})), @"there is no tool named `launch_rocket`; the tools are: read_file, list_directory, search_files, write_file, edit_file, shell_exec, spawn_agent, update_tasks");
 }
 
 #[test]

@@ -76,6 +76,7 @@ notifications! {
     L(E::PlanCreated(_)) => PLAN_CREATED_METHOD = "event/planCreated";
     L(E::PlanApproved(_)) => PLAN_APPROVED_METHOD = "event/planApproved";
     L(E::PlanStepStatus(_)) => PLAN_STEP_STATUS_METHOD = "event/planStepStatus";
+    L(E::TasksUpdated(_)) => TASKS_UPDATED_METHOD = "event/tasksUpdated";
     L(E::Restored { .. }) => RESTORED_METHOD = "event/restored";
     L(E::FilesChanged(_)) => FILES_CHANGED_METHOD = "event/filesChanged";
     L(E::Rewound(_)) => REWOUND_METHOD = "event/rewound";

@@ -201,6 +201,7 @@ fn agents() -> Vec<Sample> {
         ("plan_created", plan, json!({})),
         ("plan_approved", approved, json!({"call": 1, "markdown": "m"})),
         ("plan_step_status", step, json!({"note": "n", "files": ["a"]})),
+        ("tasks_updated", json!({"tasks": [{"text": "a", "state": "in_progress"}]}), json!({"call": 1})),
         ("write_turn_awaited", json!({"call": 1, "holders": ["1.1"]}), json!({})),
         ("write_turn_taken", json!({"call": 1, "waited_ms": 20}), json!({})),
         ("model_changed", json!({"from": "a", "to": "b", "new_context": true}), json!({})),

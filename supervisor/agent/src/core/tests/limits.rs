@@ -87,5 +87,5 @@ fn every_turn_has_the_whole_budget() {
 #[test]
 fn every_reason_has_its_exit_code_and_its_own_word() {
     let codes = EndReason::ALL.map(|reason| format!("{} {}", reason.as_str(), reason.exit_code()));
-    assert_snapshot!(codes.join(" · "), @"done 0 · gave_up 3 · nothing_said 3 · call_as_text 3 · step_limit 3 · token_limit 3 · cost_limit 3 · time_limit 3 · refusal 3 · context_full 3 · denied 4 · aborted 4 · provider_error 6 · interrupted 130 · closed 0 · terminated 143 · hung_up 129 · no_sandbox 5 · internal_error 1");
+    assert_snapshot!(codes.join(" · "), @"done 0 · gave_up 3 · nothing_said 3 · call_as_text 3 · schema_unmet 3 · step_limit 3 · token_limit 3 · cost_limit 3 · time_limit 3 · refusal 3 · context_full 3 · denied 4 · aborted 4 · provider_error 6 · interrupted 130 · closed 0 · terminated 143 · hung_up 129 · no_sandbox 5 · internal_error 1");
 }

@@ -25,6 +25,7 @@ mod scopes;
 pub(in crate::core) mod script;
 mod served;
 mod stops;
+mod tasks;
 mod together;
 mod witness;
 

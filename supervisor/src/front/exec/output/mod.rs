@@ -15,7 +15,9 @@ use ipc::confinement::Tier;
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
 use protocol::error_code::ErrorCode;
-use protocol::event::{EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent};
+use protocol::event::{
+    EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent, UPDATE_TASKS,
+};
 use protocol::frontend::{UiEvent, UiEventKind};
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
@@ -236,6 +238,8 @@ impl Page {
                     Activity::Execute => format!("{first}\n{READ_ONLY}"),
                 }
             }
+            // The list itself is printed.
+            EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS => return,
             EventKind::ToolCallStarted { call, name, input, .. } => {
                 let summary = ToolSummary::new(name, input.get()).one_line();
                 let line = beginning(&summary, columns());
@@ -243,7 +247,7 @@ impl Page {
                 line
             }
             EventKind::ToolCallFinished { call, status, content, duration_ms, .. } => {
-                let name = self.open.remove(&of(event, *call)).unwrap_or_else(|| format!("call {call}"));
+                let Some(name) = self.open.remove(&of(event, *call)) else { return };
                 ending(&name, *status, *duration_ms, content, columns())
             }
             EventKind::Denied { call, denial, .. } => {
@@ -295,6 +299,7 @@ impl Page {
             EventKind::PlanCreated(plan) => plan.to_string(),
             EventKind::PlanApproved(plan) => plan.to_string(),
             EventKind::PlanStepStatus(step) => step.to_string(),
+            EventKind::TasksUpdated(tasks) => tasks.to_string(),
             EventKind::Restored { places, .. } => restored(places),
             EventKind::ChangeSet { files, patch } => changes(files.len(), patch.as_ref()),
             EventKind::Result(result) => return self.result(event, result),

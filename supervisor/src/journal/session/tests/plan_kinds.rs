@@ -3,8 +3,8 @@
 use ipc::id::CallId;
 use ipc::rights::{Network, Reach};
 use protocol::event::{
-    AcceptanceOutcome, DecidedBy, EventKind, PlanApproved, PlanAuthor, PlanCreated, PlanStepStatus,
-    StepAccount,
+    AcceptanceOutcome, DecidedBy, EventKind, ListedTask, PlanApproved, PlanAuthor, PlanCreated,
+    PlanStepStatus, StepAccount, TaskState, TasksUpdated,
 };
 use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep, StepStatus};
 
@@ -80,5 +80,9 @@ pub(super) fn plans() -> Vec<EventKind> {
         EventKind::PlanCreated(Box::new(created)),
         EventKind::PlanApproved(approved),
         EventKind::PlanStepStatus(status),
+        EventKind::TasksUpdated(TasksUpdated {
+            call: Some(CallId(3)),
+            tasks: vec![ListedTask { text: "First".to_owned(), state: TaskState::InProgress }],
+        }),
     ]
 }

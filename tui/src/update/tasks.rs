@@ -1,0 +1,18 @@
+//! `:tasks`: the list of tasks that the agent keeps.
+
+use crate::model::{Block, Look, Model, Part, task_line};
+use crate::text::SafeText;
+
+/// Shows the whole list of the agent that is shown.
+pub(super) fn show(model: &mut Model) {
+    let list = model.agents.shown().tasks.as_ref().filter(|list| !list.tasks.is_empty());
+    let Some(list) = list else {
+        return model.answer(Look::Notice, "the agent keeps no list of tasks");
+    };
+    let mut parts = vec![Part::new(SafeText::line(&list.to_string()), Look::Heading)];
+    parts.extend(list.tasks.iter().map(|task| {
+        let (line, look) = task_line(task);
+        Part::new(SafeText::line(&line), look)
+    }));
+    model.open_page(Block::of(parts));
+}
