@@ -134,10 +134,8 @@ impl Server {
         };
         let result = match self.behaviour.as_str() {
             "many-tools" => page((0..10_000).map(|number| tool(&format!("tool{number}"))).collect(), None),
-            "a-thousand-tools" => {
-                page((0..1_000).map(|number| tool(&format!("tool{number}"))).collect(), None)
-            }
             "thirty-tools" => page((0..30).map(|number| tool(&format!("tool{number}"))).collect(), None),
+            "500-tools" => page((0..500).map(|number| tool(&format!("tool{number}"))).collect(), None),
             "many-pages" => {
                 let number: u32 = cursor.map_or(0, |cursor| cursor.parse().unwrap_or_default());
                 page(Vec::new(), Some(&(number + 1).to_string()))

@@ -217,7 +217,32 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
     seat.ask(1, ServerRequest::ExternalToolApproval(call));
     seat.wait(400);
     seat.keys("sjj");
-    insta::assert_snapshot!(seat.screen(), @"");
+    insta::assert_snapshot!(seat.screen(), @"
+    /home/me/project
+    · ask · read-only · network off · secrets hidden
+    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
+
+
+
+
+
+
+
+
+     Call search? ──────────────────────────────────────────────
+      this tool with exactly these arguments
+      this tool with any arguments
+    ▸ this tool with any arguments, always in this project
+      allows    your config.toml keeps it for this project: its
+                calls are made without asking, in later sessions
+                too, until its definition or the server's access
+                changes
+    y yes, as chosen  Esc back  j/k choose
+    ── waiting for your answer ─────────────────────────────────
+    ›
+     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
+    read-only · network off · secrets hidden · claude-opus-4-5
+    ");
     seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {

@@ -123,8 +123,8 @@ pub(crate) struct NewInstallation {
 /// The directory of a server's installations, of which one is made at a time. It is removed at the end if it is empty.
 struct ServersDirectory {
     path: PathBuf,
-    /// Locked.
-    _directory: File,
+    /// The lock of the directory, until it is closed.
+    _lock: File,
 }
 
 impl Drop for ServersDirectory {
@@ -141,7 +141,7 @@ impl ServersDirectory {
         let path = fs::canonicalize(path).map_err(failed)?;
         let directory = File::open(&path).map_err(failed)?;
         directory.try_lock().map_err(|_| NotInstalled::Busy)?;
-        Ok(Self { path, _directory: directory })
+        Ok(Self { path, _lock: directory })
     }
 }
 

@@ -127,11 +127,11 @@ fn proposed(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
 struct ShownServer {
     server: McpServer,
     inspected: Inspected,
-    files: Files,
+    files: ServerFiles,
 }
 
 /// The installed files of a server that is shown.
-enum Files {
+enum ServerFiles {
     /// Its command installs nothing.
     None,
     /// Those that the person has approved already.
@@ -139,7 +139,7 @@ enum Files {
     New(Box<NewInstallation>),
 }
 
-impl Files {
+impl ServerFiles {
     fn installed(&self) -> Option<&InstalledServer> {
         match self {
             Self::None => None,
@@ -155,13 +155,13 @@ async fn with_files(
     args: &McpAddArgs,
     setup: &ProjectSandbox,
     mut server: McpServer,
-) -> Result<(McpServer, Files), McpRefusal> {
-    let Some(what) = installing::installer(&server)? else { return Ok((server, Files::None)) };
+) -> Result<(McpServer, ServerFiles), McpRefusal> {
+    let Some(what) = installing::installer(&server)? else { return Ok((server, ServerFiles::None)) };
     let pin = Pins::new(&setup.directories).read(&server.name).ok().flatten();
     let kept = pin.and_then(|pin| pin.installed).filter(|kept| kept.packages == what.packages);
     let files = match kept.filter(|kept| args.command.is_empty() && kept.check().is_ok()) {
-        Some(kept) => Files::Kept(Box::new(kept)),
-        None => Files::New(Box::new(installing::install(setup, &server.name, &what).await?)),
+        Some(kept) => ServerFiles::Kept(Box::new(kept)),
+        None => ServerFiles::New(Box::new(installing::install(setup, &server.name, &what).await?)),
     };
     if let Some(installed) = files.installed() {
         server.read.extend(program::interpreters(&server, installed));
@@ -177,7 +177,7 @@ fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> R
     let before = pins.read(&server.name).map_err(|error| internal(&error))?;
     let mut text = format!("command   {}\n", command(server));
     text.extend(files.installed().map(installing::lines));
-    if let Files::New(new) = files {
+    if let ServerFiles::New(new) = files {
         text.push_str(&installing::blocked(new));
     }
     text.push_str(&tools(inspected, before.as_ref()));
@@ -191,11 +191,11 @@ fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> R
     write_server(&directories.config.join(USER_NAME), server).map_err(McpRefusal::usage)?;
     pins.write(&server.name, &inspected.pin).map_err(|error| internal(&error))?;
     match shown.files {
-        Files::None => {
+        ServerFiles::None => {
             Installations::new(directories).remove(&server.name).map_err(|error| internal(&error))?;
         }
-        Files::Kept(_) => {}
-        Files::New(new) => drop(new.keep()),
+        ServerFiles::Kept(_) => {}
+        ServerFiles::New(new) => drop(new.keep()),
     }
     let name = &shown.server.name;
     say(&format!("added the MCP server {name}: the next session offers its tools; exec needs --mcp {name}"));
