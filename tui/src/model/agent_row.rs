@@ -53,15 +53,11 @@ impl Model {
     pub(crate) fn begin_row(&mut self, parent: &AgentId, spawned: &SubAgentSpawned) {
         let view = self.agents.of(parent);
         let call = spawned.call.and_then(|call| view.calls.get_mut(&call));
-        let block = match call {
-            Some(call) => {
-                call.is_agent = true;
-                call.block
-            }
-            None => {
-                let head = Part::new(SafeText::default(), Look::Tool);
-                view.transcript.push(Block::of(vec![head]))
-            }
+        let block = if let Some(call) = call {
+            call.is_agent = true;
+            call.block
+        } else {
+            view.transcript.push(Block::of(vec![Part::new(SafeText::default(), Look::Tool)]))
         };
         let hint = match spawned.call {
             Some(_) => String::new(),

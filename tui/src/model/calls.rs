@@ -26,6 +26,7 @@ const KEPT: usize = 256 << 10;
 const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct Call {
     pub block: usize,
     name: String,

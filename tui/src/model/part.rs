@@ -264,9 +264,8 @@ impl Part {
             Fold::Thinking if unfolded.thinking => (all, false),
             Fold::Thinking => (0, false),
             Fold::Stands if !unfolded.output => (all, false),
-            Fold::Stands => return Showing::NOTHING,
             Fold::Told | Fold::Head(_) | Fold::Tail(_) if unfolded.output => (all, false),
-            Fold::Told => return Showing::NOTHING,
+            Fold::Stands | Fold::Told => return Showing::NOTHING,
             Fold::Head(keep) => (keep, false),
             Fold::Tail(keep) => (keep, true),
         };

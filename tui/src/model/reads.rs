@@ -26,7 +26,7 @@ impl Reads {
         self.0.insert(block, read);
         let is_read = |at: &usize| self.0.contains_key(at);
         let first = (0..=block).rev().take_while(is_read).last().unwrap_or(block);
-        let run: Vec<_> = (first..).take_while(is_read).collect();
+        let run: Vec<_> = (first..transcript.len()).take_while(is_read).collect();
         let mut parts = Vec::new();
         for at in &run {
             let (Some(read), Some(block)) = (self.0.get(at), transcript.block_mut(*at)) else { return };

@@ -26,14 +26,13 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
     let dashes = "─".repeat(usize::from(pane.width()));
     pane.put(0, 0, SafeText::prose(&dashes).all(), theme.dim());
     let words = activity(model, areas);
+    let mut x = 2;
     if !words.is_empty() {
-        let x = pane.put(2, 0, " ", Style::new());
-        let x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
-        let x = pane.put(x, 0, " ", Style::new());
-        changed(model, pane, x, theme);
-    } else {
-        changed(model, pane, 2, theme);
+        x = pane.put(x, 0, " ", Style::new());
+        x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
+        x = pane.put(x, 0, " ", Style::new());
     }
+    changed(model, pane, x, theme);
 }
 
 /// Draws the number of changed files at the right end of the line, if it fits behind column `from`.

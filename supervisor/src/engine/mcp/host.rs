@@ -102,9 +102,10 @@ impl McpHost {
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         let definition = guest.definition.clone();
-        let wanted = match tool == READ && self.reads.get(&server) == Some(&definition) {
-            true => WantedCall::Resource(uri(&json)),
-            false => WantedCall::Tool { tool, json, definition },
+        let wanted = if tool == READ && self.reads.get(&server) == Some(&definition) {
+            WantedCall::Resource(uri(&json))
+        } else {
+            WantedCall::Tool { tool, json, definition }
         };
         let call = ToolCall { id, wanted, answer };
         let mut waiting = WaitingCall { id, orders: Some(orders) };

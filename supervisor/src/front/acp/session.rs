@@ -456,6 +456,7 @@ fn answered(prompt: Prompt, turn: &TurnFinished) -> Reaction {
         | EndReason::GaveUp
         | EndReason::NothingSaid
         | EndReason::CallAsText
+        | EndReason::SchemaUnmet
         | EndReason::DeniedAtEnd => StopReason::EndTurn,
         EndReason::Aborted
         | EndReason::Interrupted
