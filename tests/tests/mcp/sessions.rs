@@ -290,7 +290,7 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
     assert_eq!(call("docs__other", &[]).0, "denied", "no other tool");
     // A project never says it, whoever trusts its file.
     fs::write(&config, kept.replace(&line, "")).unwrap();
-    world.file(".bailiwick.toml", &format!("{line}\n"));
+    world.file(".bailiwick.toml", format!("{line}\n"));
     let (status, told) = call("docs__echo", &[]);
     assert_eq!(status, "denied");
     assert!(
