@@ -104,7 +104,7 @@ fn read_to_its_end_it_is_approved_and_runs() {
     let mut asked = Asked::with([writes(&long_command()), done()]);
     asked.ui.until_shown(COMMAND);
     asked.press_until("G", "THE-TAIL");
-    asked.press_until("y", "approved once");
+    asked.ui.press_until_so("y", "the end of the card", |screen| !screen.contains(COMMAND));
     asked.ui.until_shown("Done.");
     assert!(asked.exists("ran"));
     asked.leave();
@@ -151,7 +151,7 @@ fn a_change_of_files_is_shown_and_is_what_happens() {
     asked.ui.until_shown("Create new.txt?  +2");
     asked.ui.until_shown("+second");
     assert!(!asked.exists("new.txt"));
-    asked.press_until("y", "approved once");
+    asked.press_until("y", "allowed by you");
     asked.ui.until_shown("Done.");
     assert_eq!(asked.world.read("new.txt"), "first\nsecond\n");
     asked.leave();

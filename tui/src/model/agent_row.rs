@@ -10,7 +10,7 @@ use crate::text::SafeText;
 use crate::tool_summary::{cut, first_line};
 
 /// Maximum number of columns of a task, a step or a denied place.
-const COLUMNS: usize = 40;
+const COLUMNS: usize = 32;
 
 /// Place of a sub-agent's row.
 #[derive(Clone, Debug)]
@@ -83,7 +83,9 @@ impl Model {
         self.renew_row(&result.agent, Some(result));
         let Some(row) = self.agents.of(&result.agent).row.take() else { return };
         let steps = result.plan.iter().map(|step| format!("  {step}"));
-        let further = steps.chain(result.message.as_ref().map(|message| format!("  {message}")));
+        // The row names what was denied, and the message repeats that in the model's words.
+        let message = result.message.as_ref().filter(|_| result.status != SubAgentStatus::Denied);
+        let further = steps.chain(message.map(|message| format!("  {message}")));
         let parts: Vec<_> = further.map(|text| Part::new(SafeText::prose(&text), Look::Turn)).collect();
         if let Some(block) = self.agents.of(&row.parent).transcript.block_mut(row.block) {
             let at = block.parts.len().min(1);

@@ -10,6 +10,7 @@ mod calls;
 mod changes;
 mod code;
 mod editor;
+mod farewell;
 mod files;
 mod greeting;
 mod guests;

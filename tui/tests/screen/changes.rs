@@ -80,6 +80,26 @@ fn words_for_what_happens_stand_before_the_changed_files_and_take_their_place_wh
 }
 
 #[test]
+fn the_line_after_the_end_sums_the_session_up() {
+    let mut seat = Seat::new(80, 24);
+    assert_eq!(seat.model.farewell(), "Ended · 0 s");
+    assert!(!seat.model.has_messages());
+    seat.log(EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
+    work(&mut seat);
+    seat.log(crate::core::denial());
+    seat.log(crate::core::denial());
+    crate::tree::log(&mut seat, "1.1", crate::core::denial());
+    seat.log(crate::copy::reply("Yes."));
+    seat.end_turn(protocol::event::EndReason::Done);
+    seat.wait(725_000);
+    let line = "Ended · 12 min · 2 files · +4 · $0.032 · 2 things were blocked (bailiwick audit)";
+    assert_eq!(seat.model.farewell(), line);
+    assert!(seat.model.has_messages());
+    seat.wait(4_000_000);
+    assert!(seat.model.farewell().starts_with("Ended · 1 h 18 min · "), "{}", seat.model.farewell());
+}
+
+#[test]
 fn calls_with_unknown_changes_are_counted() {
     let mut seat = Seat::new(100, 16);
     for n in 1..20 {

@@ -9,6 +9,7 @@ mod calls;
 mod copy;
 mod disputed;
 mod editing;
+mod farewell;
 mod frames;
 mod input;
 mod keys;
@@ -21,7 +22,7 @@ mod start;
 mod tty;
 mod ui;
 
-use std::io::{self, IsTerminal, Write, stdin, stdout};
+use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use gate::activity::Activity;
 use model::recording::FrontEnd;
 use protocol::error_code::ErrorCode;
 
+use self::farewell::{Farewell, resume_command};
 use self::pick::{UiChoice, choose};
 use self::remembered::UiMemory;
 use self::tty::{Engaged, Tty};
@@ -57,21 +59,17 @@ const A_DAY: Duration = Duration::from_hours(24);
 /// The assumed columns of a terminal that does not report its size.
 const COLUMNS: u16 = 80;
 
-/// The most characters of the last answer that are printed at the end.
-const LONGEST_ANSWER: usize = 4000;
-
-/// Runs the UI and returns the exit status. Afterwards only the last answer and the path of the log are on the terminal.
+/// Runs the UI and returns the exit status. Afterwards only the last answer and two lines about the session are on the terminal.
 pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     // The next session gets the same flags. One that is chosen by name may belong to another project.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
     let here = args.directory.clone();
+    let (is_plain, is_named) = (args.plain, here != Path::new(".") || args.session.is_some());
     let finished = on_the_terminal(args, place.clone()).await;
     let left = finished.log.clone();
     if let Some(log) = finished.log {
-        show_last(&finished.answer);
         let name = log.file_stem().unwrap_or_default().to_string_lossy();
-        say(&format!("the session's log: {}", log.display()));
-        say(&format!("bailiwick resume {name} goes on with it"));
+        finished.farewell.print(&resume_command(&name, is_named, is_plain));
     }
     match finished.then {
         AfterUi::Session(session) => {
@@ -80,17 +78,6 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
             Box::pin(resumed_after(another, place, left.as_deref())).await
         }
         AfterUi::Nothing => finished.exit,
-    }
-}
-
-/// Prints the last answer, because the UI's screen disappears.
-fn show_last(answer: &str) {
-    let cut: String = answer.trim().chars().take(LONGEST_ANSWER).collect();
-    if !cut.is_empty() {
-        let more = if cut.len() < answer.trim().len() { "…" } else { "" };
-        // If standard output is closed, nobody can read the answer.
-        let columns = crate::process::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
-        let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
     }
 }
 
@@ -122,14 +109,19 @@ struct UiFinished {
     exit: Exit,
     message: Option<String>,
     log: Option<PathBuf>,
-    /// The last answer, if it is no longer on the terminal.
-    answer: String,
+    farewell: Farewell,
     then: AfterUi,
 }
 
 impl From<Refusal> for UiFinished {
     fn from(Refusal(exit, message): Refusal) -> Self {
-        Self { exit, message: Some(message), log: None, answer: String::new(), then: AfterUi::Nothing }
+        Self {
+            exit,
+            message: Some(message),
+            log: None,
+            farewell: Farewell::default(),
+            then: AfterUi::Nothing,
+        }
     }
 }
 
@@ -305,21 +297,21 @@ impl PreparedUi {
     async fn run(self, prompt: Option<String>) -> UiFinished {
         let log = Some(self.session.log_path().to_owned());
         match Box::pin(self.serve(prompt)).await {
-            Ok((ended, then, answer)) => UiFinished { log, answer, then, ..of_session(ended) },
+            Ok((ended, then, farewell)) => UiFinished { log, farewell, then, ..of_session(ended) },
             Err(error) => {
                 let message = Some(format!("the terminal cannot be used: {error}"));
                 UiFinished {
                     exit: Exit::Internal,
                     message,
                     log,
-                    answer: String::new(),
+                    farewell: Farewell::default(),
                     then: AfterUi::Nothing,
                 }
             }
         }
     }
 
-    async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, String)> {
+    async fn serve(self, prompt: Option<String>) -> io::Result<(UiEnded, AfterUi, Farewell)> {
         let Self { session, handle, events, effective, window, began, endings, state } = self;
         // From here on the signals have handlers, so that none of them leaves the terminal changed.
         let changes = Changes::new()?;
@@ -355,7 +347,7 @@ fn of_session(ended: UiEnded) -> UiFinished {
                 exit: end.reason.into(),
                 message,
                 log: None,
-                answer: String::new(),
+                farewell: Farewell::default(),
                 then: AfterUi::Nothing,
             }
         }
@@ -363,7 +355,7 @@ fn of_session(ended: UiEnded) -> UiFinished {
             exit: Exit::Internal,
             message: Some(error.told()),
             log: None,
-            answer: String::new(),
+            farewell: Farewell::default(),
             then: AfterUi::Nothing,
         },
         // The error was printed when it happened.
@@ -371,7 +363,7 @@ fn of_session(ended: UiEnded) -> UiFinished {
             exit: Exit::Internal,
             message: None,
             log: None,
-            answer: String::new(),
+            farewell: Farewell::default(),
             then: AfterUi::Nothing,
         },
     }

@@ -19,6 +19,7 @@ use tui::{Action, CodeRead, Copied, Model, Msg, Shown, UiTime};
 use super::background;
 use super::calls;
 use super::copy;
+use super::farewell::Farewell;
 use super::frames::Frames;
 use super::input::TerminalInput;
 use super::keys::TypedKey;
@@ -167,16 +168,16 @@ impl Ui {
     pub(super) async fn run(
         mut self,
         mut session: JoinHandle<Result<RunEnd, SessionError>>,
-    ) -> (UiEnded, AfterUi, String) {
+    ) -> (UiEnded, AfterUi, Farewell) {
         match self.serve(&mut session).await {
             Ok(ended) => {
                 self.input.take_last_answer().await;
-                (ended, self.then, self.model.last_answer().to_owned())
+                (ended, self.then, Farewell::of(&self.model))
             }
             Err(error) => {
                 notes::hold(&format!("the terminal cannot be used any more: {error}"));
                 self.act(UserActionKind::Agent(AgentAction::HangUp)).await;
-                (session.await, AfterUi::Nothing, String::new())
+                (session.await, AfterUi::Nothing, Farewell::default())
             }
         }
     }

@@ -31,7 +31,7 @@ fn an_executor_beside_the_first_agent_that_was_killed_is_told_of_and_its_plan_go
         step(2, "touch began; sleep 600", false),
     ]);
     let mut ui = Ui::start(&world.ui(&server, &[]), (120, 40));
-    ui.until_shown("sends");
+    ui.until_shown("/ commands");
     ui.types(":plan write two words\r");
     ui.until_shown("Execute this plan?");
     ui.press_until_so("y", "the approval", |screen| !screen.contains("Execute this plan?"));

@@ -6,7 +6,7 @@ use tests::replies::calls;
 
 use super::*;
 
-const TALL: (u16, u16) = (120, 40);
+const TALL: (u16, u16) = (140, 40);
 
 const PLAN: &str = "# Three\n\n## Steps\n\n### 1. Write three\n\nAcceptance:\n- `grep -q three list.txt`\n";
 
@@ -67,7 +67,7 @@ fn a_day_at_one_terminal() {
     // Asked, approved, done.
     ui.types("begin\r");
     ui.until_shown("Edit list.txt?");
-    ui.press_until("y", "approved once");
+    ui.press_until("y", "allowed by you");
     // Denied by the kernel, allowed for one more run.
     ui.until_shown("Blocked by the kernel");
     assert!(!world.project().join("second.txt").exists());
@@ -88,7 +88,9 @@ fn a_day_at_one_terminal() {
     ui.until_shown("look at it");
     ui.until_shown("run sleep 1000");
     ui.types("\x1b");
-    ui.until_shown("sub-agent 1.2: interrupted");
+    ui.until("the end of the sub-agent", |screen| {
+        screen.contains("✗ 1.2 ") && screen.contains("interrupted")
+    });
     // What is written elsewhere is the message.
     ui.types("half");
     ui.until_shown("half");
@@ -103,9 +105,7 @@ fn a_day_at_one_terminal() {
     ui.until_shown("It is late.");
     assert!(sent(&server, server.requests().len() - 1).contains("half and the rest"));
     ui.types(":q\r");
-    ui.until("the shell", |screen| {
-        screen.trim_end().ends_with("ready>") && screen.contains("the session's log")
-    });
+    ui.until("the shell", |screen| screen.trim_end().ends_with("ready>") && screen.contains("Ended · "));
     ui.types("exit\r");
     assert_eq!(ui.end().code, 0);
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());

@@ -148,7 +148,7 @@ fn the_log_is_read_in_the_session_itself() {
     ui.types("\r");
     ui.until_shown("\"text\": \"go\"");
     ui.types("qq");
-    ui.until_shown("NORMAL");
+    ui.until_shown("INSERT");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }
@@ -200,7 +200,7 @@ fn the_branch_stands_in_the_status_line_and_follows_commands() {
     world.commit();
     let mut git = world.command("git");
     assert_eq!(Finished::of(git.current_dir(world.project()).args(["branch", "-m", "first"])).code, 0);
-    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), (120, 30));
+    let mut ui = Ui::start(&world.ui(&server, &["--mode", "auto"]), (150, 30));
     ui.until_shown(" · first");
     ui.types("switch\r");
     ui.until_shown("Done.");
@@ -278,7 +278,7 @@ fn the_session_that_is_left_with_nothing_said_is_not_offered() {
     let world = world();
     let model = model_of([says("The first answer.", "end_turn")]);
     let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
-    ui.until_shown("Enter sends");
+    ui.until_shown("/ commands");
     ui.types(":resume\r");
     ui.until_shown("there is no other session to go on with");
     ui.types("one\r");
@@ -286,7 +286,7 @@ fn the_session_that_is_left_with_nothing_said_is_not_offered() {
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
-    ui.until_shown("Enter sends");
+    ui.until_shown("/ commands");
     ui.types(":resume\r");
     ui.until_shown("go on with a session");
     ui.until("the other one alone", |screen| screen.contains("one") && !screen.contains("nothing was said"));

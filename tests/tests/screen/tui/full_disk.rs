@@ -25,7 +25,7 @@ impl SmallDisk {
         command.arg(inner.get_program()).args(inner.get_args()).env_clear();
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let ui = Ui::start(&command, (200, 80));
-        ui.until_shown("sends");
+        ui.until_shown("/ commands");
         let sessions =
             PathBuf::from(format!("/proc/{}/root", ui.pid())).join(sessions.strip_prefix("/").unwrap());
         Self { world, ui, sessions }

@@ -58,7 +58,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     let controls: Vec<_> = text.chars().filter(|c| c.is_control() && !"\r\n\t".contains(*c)).collect();
     // What the terminal itself shows of Ctrl+D.
     assert!(controls.iter().all(|c| *c == '\u{8}'), "{controls:?}");
-    assert!(text.contains("the session's log: ") && text.contains("bailiwick resume "), "{text}");
+    assert!(text.contains("Resume: bailiwick resume "), "{text}");
 }
 
 const PLAN: &str = "# Words\n\n## Steps\n\n### 1. Write one\n\nAcceptance:\n- `true`\n";

@@ -138,9 +138,7 @@ fn in_every_state_the_shell_takes_the_terminal_and_gives_it_back() {
         let supervisor = marked(world.mark().as_bytes()).into_iter().find(named).unwrap();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(supervisor.cast_signed()), Signal::SIGTERM)
             .unwrap();
-        ui.until("the end", |screen| {
-            screen.contains("the session's log") && screen.trim_end().ends_with("ready>")
-        });
+        ui.until("the end", |screen| screen.contains("Ended · ") && screen.trim_end().ends_with("ready>"));
         ui.types("exit\r");
         ui.end();
         wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());

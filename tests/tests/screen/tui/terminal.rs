@@ -21,7 +21,7 @@ fn signals_that_end_it_leave_the_terminal_as_it_was() {
         let left = ui.end();
         assert_eq!((left.code, &left.modes[..]), (code, &[][..]), "{signal} {busy}");
         assert!(!left.screen.contains("net off"), "{}", left.screen);
-        log_is_named(&world, &left);
+        is_summed_up(&left, busy);
         assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
     }
 }
@@ -135,9 +135,7 @@ fn stopped_by_the_shell_and_continued_it_goes_on() {
     ui.until_shown("Still here.");
     assert!(sent(&server, 0).contains("half a message"));
     ui.types(":q\r");
-    ui.until("the shell", |screen| {
-        screen.trim_end().ends_with("ready>") && screen.contains("the session's log")
-    });
+    ui.until("the shell", |screen| screen.trim_end().ends_with("ready>") && screen.contains("Ended · "));
     ui.types("exit\r");
     assert_eq!(ui.end().code, 0);
 }

@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tui::{ALLOWED, KnownModels, allowed};
 
 use self::words::{PlainCommand, TypedAnswer};
+use super::farewell::Farewell;
 use super::start::known_models;
 use super::ui::UiEnded;
 use super::{PreparedUi, UiFinished, of_session};
@@ -59,7 +60,7 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
         Err(error) => {
             let message = Some(format!("cannot read what is typed: {error}"));
             let (exit, then) = (crate::process::exit::Exit::Internal, super::AfterUi::Nothing);
-            return UiFinished { exit, message, log, answer: String::new(), then };
+            return UiFinished { exit, message, log, farewell: Farewell::default(), then };
         }
     };
     let mut plain = PlainUi { models: known_models(&effective), ..PlainUi::default() };

@@ -1,0 +1,74 @@
+//! Lines on the terminal after the UI: the last answer, a summary of the session, and the command that continues it.
+
+use std::io::{Write, stderr, stdout};
+
+use super::COLUMNS;
+
+/// The most characters of the last answer that are printed at the end.
+const LONGEST_ANSWER: usize = 4000;
+
+/// The end of a session, as far as the UI knows it.
+#[derive(Debug, Default)]
+pub(super) struct Farewell {
+    /// The last answer, if it is no longer on the terminal.
+    pub answer: String,
+    /// A line about time, changes, cost and denials; empty if they are not known.
+    pub summary: String,
+    /// True if nothing was said, so that there is nothing to continue.
+    pub is_empty: bool,
+}
+
+impl Farewell {
+    pub(super) fn of(model: &tui::Model) -> Self {
+        Self {
+            answer: model.last_answer().to_owned(),
+            summary: model.farewell(),
+            is_empty: !model.has_messages(),
+        }
+    }
+
+    /// Prints the lines. `resume` is the command that continues the session.
+    pub(super) fn print(&self, resume: &str) {
+        self.print_answer();
+        let summary = Some(self.summary.clone()).filter(|summary| !summary.is_empty());
+        let resume = Some(format!("Resume: {resume}")).filter(|_| !self.is_empty);
+        for line in summary.into_iter().chain(resume) {
+            // If standard error is closed, nobody can read it.
+            let _ = writeln!(stderr(), "{line}");
+        }
+    }
+
+    /// Prints the last answer, because the UI's screen disappears.
+    fn print_answer(&self) {
+        let answer = self.answer.trim();
+        let cut: String = answer.chars().take(LONGEST_ANSWER).collect();
+        if !cut.is_empty() {
+            let more = if cut.len() < answer.len() { "…" } else { "" };
+            let columns =
+                crate::process::tty::columns(&stdout()).and_then(|columns| u16::try_from(columns).ok());
+            // If standard output is closed, nobody can read the answer.
+            let _ = writeln!(stdout(), "{}{more}\n", tui::laid_out(&cut, columns.unwrap_or(COLUMNS)));
+        }
+    }
+}
+
+/// Returns the command that continues the session: the last one of the project that one is in, or one by its name.
+pub(super) fn resume_command(name: &str, is_named: bool, is_plain: bool) -> String {
+    match (is_named, is_plain) {
+        (true, _) => format!("bailiwick resume {name}"),
+        (false, true) => "bailiwick --plain -c".to_owned(),
+        (false, false) => "bailiwick -c".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_of_the_current_directory_needs_no_name() {
+        assert_eq!(resume_command("id", false, false), "bailiwick -c");
+        assert_eq!(resume_command("id", false, true), "bailiwick --plain -c");
+        assert_eq!(resume_command("id", true, false), "bailiwick resume id");
+    }
+}

@@ -1,0 +1,39 @@
+//! Line about the session that is printed when the terminal UI has ended.
+
+use std::time::Duration;
+
+use super::Model;
+use crate::moment::UiTime;
+
+impl Model {
+    /// True if the user has said something in the session.
+    pub fn has_messages(&self) -> bool {
+        !self.rewind.said.is_empty()
+    }
+
+    /// Returns a line such as `Ended · 12 min · 4 files · +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
+    pub fn farewell(&self) -> String {
+        let account = self.agents.spent_in_all();
+        let blocked = match self.agents.each().map(|(_, view)| view.denied.len()).sum::<usize>() {
+            0 => None,
+            1 => Some("1 thing was blocked (bailiwick audit)".to_owned()),
+            many => Some(format!("{many} things were blocked (bailiwick audit)")),
+        };
+        let parts = [
+            Some("Ended".to_owned()),
+            Some(lasted(self.now.since(UiTime::default()))),
+            self.changes.summary(),
+            account.money().filter(|_| account.usage.total() > 0),
+            blocked,
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+    }
+}
+
+fn lasted(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
