@@ -82,7 +82,7 @@ fn words_for_what_happens_stand_before_the_changed_files_and_take_their_place_wh
 #[test]
 fn the_line_after_the_end_sums_the_session_up() {
     let mut seat = Seat::new(80, 24);
-    assert_eq!(seat.model.farewell(), "Ended · 0 s");
+    assert_eq!(seat.model.farewell(), "Ended · 1 s");
     assert!(!seat.model.has_messages());
     seat.log(EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
     work(&mut seat);
