@@ -44,10 +44,11 @@ fn code(text: &str) -> String {
 }
 
 /// Files that may match an approval mode: its words, the table, the flag, and the terminal UI, which does not link the table.
-const OF_MODES: [&str; 4] = [
+const OF_MODES: [&str; 5] = [
     "ipc/protocol/src/approval/scope.rs",
     "supervisor/gate/src/modes.rs",
     "supervisor/src/settings/args/values.rs",
+    "tui/src/model/greeting.rs",
     "tui/src/update/typed.rs",
 ];
 
