@@ -19,6 +19,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("allow fly", "the command is :allow write PATH"),
     ("disallow fly", "the command is :disallow"),
     ("cost", "tokens and money"),
+    ("tasks", "keeps no list of tasks"),
     ("copy", "no answer yet to copy"),
     ("copy-code", "has no code to copy"),
     ("log", " LOG "),
