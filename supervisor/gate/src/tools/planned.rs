@@ -96,7 +96,12 @@ mod tests {
     fn guest(definition: &str, variables: &[&str]) -> Arc<GuestTool> {
         let variables = variables.iter().map(|name| (*name).to_owned()).collect();
         let access = ServerAccess { variables, ..ServerAccess::default() };
-        Arc::new(GuestTool { rights: Rights::default(), access, definition: definition.to_owned() })
+        Arc::new(GuestTool {
+            rights: Rights::default(),
+            access,
+            definition: definition.to_owned(),
+            always: false,
+        })
     }
 
     fn offered(server: &str, tools: &[&str]) -> OfferedServer {

@@ -20,7 +20,12 @@ fn search() -> ExternalTool {
         description: "A tool of the tests.".into(),
         input_schema: RawValue::from_string(r#"{"type":"object"}"#.to_owned()).unwrap(),
     };
-    let guest = GuestTool { rights: Rights { net, ..Rights::default() }, access, definition: "d".to_owned() };
+    let guest = GuestTool {
+        rights: Rights { net, ..Rights::default() },
+        access,
+        definition: "d".to_owned(),
+        always: false,
+    };
     ExternalTool::new("docs".to_owned(), "search".to_owned(), definition).confined(guest)
 }
 
