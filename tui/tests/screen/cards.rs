@@ -218,12 +218,13 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
     seat.wait(400);
     seat.keys("sjj");
     insta::assert_snapshot!(seat.screen(), @"
-    /home/me/project
-    · ask · read-only · network off · secrets hidden
-    · Enter sends · Alt+Enter new line · Esc NORMAL · :help · :q
-
-
-
+    bailiwick in /home/me/project
+    · Reads this project, asks before each change. No network.
+      Secrets hidden.
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
+      · Esc stop · :q quit
 
 
 
@@ -240,8 +241,7 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────
     ›
-     APPROVAL  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden · claude-opus-4-5
+     APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
     seat.keys("y");
     let told = seat.told();

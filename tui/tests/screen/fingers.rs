@@ -47,7 +47,6 @@ fn a_slash_opens_the_list_of_commands() {
       /revert PATH              take one file back to where the session began
       /rewind                   take files and conversation back to a message
       /agents                   list the agents: open, message or stop one
-      /agent ID                 show an agent; what you type is for it
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");

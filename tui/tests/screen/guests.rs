@@ -61,9 +61,9 @@ fn with_guests(width: u16) -> Seat {
 fn guests_have_rows_below_their_agent_and_end_there() {
     let mut seat = with_guests(80);
     seat.keys(":agents\n");
-    insta::assert_snapshot!(seat.screen(), @r"
+    insta::assert_snapshot!(seat.screen(), @"
       agents · 1 at work
-      ▸ 1 the agent you talk to
+      ▸ 1 main
           working 4 s
           read-only · ↑0 ↓0
           ◦ gateway · 3 names · 1 connection
@@ -77,11 +77,11 @@ fn guests_have_rows_below_their_agent_and_end_there() {
 
 
 
+
       Enter open  m message  x stop  Esc back
     ── working 4 s · Esc interrupts ────────────────────────────────────────────────
     ›
-     AGENTS  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     AGENTS  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     ended(
         &mut seat,
@@ -101,9 +101,9 @@ fn guests_have_rows_below_their_agent_and_end_there() {
         json!({"type": "rights_changed"}),
         json!({"connections": 1, "sent": 9, "received": 9, "denials": 0}),
     );
-    insta::assert_snapshot!(seat.screen(), @r"
+    insta::assert_snapshot!(seat.screen(), @"
       agents · 1 at work
-      ▸ 1 the agent you talk to
+      ▸ 1 main
           working 4 s
           read-only · ↑0 ↓0
           ◦ gateway ended because the access changed · 1 connection · 9 bytes sent,…
@@ -117,11 +117,11 @@ fn guests_have_rows_below_their_agent_and_end_there() {
 
 
 
+
       Enter open  m message  x stop  Esc back
     ── working 4 s · Esc interrupts ────────────────────────────────────────────────
     ›
-     AGENTS  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0 · sandboxed
-    read-only · network off · secrets hidden · claude-opus-4-5 · project
+     AGENTS  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     let usage = json!({"input": 0, "cache_creation": 0, "cache_read": 0, "output": 0});
     let finished = json!({"reason": "done", "steps": 1, "usage": usage, "duration_ms": 1});
@@ -133,7 +133,7 @@ fn guests_have_rows_below_their_agent_and_end_there() {
 
 #[test]
 fn a_guest_alone_opens_no_list_beside_the_transcript() {
-    let mut seat = with_guests(120);
+    let mut seat = with_guests(140);
     assert!(!seat.screen().contains("gateway"), "{}", seat.screen());
     ended(
         &mut seat,

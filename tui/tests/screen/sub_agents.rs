@@ -56,17 +56,11 @@ fn asked(task: &str) -> Seat {
 #[test]
 fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     assert_snapshot!(asked("Fix the parser\u{202e}.\nThen run its tests.").screen(), @r"
-    bailiwick in /home/me/project
-    · Reads this project, asks before each change. No network.
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
       · Esc stop · :q quit
-
-
-
-
      Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
     │ Then run its tests.

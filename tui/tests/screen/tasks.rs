@@ -80,13 +80,13 @@ fn the_command_shows_the_whole_list_and_says_if_there_is_none() {
 
 
 
+
     Esc close  j/k scroll
     tasks 1/3 · now: Keep the line of each token in the lexer
     · the agent keeps no list of tasks
     ────────────────────────────────────────────────────────────
     ›
-     PAGE  EXECUTE · ask · net off · turn ↑0 ↓0 · all ↑0 ↓0
-    read-only · network off · secrets hidden · claude-opus-4-5
+     PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
 }
 

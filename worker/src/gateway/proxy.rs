@@ -39,7 +39,7 @@ pub(super) struct Proxied {
 /// A protocol of requests to the proxy, as a function of bytes.
 trait Protocol {
     /// Reads the front of what has come.
-    fn read(&mut self, bytes: &[u8]) -> Said;
+    fn read(&mut self, bytes: &[u8]) -> ProxyRequest;
 
     /// Returns the answer to a request.
     fn answer(&self, refusal: Option<Refusal>) -> Vec<u8>;
@@ -47,7 +47,7 @@ trait Protocol {
 
 /// Meaning of the first bytes.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum ProxyRequest {
     /// More have to come.
     Nothing,
     /// These are read, and an answer goes out before more come.
@@ -117,18 +117,18 @@ async fn negotiate(
         });
         loop {
             let refusal = match protocol.read(bytes) {
-                Said::Nothing => break,
-                Said::Greeting(length, answer) => {
+                ProxyRequest::Nothing => break,
+                ProxyRequest::Greeting(length, answer) => {
                     bytes.drain(..length);
                     write(client, &answer, &mut answered).await.map_err(gone)?;
                     continue;
                 }
-                Said::Request(length, name, port) => {
+                ProxyRequest::Request(length, name, port) => {
                     bytes.drain(..length);
                     (arrival.name, arrival.port) = (name, port);
                     (!hosts.allows(&arrival.name, port)).then_some(Refusal::NotListed)
                 }
-                Said::Broken(refusal) => Some(refusal),
+                ProxyRequest::Broken(refusal) => Some(refusal),
             };
             write(client, &protocol.answer(refusal), &mut answered).await.map_err(gone)?;
             return match refusal {

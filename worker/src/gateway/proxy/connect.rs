@@ -2,7 +2,7 @@
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
-use super::{Protocol, Refusal, Said};
+use super::{Protocol, ProxyRequest, Refusal};
 
 /// Maximum number of fields of a head.
 const MAX_FIELDS: usize = 64;
@@ -11,21 +11,23 @@ const MAX_FIELDS: usize = 64;
 pub(super) struct Connect;
 
 impl Protocol for Connect {
-    fn read(&mut self, bytes: &[u8]) -> Said {
+    fn read(&mut self, bytes: &[u8]) -> ProxyRequest {
         let mut fields = [EMPTY_HEADER; MAX_FIELDS];
         let mut request = Request::new(&mut fields);
         let length = match request.parse(bytes) {
             Ok(Status::Complete(length)) => length,
-            Ok(Status::Partial) => return Said::Nothing,
-            Err(_) => return Said::Broken(Refusal::Malformed),
+            Ok(Status::Partial) => return ProxyRequest::Nothing,
+            Err(_) => return ProxyRequest::Broken(Refusal::Malformed),
         };
         if request.method != Some("CONNECT") {
-            return Said::Broken(Refusal::OtherRequest);
+            return ProxyRequest::Broken(Refusal::OtherRequest);
         }
         let target = request.path.and_then(|path| path.rsplit_once(':'));
         let port = |port: &str| port.parse().ok().filter(|&port: &u16| port > 0);
         let host = target.and_then(|(name, digits)| Some((name.parse().ok()?, port(digits)?)));
-        host.map_or(Said::Broken(Refusal::NoName), |(name, port)| Said::Request(length, name, port))
+        host.map_or(ProxyRequest::Broken(Refusal::NoName), |(name, port)| {
+            ProxyRequest::Request(length, name, port)
+        })
     }
 
     fn answer(&self, refusal: Option<Refusal>) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Requests of SOCKS5 for a connection (RFC 1928), without signing in.
 
-use super::{Protocol, Refusal, Said};
+use super::{Protocol, ProxyRequest, Refusal};
 
 /// First byte of each message.
 pub(super) const VERSION: u8 = 5;
@@ -26,7 +26,7 @@ pub(super) struct Socks {
 }
 
 impl Protocol for Socks {
-    fn read(&mut self, bytes: &[u8]) -> Said {
+    fn read(&mut self, bytes: &[u8]) -> ProxyRequest {
         if self.is_greeted {
             return request(bytes);
         }
@@ -34,13 +34,13 @@ impl Protocol for Socks {
             [VERSION, count, ways @ ..] if ways.len() >= usize::from(*count) => {
                 let ways = &ways[..usize::from(*count)];
                 if !ways.contains(&NONE) {
-                    return Said::Broken(Refusal::SignsIn);
+                    return ProxyRequest::Broken(Refusal::SignsIn);
                 }
                 self.is_greeted = true;
-                Said::Greeting(2 + ways.len(), vec![VERSION, NONE])
+                ProxyRequest::Greeting(2 + ways.len(), vec![VERSION, NONE])
             }
-            [VERSION, ..] | [] => Said::Nothing,
-            [..] => Said::Broken(Refusal::Malformed),
+            [VERSION, ..] | [] => ProxyRequest::Nothing,
+            [..] => ProxyRequest::Broken(Refusal::Malformed),
         }
     }
 
@@ -58,24 +58,24 @@ impl Protocol for Socks {
     }
 }
 
-fn request(bytes: &[u8]) -> Said {
+fn request(bytes: &[u8]) -> ProxyRequest {
     match bytes {
-        [] | [VERSION] | [VERSION, _] | [VERSION, _, 0] => Said::Nothing,
+        [] | [VERSION] | [VERSION, _] | [VERSION, _, 0] => ProxyRequest::Nothing,
         [VERSION, CONNECT, 0, NAME, rest @ ..] => named(rest),
-        [VERSION, CONNECT, 0, _, ..] => Said::Broken(Refusal::NoName),
-        [VERSION, _, 0, ..] => Said::Broken(Refusal::OtherRequest),
-        [..] => Said::Broken(Refusal::Malformed),
+        [VERSION, CONNECT, 0, _, ..] => ProxyRequest::Broken(Refusal::NoName),
+        [VERSION, _, 0, ..] => ProxyRequest::Broken(Refusal::OtherRequest),
+        [..] => ProxyRequest::Broken(Refusal::Malformed),
     }
 }
 
 /// Reads a name with its length, and a port.
-fn named(bytes: &[u8]) -> Said {
-    let Some((&length, rest)) = bytes.split_first() else { return Said::Nothing };
-    let Some((name, rest)) = rest.split_at_checked(length.into()) else { return Said::Nothing };
-    let &[high, low, ..] = rest else { return Said::Nothing };
+fn named(bytes: &[u8]) -> ProxyRequest {
+    let Some((&length, rest)) = bytes.split_first() else { return ProxyRequest::Nothing };
+    let Some((name, rest)) = rest.split_at_checked(length.into()) else { return ProxyRequest::Nothing };
+    let &[high, low, ..] = rest else { return ProxyRequest::Nothing };
     let name = str::from_utf8(name).ok().and_then(|name| name.parse().ok());
     match (name, u16::from_be_bytes([high, low])) {
-        (Some(name), port @ 1..) => Said::Request(4 + 1 + usize::from(length) + 2, name, port),
-        _ => Said::Broken(Refusal::NoName),
+        (Some(name), port @ 1..) => ProxyRequest::Request(4 + 1 + usize::from(length) + 2, name, port),
+        _ => ProxyRequest::Broken(Refusal::NoName),
     }
 }

@@ -1,15 +1,15 @@
 use super::connect::Connect;
 use super::socks::Socks;
-use super::{Protocol, Refusal, Said};
+use super::{Protocol, ProxyRequest, Refusal};
 
-fn request(length: usize, name: &str, port: u16) -> Said {
-    Said::Request(length, name.parse().unwrap(), port)
+fn request(length: usize, name: &str, port: u16) -> ProxyRequest {
+    ProxyRequest::Request(length, name.parse().unwrap(), port)
 }
 
 /// Greets, and returns the meaning of a request behind it.
-fn asked(bytes: &[u8]) -> Said {
+fn asked(bytes: &[u8]) -> ProxyRequest {
     let mut socks = Socks::default();
-    assert_eq!(socks.read(&[5, 1, 0]), Said::Greeting(3, vec![5, 0]));
+    assert_eq!(socks.read(&[5, 1, 0]), ProxyRequest::Greeting(3, vec![5, 0]));
     socks.read(bytes)
 }
 
@@ -23,17 +23,17 @@ fn connect_takes_a_name_and_a_port() {
     for (text, expected) in [
         ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n", request(55, "a.example", 443)),
         ("CONNECT A.Example.:5432 HTTP/1.0\r\n\r\nmore", request(36, "a.example", 5432)),
-        ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.exa", Said::Nothing),
-        ("CONNECT a.example HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT a.example:0 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT a.example:65536 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT 192.0.2.7:443 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT [2001:db8::7]:443 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT 0x7f000001:443 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("CONNECT user@a.example:443 HTTP/1.1\r\n\r\n", Said::Broken(Refusal::NoName)),
-        ("GET http://a.example/ HTTP/1.1\r\n\r\n", Said::Broken(Refusal::OtherRequest)),
-        ("\u{16}\u{3}\u{1}", Said::Broken(Refusal::Malformed)),
-        ("\r\n\r\n\0", Said::Broken(Refusal::Malformed)),
+        ("CONNECT a.example:443 HTTP/1.1\r\nHost: a.exa", ProxyRequest::Nothing),
+        ("CONNECT a.example HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT a.example:0 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT a.example:65536 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT 192.0.2.7:443 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT [2001:db8::7]:443 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT 0x7f000001:443 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("CONNECT user@a.example:443 HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::NoName)),
+        ("GET http://a.example/ HTTP/1.1\r\n\r\n", ProxyRequest::Broken(Refusal::OtherRequest)),
+        ("\u{16}\u{3}\u{1}", ProxyRequest::Broken(Refusal::Malformed)),
+        ("\r\n\r\n\0", ProxyRequest::Broken(Refusal::Malformed)),
     ] {
         assert_eq!(Connect.read(text.as_bytes()), expected, "{text:?}");
     }
@@ -44,7 +44,7 @@ fn socks_takes_a_name_and_a_port() {
     assert_eq!(asked(&named(b"a.example")), request(16, "a.example", 443));
     assert_eq!(asked(&[&named(b"A.example.")[..], b"more"].concat()), request(17, "a.example", 443));
     for bytes in (0..16).map(|length| named(b"a.example")[..length].to_vec()) {
-        assert_eq!(asked(&bytes), Said::Nothing, "{bytes:?}");
+        assert_eq!(asked(&bytes), ProxyRequest::Nothing, "{bytes:?}");
     }
     for (bytes, expected) in [
         (vec![5, 1, 0, 1, 192, 0, 2, 7, 1, 187], Refusal::NoName),
@@ -59,7 +59,7 @@ fn socks_takes_a_name_and_a_port() {
         (vec![5, 1, 1, 3], Refusal::Malformed),
         (vec![4, 1, 0, 3], Refusal::Malformed),
     ] {
-        assert_eq!(asked(&bytes), Said::Broken(expected), "{bytes:?}");
+        assert_eq!(asked(&bytes), ProxyRequest::Broken(expected), "{bytes:?}");
     }
 }
 
@@ -67,11 +67,11 @@ fn socks_takes_a_name_and_a_port() {
 fn a_program_that_has_to_sign_in_is_refused() {
     for ways in [&[][..], &[2], &[1, 2]] {
         let greeting = [&[5, u8::try_from(ways.len()).unwrap()], ways].concat();
-        assert_eq!(Socks::default().read(&greeting), Said::Broken(Refusal::SignsIn));
+        assert_eq!(Socks::default().read(&greeting), ProxyRequest::Broken(Refusal::SignsIn));
     }
     assert_eq!(Socks::default().answer(Some(Refusal::SignsIn)), [5, 0xff]);
-    assert_eq!(Socks::default().read(&[5, 3, 2, 1, 0, 5]), Said::Greeting(5, vec![5, 0]));
-    assert_eq!(Socks::default().read(&[5, 3, 2, 1]), Said::Nothing);
+    assert_eq!(Socks::default().read(&[5, 3, 2, 1, 0, 5]), ProxyRequest::Greeting(5, vec![5, 0]));
+    assert_eq!(Socks::default().read(&[5, 3, 2, 1]), ProxyRequest::Nothing);
 }
 
 /// What a program is told: whole messages, with the length that they say.
