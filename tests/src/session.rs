@@ -413,6 +413,8 @@ fn line(kind: &UiEventKind) -> String {
         UiEventKind::ApprovalClosed { id } => format!("asks {id} no more"),
         UiEventKind::FileNames { names, .. } => format!("{} files", names.len()),
         UiEventKind::Branch { name } => format!("branch {name:?}"),
+        UiEventKind::ServerPrompts { prompts } => format!("{} prompts", prompts.len()),
+        UiEventKind::PromptExpanded(expanded) => format!("prompt {:?}", expanded.text),
         UiEventKind::RewindPreview(preview) => format!("rewind of {} files", preview.files.len()),
         UiEventKind::LogPaused { last, .. } => format!("the log is paused behind {last}"),
         UiEventKind::LogGoesOn => "the log goes on".to_owned(),

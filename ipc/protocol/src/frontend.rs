@@ -8,6 +8,7 @@ use ipc::rights::RightsChange;
 use crate::approval::{ApprovalAnswer, ApprovalMode, AskKind, ReviewDecision, ServerRequest};
 use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
 use crate::plan::Plan;
+use crate::server_prompt::{ExpandedPrompt, ServerPrompt, WantedPrompt};
 
 /// Core → front end.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +69,13 @@ pub enum UiEventKind {
         /// Name of the branch, or the beginning of the commit without a branch. `None` if neither can be read.
         name: Option<String>,
     },
+    /// The prompts of the session's MCP servers, once, at the beginning.
+    ServerPrompts {
+        /// The prompts, by server and in the order of each.
+        prompts: Vec<ServerPrompt>,
+    },
+    /// The text of a prompt, as [`UserActionKind::ExpandPrompt`] asked for it.
+    PromptExpanded(Box<ExpandedPrompt>),
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
     /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries from time
@@ -127,6 +135,8 @@ pub enum UserActionKind {
     ListFiles,
     /// Requests the branch of the project from the agent's worker. Answered by [`UiEventKind::Branch`], unless the worker ends.
     FindBranch,
+    /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
+    ExpandPrompt(WantedPrompt),
     /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is absent or
     /// outdated, else by the event `rewound` or a notice with the reason.
     Rewind {
@@ -177,6 +187,7 @@ impl UserActionKind {
             | Self::SetModel { .. }
             | Self::ListFiles
             | Self::FindBranch
+            | Self::ExpandPrompt(_)
             | Self::Rewind { .. }
             | Self::RetryLog => None,
         }

@@ -24,7 +24,8 @@ type Said = io::Result<()>;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let behaviour = arguments.next().unwrap_or_default();
-    let mut server = Server { behaviour, arguments: arguments.collect(), replies: Vec::new(), last: 0 };
+    let mut server =
+        Server { behaviour, arguments: arguments.collect(), replies: Vec::new(), last: 0, cancelled: 0 };
     // The client has closed the pipe.
     match server.serve() {
         Ok(()) | Err(_) => ExitCode::SUCCESS,
@@ -38,6 +39,8 @@ struct Server {
     replies: Vec<Value>,
     /// Number of the last own request.
     last: u64,
+    /// Requests that the client has taken back.
+    cancelled: u32,
 }
 
 impl Server {
@@ -53,7 +56,8 @@ impl Server {
                 Some("tools/list") => self.tools(&id, &message)?,
                 Some("tools/call") => self.call(&id, &message)?,
                 Some("prompts/list") => self.reply(&id, &prompts())?,
-                Some("prompts/get") => self.reply(&id, &prompt(&message))?,
+                Some("prompts/get") => self.reply(&id, &self.prompt(&message))?,
+                Some("notifications/cancelled") => self.cancelled += 1,
                 Some("resources/list") => self.reply(&id, &self.resources())?,
                 Some("resources/templates/list") if !self.is("no-templates") => {
                     self.reply(&id, &templates())?;
@@ -103,6 +107,16 @@ impl Server {
             &json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": program,
                 "instructions": "Use with care."}),
         )
+    }
+
+    fn prompt(&self, message: &Value) -> Value {
+        let who = message["params"]["arguments"]["who"].as_str().unwrap_or_default();
+        let text = if self.is("notes-cancelled") {
+            format!("Greet {who}. Cancelled: {}.", self.cancelled)
+        } else {
+            format!("Greet {who}.")
+        };
+        json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
     }
 
     fn resources(&self) -> Value {
@@ -176,6 +190,7 @@ impl Server {
                 self.progress(message, 1)?;
                 thread::sleep(Duration::from_millis(50));
             },
+            "notes-cancelled" => self.progress(message, 1),
             "progresses" => {
                 for step in 1..=3 {
                     self.progress(message, step)?;
@@ -452,11 +467,6 @@ fn all_kinds() -> Value {
 fn prompts() -> Value {
     json!({"prompts": [{"name": "greet", "description": "Greets.",
         "arguments": [{"name": "who", "required": true}, {"name": "how"}]}]})
-}
-
-fn prompt(message: &Value) -> Value {
-    let who = message["params"]["arguments"]["who"].as_str().unwrap_or_default();
-    json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("Greet {who}.")}}]})
 }
 
 fn templates() -> Value {

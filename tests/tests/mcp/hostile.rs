@@ -68,7 +68,7 @@ fn a_server_that_never_answers_is_told_after_its_time() {
         assert_eq!(report, McpReport::Done { request: 1, outcome });
         // The server goes on, and so may the next request.
         guest.request(2, McpRequest::ListResources);
-        assert_eq!(guest.done(2).unwrap().content.len(), 2);
+        assert_eq!(guest.done(2).unwrap().content.len(), 3);
     }
 }
 
@@ -129,7 +129,7 @@ fn a_result_beyond_a_bound_fails_alone() {
         guest.request(1, call("{}"));
         assert_eq!(broken(guest.done(1).unwrap_err()), reason, "{behaviour}");
         guest.request(2, McpRequest::ListResources);
-        assert_eq!(guest.done(2).unwrap().content.len(), 2);
+        assert_eq!(guest.done(2).unwrap().content.len(), 3);
     }
 }
 

@@ -9,6 +9,7 @@ mod harness;
 mod hostile;
 mod installed;
 mod parts;
+mod prompts;
 mod runs;
 mod serving;
 mod sessions;

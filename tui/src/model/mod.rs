@@ -22,6 +22,7 @@ mod net;
 mod outgoing;
 mod palette;
 mod part;
+mod prompts;
 mod reads;
 mod recall;
 mod rewind;
@@ -60,6 +61,7 @@ pub(crate) use look::Look;
 pub(crate) use outgoing::{Outgoing, Pasted};
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use prompts::Prompts;
 pub(crate) use reads::Reads;
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
@@ -94,6 +96,8 @@ pub struct Model {
     pub(crate) history: History,
     pub(crate) palette: Palette,
     pub(crate) files: Files,
+    /// Prompts of MCP servers.
+    pub(crate) prompts: Prompts,
     /// Git branch of the project; `None` if unknown.
     pub(crate) branch: Option<String>,
     /// Search through the history, while it replaces the prompt.
@@ -202,6 +206,7 @@ impl Model {
             history,
             palette: Palette::default(),
             files: Files::default(),
+            prompts: Prompts::default(),
             branch: None,
             recall: None,
             line_for: LineFor::default(),

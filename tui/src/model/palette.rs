@@ -1,7 +1,30 @@
 //! List of commands above the prompt while a command is typed.
 
+use super::prompts::TypedPrompt;
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE};
+
+/// Row of the list: a command of the table, or a prompt of a server.
+pub(crate) struct PaletteRow<'a> {
+    name: &'a str,
+    /// The name with its arguments.
+    pub(crate) typed: &'a str,
+    pub(crate) about: &'a str,
+    needs_argument: bool,
+}
+
+impl<'a> PaletteRow<'a> {
+    fn of_command(row: &'static CommandRow) -> Option<Self> {
+        let typed = row.typed?;
+        let name = typed.split(' ').next()?;
+        Some(Self { name, typed, about: row.about, needs_argument: needs_argument(row.command) })
+    }
+
+    fn of_prompt(prompt: &'a TypedPrompt) -> Self {
+        let needs_argument = prompt.needs_arguments();
+        Self { name: &prompt.name, typed: &prompt.typed, about: prompt.about(), needs_argument }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
@@ -20,16 +43,17 @@ impl Palette {
 impl Model {
     /// Returns the commands that start with the typed word, then those that contain it. With an argument, only the command
     /// itself.
-    pub(crate) fn palette_rows(&self) -> Vec<&'static CommandRow> {
+    pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
-        let names = TABLE.iter().filter_map(|row| Some((name(row)?, row)));
+        let rows = TABLE.iter().filter_map(PaletteRow::of_command);
+        let rows = rows.chain(self.prompts.iter().map(PaletteRow::of_prompt));
         let mut found: Vec<_> = match typed.split_once(' ') {
-            Some((word, _)) => names.filter(|(name, _)| *name == word).collect(),
-            None => names.filter(|(name, _)| name.contains(typed)).collect(),
+            Some((word, _)) => rows.filter(|row| row.name == word).collect(),
+            None => rows.filter(|row| row.name.contains(typed)).collect(),
         };
         // The sort is stable: rows of equal rank keep the table's order.
-        found.sort_by_key(|(name, _)| (*name != typed, !name.starts_with(typed)));
-        found.into_iter().map(|(_, row)| row).collect()
+        found.sort_by_key(|row| (row.name != typed, !row.name.starts_with(typed)));
+        found
     }
 
     /// Returns the index of the row that Enter executes and Tab completes.
@@ -59,13 +83,18 @@ impl Model {
 
     /// Completes the name of the selected command; returns true if the command needs an argument.
     pub(crate) fn complete(&mut self) -> bool {
-        let chosen = self.palette_choice().and_then(|at| self.palette_rows().get(at).copied());
-        let Some((row, name)) = chosen.and_then(|row| Some((row, name(row)?))) else { return false };
-        let blank = if row.typed.is_some_and(|typed| typed.contains(' ')) { " " } else { "" };
-        let sign = if self.mode == Mode::Command { "" } else { "/" };
-        let editor = if self.mode == Mode::Command { &mut self.line } else { &mut self.prompt };
-        *editor = Editor::with(format!("{sign}{name}{blank}"));
-        needs_argument(row.command)
+        let Some((text, needs_argument)) = self.completed() else { return false };
+        let is_line = self.mode == Mode::Command;
+        let (sign, editor) = if is_line { ("", &mut self.line) } else { ("/", &mut self.prompt) };
+        *editor = Editor::with(format!("{sign}{text}"));
+        needs_argument
+    }
+
+    /// Returns the name of the selected command with the blank before an argument, and true if it needs one.
+    fn completed(&self) -> Option<(String, bool)> {
+        let row = self.palette_rows().into_iter().nth(self.palette_choice()?)?;
+        let blank = if row.typed.contains(' ') { " " } else { "" };
+        Some((format!("{}{blank}", row.name), row.needs_argument))
     }
 
     /// Resets the selection after the typed text has changed. Empty text allows the list to open again.
@@ -96,10 +125,6 @@ impl Model {
         let is_open = self.mode == Mode::Command || self.cards.is_empty();
         (is_open && !text.contains('\n')).then_some(text)
     }
-}
-
-fn name(row: &CommandRow) -> Option<&'static str> {
-    row.typed?.split(' ').next()
 }
 
 const fn needs_argument(command: Command) -> bool {

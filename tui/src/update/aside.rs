@@ -6,7 +6,8 @@ use crate::model::Model;
 
 /// Executes a line that is not a message; returns false for a message.
 ///
-/// A command is a single line whose first word is `/` and letters; a path contains another `/`.
+/// A command is a single line whose first word is `/` and letters, or names a prompt of a server; a path contains
+/// another `/`.
 pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> bool {
     if line.contains('\n') {
         return false;
@@ -17,7 +18,8 @@ pub(super) fn take(model: &mut Model, line: &str, actions: &mut Vec<Action>) -> 
     }
     let Some(command) = line.strip_prefix('/') else { return false };
     let name = command.split_whitespace().next().unwrap_or_default();
-    let is_name = command.starts_with(name) && name.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    let is_word = name.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    let is_name = command.starts_with(name) && (is_word || model.prompts.find(name).is_some());
     if is_name {
         typed::run(model, '/', if name.is_empty() { "help" } else { command }, actions);
     }

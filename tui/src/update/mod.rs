@@ -20,6 +20,7 @@ mod log;
 mod page;
 mod pause;
 mod plan;
+mod prompts;
 mod recall;
 mod reply;
 mod rewind;

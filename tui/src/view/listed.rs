@@ -31,9 +31,14 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         if is_chosen {
             pane.put(0, y, "▸", style);
         }
-        let typed = SafeText::line(&format!("{sign}{}", row.typed.unwrap_or(row.name)));
+        let typed = SafeText::line(&format!("{sign}{}", row.typed));
         let end = pane.put(2, y, typed.all(), style);
-        pane.put(ABOUT.max(end + 2), y, row.about, if is_chosen { style } else { theme.dim() });
+        pane.put(
+            ABOUT.max(end + 2),
+            y,
+            SafeText::line(row.about).all(),
+            if is_chosen { style } else { theme.dim() },
+        );
     }
 }
 

@@ -25,6 +25,7 @@ mod plan_answers;
 mod plan_cards;
 mod plan_steps;
 mod plans;
+mod prompts;
 mod rewind;
 mod seat;
 mod shell;

@@ -73,7 +73,7 @@ pub use one_shot::{Journal, OneShot, OneShotError, Unlogged};
 pub use prepare::{PrepareError, prepare};
 pub use rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
 pub use run::{AgentParts, AgentRun};
-pub use served::{ServedAnswer, ToolServer};
+pub use served::{Caller, ServedAnswer, ToolServer};
 pub use session::Session;
 pub use shared::{PlanRecords, Shared};
 pub use tree::{NotOpened, OpenedAgent, OpensAgents};

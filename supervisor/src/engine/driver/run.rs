@@ -32,7 +32,7 @@ use super::pages::PageUses;
 use super::passing::Passing;
 use super::preparations::Preparations;
 use super::progress::Progress;
-use super::served::ServedCalls;
+use super::served::{ServedCalls, ServedUpdate};
 use super::start::Startup;
 use super::timers::Timers;
 use super::workers::WorkerUpdate;
@@ -175,10 +175,12 @@ pub(super) enum Occurrence {
     NoInstructions,
     /// The log is on the disk, or cannot be.
     Flushed(Result<(), LogError>, After),
-    /// A request for an approval is over, an effect is worked out, or a call served.
+    /// A request for an approval is over, or an effect is worked out.
     Input(Input),
     /// A guest started or ended.
     Guest(GuestNews),
+    /// A call that no worker serves is over, or goes on.
+    Served(ServedUpdate),
     /// A fetch is over, which used a host.
     PageUse(HostUse),
     /// An approved effect's task said something.
@@ -296,7 +298,7 @@ impl AgentRun {
             told = self.one_shots.next() => Occurrence::OneShot(told),
             prepared = self.preparations.next() => Occurrence::Input(prepared),
             used = self.page_uses.next() => Occurrence::PageUse(used),
-            served = self.served.next() => Occurrence::Input(served),
+            served = self.served.next() => Occurrence::Served(served),
             happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
             input = next_event(&mut self.stream) => Occurrence::Model(input),
         }
@@ -319,6 +321,7 @@ impl AgentRun {
             // Taken above.
             Occurrence::Guest(_) => None,
             Occurrence::PageUse(used) => return self.on_page_use(shared, used),
+            Occurrence::Served(update) => self.on_served_update(shared, update),
             Occurrence::Input(input) => Some(input),
             Occurrence::OneShot(told) => self.on_told(shared, told)?,
             Occurrence::Worker(happening) => self.on_happening(shared, happening)?,

@@ -12,6 +12,8 @@ use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
 use ipc::image::Image;
 use protocol::event::{HostUse, NoticeCode};
+use protocol::frontend::UiEventKind;
+use protocol::server_prompt::{ExpandedPrompt, WantedPrompt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
@@ -19,6 +21,15 @@ use tokio::time::{Instant, timeout};
 use super::flushes::After;
 use super::pages;
 use super::{AgentRun, Boundary, PageOrder, SessionError, Shared, millis};
+
+/// The most lines about progress that wait to be shown.
+const PROGRESS_QUEUE: usize = 64;
+
+/// The most prompts that are expanded at a time.
+const MOST_PROMPTS: usize = 4;
+
+/// The longest wait for the text of a prompt. The server may have to start first.
+const EXPANDING: Duration = Duration::from_secs(90);
 
 /// Answer of a server to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,11 +51,39 @@ impl From<ServedAnswer> for ServedOutcome {
     }
 }
 
+/// The call that a server carries out, and the way back to those who watch it.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub agent: AgentId,
+    pub call: CallId,
+    progress: mpsc::Sender<CallProgressed>,
+}
+
+/// Words of a server about the progress of a call: a claim.
+#[derive(Debug)]
+pub(super) struct CallProgressed {
+    call: CallId,
+    words: String,
+}
+
+impl Caller {
+    /// Shows a line about the progress of the call. It is dropped where too many wait to be shown.
+    pub fn progress(&self, words: String) {
+        let _ = self.progress.try_send(CallProgressed { call: self.call, words });
+    }
+}
+
 /// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
     /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that is dropped ends
     /// the call: nobody waits for it any more.
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
+    fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
+
+    /// Asks a server for the text of a prompt, for a person. The error is for the person too.
+    fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
+        let why = format!("this session has no MCP server {}", wanted.server);
+        Box::pin(std::future::ready(Err(why)))
+    }
 
     /// Sets the log of the guests that it starts for calls.
     fn log_guests(&self, guests: GuestLog) {
@@ -70,8 +109,34 @@ pub(super) struct ServedCalls {
     unwritten: HashMap<CallId, (ServedCall, Duration)>,
     running: HashMap<CallId, Running>,
     tasks: JoinSet<ServedOutcome>,
+    progress: ProgressChannel,
+    /// Prompts that a person waits for.
+    prompts: JoinSet<ExpandedPrompt>,
     /// Absent before the first call and after the end.
     fetchers: Option<Fetchers>,
+}
+
+/// Words about the progress of calls, on their way to be shown.
+struct ProgressChannel {
+    sender: mpsc::Sender<CallProgressed>,
+    inbox: mpsc::Receiver<CallProgressed>,
+}
+
+impl Default for ProgressChannel {
+    fn default() -> Self {
+        let (sender, inbox) = mpsc::channel(PROGRESS_QUEUE);
+        Self { sender, inbox }
+    }
+}
+
+/// News of the calls that no worker serves.
+pub(super) enum ServedUpdate {
+    /// A call is over.
+    Over(Input),
+    /// A call goes on, with a line about it.
+    Progress(CallId, String),
+    /// A person's prompt has its text, or none.
+    Prompt(ExpandedPrompt),
 }
 
 /// Origin of the guests that fetch pages.
@@ -115,12 +180,12 @@ impl ServedCalls {
             return self.begin_fetch(call, fetch);
         }
         let server = self.server.clone();
-        let agent = agent.clone();
+        let caller = Caller { agent: agent.clone(), call, progress: self.progress.sender.clone() };
         let task = self.tasks.spawn(async move {
             let Some(server) = server else {
                 return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
             };
-            match timeout(longest, server.serve(&agent, wanted)).await {
+            match timeout(longest, server.serve(&caller, wanted)).await {
                 Ok(Ok(answer)) => answer.into(),
                 Ok(Err(text)) => ServedOutcome::Failed(text),
                 Err(_) => ServedOutcome::Late(longest),
@@ -164,16 +229,43 @@ impl ServedCalls {
         self.unwritten.remove(&call).is_some()
     }
 
-    /// The next call that is over; pends while there is none. Cancel safe.
-    pub(super) async fn next(&mut self) -> Input {
+    /// Returns the next news; pends while there is none. Words about a call that is over are dropped. Cancel safe.
+    pub(super) async fn next(&mut self) -> ServedUpdate {
         loop {
-            let Some(over) = self.tasks.join_next_with_id().await else {
-                return std::future::pending().await;
-            };
-            if let Some(input) = self.over(over) {
-                return input;
+            tokio::select! {
+                biased;
+                Some(CallProgressed { call, words }) = self.progress.inbox.recv() => {
+                    if self.running.contains_key(&call) {
+                        return ServedUpdate::Progress(call, words);
+                    }
+                }
+                Some(over) = self.tasks.join_next_with_id() => {
+                    if let Some(input) = self.over(over) {
+                        return ServedUpdate::Over(input);
+                    }
+                }
+                Some(Ok(expanded)) = self.prompts.join_next() => return ServedUpdate::Prompt(expanded),
             }
         }
+    }
+
+    /// Has a server expand a prompt for a person.
+    fn expand(&mut self, wanted: WantedPrompt) {
+        let WantedPrompt { server: of, name, .. } = wanted.clone();
+        let server = self.server.clone().filter(|_| self.prompts.len() < MOST_PROMPTS);
+        self.prompts.spawn(async move {
+            let outcome = match server {
+                None => Err("nothing expands prompts now".to_owned()),
+                Some(server) => timeout(EXPANDING, server.expand(wanted))
+                    .await
+                    .unwrap_or_else(|_| Err(format!("no answer within {} s", EXPANDING.as_secs()))),
+            };
+            let (text, failed) = match outcome {
+                Ok(text) => (Some(text), None),
+                Err(why) => (None, Some(why)),
+            };
+            ExpandedPrompt { server: of, name, text, failed }
+        });
     }
 
     /// The core's input, unless nobody waits for it.
@@ -194,6 +286,7 @@ impl ServedCalls {
         self.unwritten.clear();
         self.running.clear();
         self.tasks.shutdown().await;
+        self.prompts.shutdown().await;
         if let Some(server) = &self.server {
             server.close().await;
         }
@@ -207,6 +300,25 @@ impl AgentRun {
         server.log_guests(self.guests.log().clone());
         self.served.server = Some(server);
         self
+    }
+
+    /// Shows news of calls that no worker serves; returns the core's input of one that is over.
+    pub(super) fn on_served_update(&mut self, shared: &Shared, update: ServedUpdate) -> Option<Input> {
+        match update {
+            ServedUpdate::Over(input) => return Some(input),
+            ServedUpdate::Progress(call, words) => {
+                self.show(shared, UiEventKind::OutputDelta { call, text: format!("{words}\n") });
+            }
+            ServedUpdate::Prompt(expanded) => {
+                self.show(shared, UiEventKind::PromptExpanded(Box::new(expanded)));
+            }
+        }
+        None
+    }
+
+    /// Has a server expand a prompt for a person.
+    pub(super) fn expand_prompt(&mut self, wanted: WantedPrompt) {
+        self.served.expand(wanted);
     }
 
     /// Has a call served: one that was approved when that is on the disk.
@@ -254,7 +366,12 @@ mod tests {
     struct Echo;
 
     impl ToolServer for Echo {
-        fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+        fn serve(
+            &self,
+            caller: &Caller,
+            call: ServedCall,
+        ) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+            caller.progress("begun".to_owned());
             match call {
                 ServedCall::Supervisor(call) => std::future::ready(Ok(call.json.into())).boxed(),
                 ServedCall::External(_) | ServedCall::Fetch(_) => std::future::pending().boxed(),
@@ -279,10 +396,45 @@ mod tests {
         ServedCall::External(ExternalCall { server, tool, json, guest: None })
     }
 
+    /// Returns the end of the next call, with the words about it.
     async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {
-        let next = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
-        let Input::Served { call, outcome, .. } = next else { panic!("{next:?}") };
-        (call.0, outcome)
+        loop {
+            match timeout(Duration::from_secs(20), calls.next()).await.unwrap() {
+                ServedUpdate::Over(Input::Served { call, outcome, .. }) => return (call.0, outcome),
+                ServedUpdate::Progress(_, words) => assert_eq!(words, "begun"),
+                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) => panic!("nobody asked for it"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn words_about_a_call_are_shown_while_it_runs_and_are_bounded() {
+        let mut calls = served();
+        take(&mut calls, 1, own("{}"));
+        let first = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
+        assert!(matches!(first, ServedUpdate::Progress(CallId(1), words) if words == "begun"));
+        next(&mut calls).await;
+        let caller =
+            Caller { agent: AgentId::root(), call: CallId(1), progress: calls.progress.sender.clone() };
+        for _ in 0..10 * PROGRESS_QUEUE {
+            caller.progress("late".to_owned());
+        }
+        assert_eq!(calls.progress.inbox.len(), PROGRESS_QUEUE);
+        take(&mut calls, 2, own("{}"));
+        assert_eq!(next(&mut calls).await.0, 2);
+    }
+
+    #[tokio::test]
+    async fn a_prompt_has_its_text_or_a_reason() {
+        let mut calls = served();
+        let wanted =
+            || WantedPrompt { server: "docs".to_owned(), name: "p".to_owned(), arguments: [].into() };
+        (0..=MOST_PROMPTS).for_each(|_| calls.expand(wanted()));
+        for _ in 0..=MOST_PROMPTS {
+            let update = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
+            let ServedUpdate::Prompt(expanded) = update else { panic!("no prompt") };
+            assert!(expanded.text.is_none() && expanded.failed.is_some());
+        }
     }
 
     #[tokio::test]

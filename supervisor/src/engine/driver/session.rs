@@ -255,10 +255,15 @@ impl Session {
                 run.find_branch();
                 Ok(())
             }),
+            (UserActionKind::ExpandPrompt(wanted), Some(run)) => self.guarded(run, |run, _| {
+                run.expand_prompt(wanted);
+                Ok(())
+            }),
             (
                 kind @ (UserActionKind::SetModel { .. }
                 | UserActionKind::ListFiles
-                | UserActionKind::FindBranch),
+                | UserActionKind::FindBranch
+                | UserActionKind::ExpandPrompt(_)),
                 None,
             ) => self.log_untaken(agent, &kind),
         }

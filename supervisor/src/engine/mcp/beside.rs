@@ -6,11 +6,11 @@ use boundary::monitor::GuestLog;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::tools::ServedCall;
-use ipc::id::AgentId;
+use protocol::server_prompt::WantedPrompt;
 
 use super::find::FIND;
 use super::host::McpHost;
-use crate::engine::driver::{ServedAnswer, ToolServer};
+use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
 /// Serves the calls of servers, and leaves all others to another.
 pub(crate) struct BesideServers {
@@ -19,13 +19,17 @@ pub(crate) struct BesideServers {
 }
 
 impl ToolServer for BesideServers {
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let is_of_servers = match &call {
             ServedCall::External(_) => true,
             ServedCall::Supervisor(call) => call.tool == FIND,
             ServedCall::Fetch(_) => false,
         };
-        if is_of_servers { self.servers.serve(agent, call) } else { self.other.serve(agent, call) }
+        if is_of_servers { self.servers.serve(caller, call) } else { self.other.serve(caller, call) }
+    }
+
+    fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
+        self.servers.expand(wanted)
     }
 
     fn log_guests(&self, guests: GuestLog) {

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use boundary::monitor::{GuestLog, McpServerProcess};
-use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
+use futures_util::{FutureExt, TryFutureExt};
 use gate::tools::{ExternalCall, ServedCall};
-use ipc::id::AgentId;
+use ipc::id::{AgentId, ConversationId};
+use protocol::frontend::{UiEvent, UiEventKind};
+use protocol::server_prompt::{ServerPrompt, WantedPrompt};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -18,11 +20,13 @@ use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
 use super::kept::KeptTools;
+use super::names::visible;
 use super::offer::MOST_RUNNING;
 use super::pin::digest_of_resources;
+use super::progress::ProgressLines;
 use super::resources::{READ, uri};
 use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
-use crate::engine::driver::{ServedAnswer, ToolServer};
+use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
 /// The longest wait for the end of a server.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -35,6 +39,7 @@ pub(crate) struct McpHost {
     reads: BTreeMap<String, String>,
     /// The places of the session's running servers.
     places: Arc<Semaphore>,
+    prompts: Vec<ServerPrompt>,
     last: AtomicU64,
     guests: Mutex<GuestLog>,
     kept: KeptTools,
@@ -50,6 +55,7 @@ impl McpHost {
     pub(super) fn new(
         servers: Vec<ServerSpec>,
         catalogue: Arc<Catalogue>,
+        prompts: Vec<ServerPrompt>,
         kept: KeptTools,
         places: Arc<Semaphore>,
     ) -> Self {
@@ -61,6 +67,7 @@ impl McpHost {
             catalogue,
             reads,
             places,
+            prompts,
             last: AtomicU64::new(0),
             guests: Mutex::default(),
             kept,
@@ -90,29 +97,42 @@ impl McpHost {
         }
     }
 
-    fn call(&self, call: ExternalCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn call(
+        &self,
+        call: ExternalCall,
+        caller: Option<Caller>,
+    ) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ExternalCall { server, tool, json, guest } = call;
         let Some(guest) = guest else {
             return ready(Err(format!("nothing confines the server `{server}`"))).boxed();
         };
+        let definition = guest.definition.clone();
+        let reads = tool == READ && self.reads.get(&server) == Some(&definition);
+        let wanted = if reads {
+            WantedCall::Resource(uri(&json))
+        } else {
+            WantedCall::Tool { tool, json, definition }
+        };
+        self.ask(server, wanted, caller)
+    }
+
+    /// Sends a call to its server, which is started if it does not run.
+    fn ask(
+        &self,
+        server: String,
+        wanted: WantedCall,
+        caller: Option<Caller>,
+    ) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let orders = match self.orders(&server) {
             Ok(orders) => orders,
             Err(why) => return ready(Err(why)).boxed(),
         };
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        let definition = guest.definition.clone();
-        let wanted = if tool == READ && self.reads.get(&server) == Some(&definition) {
-            WantedCall::Resource(uri(&json))
-        } else {
-            WantedCall::Tool { tool, json, definition }
-        };
-        let call = ToolCall { id, wanted, answer };
+        let progress = ProgressLines::of(caller);
+        // An error means that the session ends; then there is no answer either.
+        let _ = orders.send(ServerOrder::Call(ToolCall { id, wanted, progress, answer }));
         let mut waiting = WaitingCall { id, orders: Some(orders) };
-        if let Some(orders) = &waiting.orders {
-            // An error means that the session ends; then there is no answer either.
-            let _ = orders.send(ServerOrder::Call(call));
-        }
         async move {
             let outcome = answered.await;
             waiting.is_over();
@@ -120,6 +140,22 @@ impl McpHost {
         }
         .boxed()
     }
+}
+
+/// Tells a front end the prompts of the servers, and returns them.
+pub(crate) fn tell_prompts(
+    host: Option<&McpHost>,
+    ui: &UnboundedSender<UiEvent>,
+    conversation: &ConversationId,
+) -> Vec<ServerPrompt> {
+    let prompts = host.map(|host| host.prompts.clone()).unwrap_or_default();
+    if !prompts.is_empty() {
+        let (conversation_id, agent) = (conversation.clone(), AgentId::root());
+        let kind = UiEventKind::ServerPrompts { prompts: prompts.clone() };
+        // An error means that nobody shows the session.
+        let _ = ui.send(UiEvent { conversation_id, agent, kind });
+    }
+    prompts
 }
 
 fn no_place(name: &str) -> String {
@@ -151,9 +187,9 @@ impl Drop for WaitingCall {
 }
 
 impl ToolServer for McpHost {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         match call {
-            ServedCall::External(call) => self.call(call),
+            ServedCall::External(call) => self.call(call, Some(caller.clone())),
             ServedCall::Supervisor(call) if call.tool == FIND => {
                 ready(Ok(self.catalogue.find(&call.json).into())).boxed()
             }
@@ -169,6 +205,16 @@ impl ToolServer for McpHost {
 
     fn keep(&self, call: &ExternalCall) -> Result<String, String> {
         self.kept.keep(call)
+    }
+
+    fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
+        let WantedPrompt { server, name, arguments } = wanted;
+        if !self.prompts.iter().any(|prompt| prompt.server == server && prompt.name == name) {
+            let why = format!("no MCP server {server} with a prompt {name} in this session");
+            return ready(Err(visible(&why))).boxed();
+        }
+        let arguments = serde_json::to_string(&arguments).unwrap_or_default();
+        self.ask(server, WantedCall::Prompt { name, arguments }, None).map_ok(|answer| answer.text).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -211,7 +257,8 @@ mod tests {
         };
         let name = spec.server.name.clone();
         let places = Arc::new(Semaphore::new(1));
-        let host = McpHost::new(vec![spec], Arc::default(), KeptTools::default(), Arc::clone(&places));
+        let host =
+            McpHost::new(vec![spec], Arc::default(), Vec::new(), KeptTools::default(), Arc::clone(&places));
         let guest = GuestTool {
             rights: Rights::default(),
             access: ServerAccess::default(),
@@ -225,12 +272,12 @@ mod tests {
             guest: Some(Arc::new(guest.clone())),
         };
         let other = places.try_acquire().unwrap();
-        let full = host.call(call(&name)).await.unwrap_err();
+        let full = host.call(call(&name), None).await.unwrap_err();
         assert!(full.contains("16 servers run in this session, and that is the limit"), "{full}");
         drop(other);
-        let tried = host.call(call(&name)).await.unwrap_err();
+        let tried = host.call(call(&name), None).await.unwrap_err();
         assert!(tried.contains("could not be started"), "{tried}");
-        assert!(host.call(call("evil")).await.unwrap_err().contains("there is no server `evil`"));
+        assert!(host.call(call("evil"), None).await.unwrap_err().contains("there is no server `evil`"));
         host.close().await;
         assert_eq!(places.available_permits(), 1, "the place is free again");
     }

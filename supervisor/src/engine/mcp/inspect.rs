@@ -84,12 +84,14 @@ async fn description(
     server: &McpServer,
     refused: &mut Vec<Refusal>,
 ) -> Result<(Pin, String), String> {
-    let mut tools = Vec::new();
+    let (mut tools, mut prompts) = (Vec::new(), Vec::new());
     loop {
         match process.next().await {
             McpEvent::Report(McpReport::Tool(tool)) => tools.push(tool),
+            McpEvent::Report(McpReport::Prompt(prompt)) => prompts.push(prompt),
             McpEvent::Report(McpReport::Described(description)) => {
-                return Ok((Pin::new(server, &description, tools), description.instructions));
+                let pin = Pin::new(server, &description, tools).with_prompts(prompts);
+                return Ok((pin, description.instructions));
             }
             McpEvent::Report(McpReport::Gone(failure)) => return Err(words(&failure)),
             McpEvent::Ended(end) => return Err(words_of_end(&end)),

@@ -13,13 +13,14 @@ mod kept;
 mod names;
 mod offer;
 mod pin;
+mod progress;
 mod resources;
 mod result;
 mod server;
 
 pub(crate) use beside::BesideServers;
 pub(crate) use confine::stores;
-pub(crate) use host::McpHost;
+pub(crate) use host::{McpHost, tell_prompts};
 pub(crate) use inspect::{InspectError, Inspected, inspect};
 pub(crate) use installed::{Installations, InstalledServer, NewInstallation, NotInstalled, fault};
 pub(crate) use offer::{Offered, SessionServers};

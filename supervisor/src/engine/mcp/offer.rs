@@ -6,7 +6,9 @@ use std::sync::Arc;
 use boundary::install::SelfInstaller;
 use boundary::monitor::GuestLog;
 use gate::tools::{ExternalTool, GuestTool, OfferedServer, Tool, ToolDefinition};
+use ipc::mcp::{McpPrompt, McpPromptArgument};
 use protocol::event::ToolPinned;
+use protocol::server_prompt::{ServerPrompt, ServerPromptArgument};
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
@@ -14,7 +16,7 @@ use super::confine::{Confined, confine};
 use super::find::{Catalogue, tools as finding};
 use super::host::McpHost;
 use super::kept::KeptTools;
-use super::names::{description, tool_name};
+use super::names::{description, tool_name, visible};
 use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
 use super::resources::{self, READ};
 use super::server::ServerSpec;
@@ -24,6 +26,9 @@ use crate::settings::config::McpServer;
 /// The most tools of a server, and the most bytes of their definitions, that stand in a prompt.
 const MOST_TOOLS: usize = 24;
 const MOST_BYTES: usize = 8 << 10;
+
+/// The most characters of the description of a prompt.
+const MOST_ABOUT: usize = 200;
 
 /// The most servers that run at a time in a session, those of all its agents together.
 pub(crate) const MOST_RUNNING: usize = 16;
@@ -46,6 +51,7 @@ struct SessionServer {
     tools: Vec<(ToolDefinition, ExternalTool)>,
     /// Its resources, if it has any that are offered.
     readable: Option<GuestTool>,
+    prompts: Vec<ServerPrompt>,
 }
 
 /// The servers of one agent.
@@ -100,7 +106,9 @@ impl SessionServers {
         });
         tools.extend(resources::tool(readable.collect()));
         let specs = chosen.iter().map(|server| server.spec.clone()).collect();
-        let host = Arc::new(McpHost::new(specs, catalogue, self.kept.clone(), Arc::clone(&self.places)));
+        let prompts = chosen.iter().flat_map(|server| server.prompts.clone()).collect();
+        let host =
+            Arc::new(McpHost::new(specs, catalogue, prompts, self.kept.clone(), Arc::clone(&self.places)));
         let servers: Vec<_> = chosen.iter().map(|server| server.offered.clone()).collect();
         (!servers.is_empty()).then_some(Offered { tools, host, servers })
     }
@@ -126,7 +134,8 @@ impl SessionServer {
             access: confined.access.clone(),
             tools: tools.iter().filter_map(|(_, tool)| tool.offered()).collect(),
         };
-        Self { spec, offered, tools, readable }
+        let prompts = pin.prompts.iter().map(|prompt| server_prompt(name, prompt)).collect();
+        Self { spec, offered, tools, readable, prompts }
     }
 }
 
@@ -167,6 +176,22 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
         installed: pin.installed.clone(),
     };
     Ok((spec, confined, pin))
+}
+
+/// Returns a prompt as front ends list it.
+fn server_prompt(server: &str, prompt: &McpPrompt) -> ServerPrompt {
+    let McpPrompt { name, description, arguments } = prompt;
+    let line = description.lines().next().unwrap_or_default().chars().take(MOST_ABOUT).collect::<String>();
+    let argument = |argument: &McpPromptArgument| ServerPromptArgument {
+        name: argument.name.clone(),
+        required: argument.required,
+    };
+    ServerPrompt {
+        server: server.to_owned(),
+        name: name.clone(),
+        description: visible(&line),
+        arguments: arguments.iter().map(argument).collect(),
+    }
 }
 
 /// Returns a tool's definition for the model; nothing if its schema is no JSON.

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use ipc::mcp::{McpDescription, McpTool};
+use ipc::mcp::{McpDescription, McpPrompt, McpTool};
 use ipc::text::hexadecimal;
 use protocol::event::{PinChange, ToolPinned};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,9 @@ pub(crate) struct Pin {
     /// True if it has resources.
     #[serde(default)]
     pub(crate) resources: bool,
+    /// Its prompts, which are commands of the person.
+    #[serde(default)]
+    pub(crate) prompts: Vec<McpPrompt>,
 }
 
 /// A tool as a person approved it.
@@ -163,9 +166,15 @@ impl Pin {
             protocol: description.protocol.clone(),
             tools: tools.into_iter().map(|tool| PinnedTool::new(&digest, tool)).collect(),
             resources: description.resources,
+            prompts: Vec::new(),
             server: digest,
             installed: None,
         }
+    }
+
+    /// Adds the prompts.
+    pub(crate) fn with_prompts(self, prompts: Vec<McpPrompt>) -> Self {
+        Self { prompts, ..self }
     }
 
     /// True if the person approved the server as its table is now.

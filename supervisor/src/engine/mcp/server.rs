@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::confine::keep_what_runs_later;
 use super::installed::{InstalledServer, NotStarted};
 use super::pin::Pin;
+use super::progress::ProgressLines;
 use super::result::{answer, words};
 use crate::engine::driver::ServedAnswer;
 use crate::settings::config::McpServer;
@@ -75,6 +76,7 @@ pub(super) struct ToolCall {
     /// Number of the call, never used again.
     pub(super) id: u64,
     pub(super) wanted: WantedCall,
+    pub(super) progress: ProgressLines,
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
 }
 
@@ -88,6 +90,8 @@ pub(super) enum WantedCall {
     },
     /// A resource by its address, or the list of all.
     Resource(Option<String>),
+    /// A prompt of a person's, with its arguments as JSON.
+    Prompt { name: String, arguments: String },
 }
 
 impl ToolCall {
@@ -214,6 +218,9 @@ impl LiveServer {
             }
             WantedCall::Resource(Some(uri)) => Ok(McpRequest::ReadResource { uri: uri.clone() }),
             WantedCall::Resource(None) => Ok(McpRequest::ListResources),
+            WantedCall::Prompt { name, arguments } => {
+                Ok(McpRequest::GetPrompt { name: name.clone(), arguments: arguments.clone() })
+            }
         }
     }
 }
@@ -322,16 +329,27 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
                 }
             }
             // Nobody can be asked yet.
-            McpReport::Question { question, .. } => {
+            McpReport::Question { question, request, message, .. } => {
+                if let Some(call) = self.open.get_mut(&request) {
+                    call.progress.show(&format!("asks, and nobody can answer: {message}"));
+                }
                 let answered = self.link.answer(question, McpAnswer::Cancelled).await;
                 return answered.map_err(|error| error.to_string());
             }
+            McpReport::Progress { request, words } => {
+                if let Some(call) = self.open.get_mut(&request) {
+                    call.progress.show(&words);
+                }
+            }
             McpReport::Gone(failure) => return Err(words(&failure)),
             // Definitions in a prompt do not move: the next start compares them.
-            McpReport::Ready
-            | McpReport::Prompt(_)
-            | McpReport::Progress { .. }
-            | McpReport::ToolsChanged => {}
+            McpReport::ToolsChanged => {
+                tracing::info!(
+                    server = self.spec.server.name,
+                    "a server of MCP says that its tools have changed"
+                );
+            }
+            McpReport::Ready | McpReport::Prompt(_) => {}
         }
         Ok(())
     }
@@ -420,7 +438,7 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let (tool, json) = ("a".to_owned(), "{}".to_owned());
         let wanted = WantedCall::Tool { tool, json, definition: definition.to_owned() };
-        (ServerOrder::Call(ToolCall { id, wanted, answer }), answered)
+        (ServerOrder::Call(ToolCall { id, wanted, progress: ProgressLines::of(None), answer }), answered)
     }
 
     #[tokio::test]

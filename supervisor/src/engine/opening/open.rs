@@ -22,6 +22,7 @@ use model::recording::{Places, Recorder};
 use model::secrets::{ApiKey, KeyError, TakenKeys, find_key};
 use protocol::event::{EventKind, PinChange, SessionStarted, ToolPinned};
 use protocol::frontend::{UiEvent, UserAction};
+use protocol::server_prompt::ServerPrompt;
 use tokio::sync::{mpsc, watch};
 
 use super::cut_off_plan::CutOffPlan;
@@ -39,7 +40,7 @@ use crate::engine::driver::{
     SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
 };
 use crate::engine::live::LiveSocket;
-use crate::engine::mcp::{McpHost, Offered, SessionServers};
+use crate::engine::mcp::{McpHost, Offered, SessionServers, tell_prompts};
 use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
@@ -61,6 +62,7 @@ pub(crate) struct OpenedSession {
     activity: Activity,
     places: Places,
     began: Instant,
+    prompts: Vec<ServerPrompt>,
     // Removed when the session is over, and not before.
     _observer_temp: PrivateTemp,
     _setup: Arc<ProjectSandbox>,
@@ -132,9 +134,10 @@ pub(crate) fn open(
         surroundings: surroundings.clone(),
         turns: options.turns,
     });
+    let prompts = tell_prompts(host.as_deref(), &ui, &conversation);
     let run = equipped(run, &options, plan_files, host);
     let standing = run.agent().standing().clone();
-    let places = places(conversation.clone(), &standing, &surroundings);
+    let places = described(recorder, &options, places(conversation.clone(), &standing, &surroundings));
     let rewinder = rewinder(&options, &setup, &sub_agents.observer, &conversation);
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .holding(live_socket)
@@ -143,7 +146,6 @@ pub(crate) fn open(
         .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
     let deadline = options.timeout.map(|timeout| (began + timeout).into());
-    describe(recorder, &options, &places);
     let session = OpenedSession {
         inner: driver::Session::new(shared.within(options.limits), run, inbox, deadline)
             .with_sub_agents(Box::new(sub_agents), options.agents)
@@ -152,6 +154,7 @@ pub(crate) fn open(
         activity: options.activity,
         places,
         began,
+        prompts,
         _observer_temp: observer_temp,
         _setup: setup,
     };
@@ -174,6 +177,11 @@ impl OpenedSession {
         &self.places
     }
 
+    /// The prompts of its servers.
+    pub(crate) fn prompts(&self) -> &[ServerPrompt] {
+        &self.prompts
+    }
+
     /// Where it is logged.
     pub(crate) fn log_path(&self) -> &Path {
         self.inner.shared().log.path()
@@ -185,11 +193,12 @@ impl OpenedSession {
     }
 }
 
-/// Describes the session in its recording, where it is recorded.
-fn describe(recorder: Option<Recorder>, options: &SessionOptions, places: &Places) {
+/// Describes the run in its recording, if it is recorded.
+fn described(recorder: Option<Recorder>, options: &SessionOptions, places: Places) -> Places {
     if let (Some(recorder), Some(record)) = (recorder, options.record.clone()) {
         record.describe(&recorder, options, places.clone());
     }
+    places
 }
 
 /// The file of the patch, which stands open before anything is done.

@@ -22,7 +22,7 @@ use super::cut_off_plan::CutOffPlan;
 use super::options::SessionOptions;
 use super::plan::EarlierPlan;
 use super::root_fault::{RootFault, places_as_approved, places_to_create};
-use crate::engine::driver::{PlanRecords, ServedAnswer, ToolServer};
+use crate::engine::driver::{Caller, PlanRecords, ServedAnswer, ToolServer};
 use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
@@ -187,7 +187,7 @@ impl PlanRecords for PlanFiles {
 }
 
 impl ToolServer for PlanFiles {
-    fn serve(&self, agent: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let text = match call {
             ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
@@ -199,7 +199,7 @@ impl ToolServer for PlanFiles {
             return std::future::ready(Err(NO_EXECUTOR.to_owned())).boxed();
         }
         let (store, known, project) = (self.store.clone(), Arc::clone(&self.known), self.project.clone());
-        let agent = agent.clone();
+        let agent = caller.agent.clone();
         let write = move || {
             let mut known = lock(&known);
             let to_create = known.places_of(&text, &project).map_err(|fault| format!("Rights: {fault}"))?;

@@ -6,11 +6,10 @@ use agent::core::{STEP_BEGINS, STEP_CHANGES};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::tools::ServedCall;
-use ipc::id::AgentId;
 use ipc::path::WirePath;
 use tokio::sync::Mutex;
 
-use crate::engine::driver::{ServedAnswer, SnapshotTaker, ToolServer};
+use crate::engine::driver::{Caller, ServedAnswer, SnapshotTaker, ToolServer};
 use crate::journal::changes::{Base, ProjectPath};
 
 /// The most files of one step.
@@ -30,7 +29,7 @@ impl StepChanges {
 }
 
 impl ToolServer for StepChanges {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn serve(&self, _: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let begins = match call {
             ServedCall::Supervisor(call) if call.tool == STEP_CHANGES => call.json == STEP_BEGINS,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {

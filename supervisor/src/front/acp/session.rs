@@ -143,6 +143,8 @@ impl AcpSession {
             | UiEventKind::ApprovalRequested { .. }
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
+            | UiEventKind::ServerPrompts { .. }
+            | UiEventKind::PromptExpanded(_)
             | UiEventKind::RewindPreview(_)
             | UiEventKind::SpentBefore { .. } => Vec::new(),
         }

@@ -10,9 +10,9 @@ use protocol::event::{RewindTarget, SCHEMA};
 use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
-    EditPlanParams, ErrorObject, ErrorWord, GrantParams, HistoryParams, InitializeParams, InitializeResponse,
-    ListAgentsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId, RewindParams,
-    SendToAgentParams, SetModelParams, StartPlanParams, StopAgentParams,
+    EditPlanParams, ErrorObject, ErrorWord, GetPromptParams, GrantParams, HistoryParams, InitializeParams,
+    InitializeResponse, ListAgentsResponse, ListPromptsResponse, MAX_LINE, NewConversationParams, PROTOCOL,
+    RequestId, RewindParams, SendToAgentParams, SetModelParams, StartPlanParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
 
@@ -76,6 +76,10 @@ impl<O: OpenConversation> ServeServer<O> {
                 self.act(&id, &params.conversation_id, AgentAction::Compact);
             }
             ClientRequest::ListAgents(params) => self.list_agents(&id, &params.conversation_id),
+            ClientRequest::ListPrompts(params) => self.list_prompts(&id, &params.conversation_id),
+            ClientRequest::GetPrompt(GetPromptParams { conversation_id, prompt }) => {
+                self.act(&id, &conversation_id, UserActionKind::ExpandPrompt(prompt));
+            }
             ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
             ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
                 self.act_on_known(&id, conversation_id, agent, AgentAction::Interrupt);
@@ -153,6 +157,13 @@ impl<O: OpenConversation> ServeServer<O> {
     fn list_agents(&mut self, id: &RequestId, conversation: &ConversationId) {
         match self.conversations.agents(conversation) {
             Some(agents) => self.grant(id, &ListAgentsResponse { agents: agents.list() }),
+            None => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+
+    fn list_prompts(&mut self, id: &RequestId, conversation: &ConversationId) {
+        match self.conversations.prompts(conversation).map(<[_]>::to_vec) {
+            Some(prompts) => self.grant(id, &ListPromptsResponse { prompts }),
             None => self.refuse(Some(id), &no_such(conversation)),
         }
     }

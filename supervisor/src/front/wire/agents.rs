@@ -59,6 +59,8 @@ impl Agents {
             | UiEventKind::OutputDelta { .. }
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
+            | UiEventKind::ServerPrompts { .. }
+            | UiEventKind::PromptExpanded(_)
             | UiEventKind::RewindPreview(_)
             | UiEventKind::LogPaused { .. }
             | UiEventKind::LogGoesOn

@@ -12,6 +12,7 @@ use ipc::rights::Network;
 use protocol::approval::ApprovalMode;
 use protocol::frontend::{UiEvent, UserAction, UserActionKind};
 use protocol::rpc::{ErrorObject, NewConversationParams};
+use protocol::server_prompt::ServerPrompt;
 use tokio::task::JoinSet;
 
 use super::agents::Agents;
@@ -37,6 +38,8 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) models: Option<Arc<dyn Models>>,
     /// The access that the options of the start allow.
     pub(in crate::front) start: StartAccess,
+    /// The prompts of its MCP servers.
+    pub(in crate::front) prompts: Vec<ServerPrompt>,
     /// The future that carries out the conversation. Its error is the reason of an end without a result.
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
@@ -71,6 +74,7 @@ struct Conversation {
     log: PathBuf,
     models: Option<Arc<dyn Models>>,
     agents: Agents,
+    prompts: Vec<ServerPrompt>,
 }
 
 /// All open conversations.
@@ -87,12 +91,13 @@ pub(in crate::front) struct Conversations {
 impl Conversations {
     /// Adds a conversation and starts its future.
     pub(in crate::front) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
-        let OpenedConversation { handle, events, log, models, run, start: _ } = opened;
+        let OpenedConversation { handle, events, log, models, prompts, run, start: _ } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
         let agents = Agents::default();
-        self.open.insert(conversation.clone(), Conversation { handle, events, log, models, agents });
+        let open = Conversation { handle, events, log, models, agents, prompts };
+        self.open.insert(conversation.clone(), open);
         conversation
     }
 
@@ -124,6 +129,10 @@ impl Conversations {
 
     pub(in crate::front) fn agents(&self, conversation: &ConversationId) -> Option<&Agents> {
         self.open.get(conversation).map(|open| &open.agents)
+    }
+
+    pub(in crate::front) fn prompts(&self, conversation: &ConversationId) -> Option<&[ServerPrompt]> {
+        self.open.get(conversation).map(|open| open.prompts.as_slice())
     }
 
     pub(in crate::front) fn log(&self, conversation: &ConversationId) -> Option<&Path> {

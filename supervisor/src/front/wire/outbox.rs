@@ -131,9 +131,10 @@ fn agent(piece: &Passing) -> Option<&AgentId> {
         | Passing::ThinkingDelta { agent, .. }
         | Passing::OutputDelta { agent, .. }
         | Passing::DeltasSkipped { agent, .. } => Some(agent),
-        Passing::ApprovalClosed { .. } | Passing::RewindPreview(_) | Passing::ConversationClosed { .. } => {
-            None
-        }
+        Passing::ApprovalClosed { .. }
+        | Passing::RewindPreview(_)
+        | Passing::PromptExpanded(_)
+        | Passing::ConversationClosed { .. } => None,
     }
 }
 

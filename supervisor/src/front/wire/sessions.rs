@@ -41,9 +41,9 @@ impl OpenConversation for Sessions {
         let models = options.models.clone().map(|models| models as Arc<dyn Models>);
         let (session, handle, events) =
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
-        let log = session.log_path().to_owned();
+        let (log, prompts) = (session.log_path().to_owned(), session.prompts().to_vec());
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
-        Ok(OpenedConversation { handle, events, log, models, start, run: Box::pin(run) })
+        Ok(OpenedConversation { handle, events, log, models, prompts, start, run: Box::pin(run) })
     }
 }
 

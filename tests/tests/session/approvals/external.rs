@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gate::tools::{ExternalCall, ExternalTool, ServedCall, Tool, ToolDefinition};
-use ipc::id::AgentId;
 use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{self, RequestId, ResponseOutcome};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use supervisor::engine::driver::{ServedAnswer, ToolServer, Turns};
+use supervisor::engine::driver::{Caller, ServedAnswer, ToolServer, Turns};
 use tests::replies::{calls, done};
 use tests::session::{Beginning, FrontEnd};
 use tests::tier;
@@ -37,7 +36,7 @@ impl Drop for Waiting {
 }
 
 impl ToolServer for Server {
-    fn serve(&self, _: &AgentId, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
+    fn serve(&self, _: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ServedCall::External(call) = call else { panic!("{call:?}") };
         let arguments: Value = serde_json::from_str(&call.json).unwrap();
         self.served.lock().unwrap().push(call);

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::response::decode;
 use super::{
-    Attachment, ErrorObject, ErrorWord, GrantParams, NotificationForm, RewindParams, SendToAgentParams,
-    StopAgentParams,
+    Attachment, ErrorObject, ErrorWord, GetPromptParams, GrantParams, NotificationForm, RewindParams,
+    SendToAgentParams, StopAgentParams,
 };
 use crate::approval::ApprovalMode;
 use crate::cost::Usd;
@@ -89,6 +89,10 @@ requests! {
     SendToAgent(SendToAgentParams) -> Accepted, SEND_TO_AGENT_METHOD = "sendToAgent";
     /// Ends the turn of an agent, and every agent below it.
     StopAgent(StopAgentParams) -> Accepted, STOP_AGENT_METHOD = "stopAgent";
+    /// Lists the prompts of the MCP servers of a conversation.
+    ListPrompts(ConversationParams) -> super::ListPromptsResponse, LIST_PROMPTS_METHOD = "listPrompts";
+    /// Asks an MCP server for the text of a prompt, which a notification brings. No model reads it.
+    GetPrompt(GetPromptParams) -> Accepted, GET_PROMPT_METHOD = "getPrompt";
     /// Starts an agent that makes a plan, in parallel to the first, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
     /// Replaces the text of a plan that waits for its approval.

@@ -6,6 +6,7 @@ mod client;
 mod error;
 mod grant;
 mod notification;
+mod prompts;
 mod request;
 mod response;
 mod rewind;
@@ -19,6 +20,7 @@ pub use grant::{GrantParams, GrantedNetwork, GrantedRight};
 #[cfg(test)]
 pub(super) use notification::type_of;
 pub use notification::*;
+pub use prompts::{GetPromptParams, ListPromptsResponse};
 pub use request::{notification, request};
 pub(crate) use response::decode;
 pub use response::{answer, unawaited};

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::event::{EventKind, ObservedBy, RewindPreview, SCHEMA, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
 use crate::rpc::transport::RequestId;
+use crate::server_prompt::ExpandedPrompt;
 
 /// The method of every notification in the generic form.
 pub const SESSION_EVENT_METHOD: &str = "sessionEvent";
@@ -89,6 +90,7 @@ notifications! {
     P(Passing::DeltasSkipped { .. }) => DELTAS_SKIPPED_METHOD = "event/deltasSkipped";
     P(Passing::ApprovalClosed { .. }) => APPROVAL_CLOSED_METHOD = "event/approvalClosed";
     P(Passing::RewindPreview(_)) => REWIND_PREVIEW_METHOD = "event/rewindPreview";
+    P(Passing::PromptExpanded(_)) => PROMPT_EXPANDED_METHOD = "event/promptExpanded";
     P(Passing::ConversationClosed { .. }) => CONVERSATION_CLOSED_METHOD = "event/conversationClosed";
 }
 
@@ -151,6 +153,8 @@ pub enum Passing {
         #[schemars(with = "String")]
         request_id: RequestId,
     },
+    /// The text of a prompt of an MCP server, which `getPrompt` asked for.
+    PromptExpanded(ExpandedPrompt),
     /// The consequences of a rewind that is wanted: `rewind` with its digest carries it out.
     RewindPreview(RewindPreview),
     /// The conversation is over: nothing of it follows.
@@ -228,6 +232,7 @@ impl Notification {
             UiEventKind::ApprovalRequested { .. }
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
+            | UiEventKind::ServerPrompts { .. }
             | UiEventKind::LogPaused { .. }
             | UiEventKind::LogGoesOn
             | UiEventKind::SpentBefore { .. } => return None,
@@ -238,6 +243,7 @@ impl Notification {
                 let request_id = RequestId::of_approval(&conversation_id, &agent, id);
                 Passing::ApprovalClosed { agent, id, request_id }
             }
+            UiEventKind::PromptExpanded(expanded) => Passing::PromptExpanded(*expanded),
             UiEventKind::RewindPreview(preview) => Passing::RewindPreview(*preview),
         };
         Some(Self::Passing { conversation_id, kind })

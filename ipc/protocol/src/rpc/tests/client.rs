@@ -8,6 +8,7 @@ use super::super::*;
 use super::golden;
 use crate::approval::ApprovalMode;
 use crate::event::{Activity, RewindScope};
+use crate::server_prompt::WantedPrompt;
 
 fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
     let params = RawValue::from_string(params.to_owned()).unwrap();
@@ -80,6 +81,24 @@ fn each_request_has_its_shape() {
                 text: "mend it".to_owned(),
             }),
             r#"{"method":"startPlan","params":{"conversation_id":"c","text":"mend it"}}"#,
+        ),
+        (
+            ClientRequest::ListPrompts(conversation()),
+            r#"{"method":"listPrompts","params":{"conversation_id":"c"}}"#,
+        ),
+        (
+            ClientRequest::GetPrompt(GetPromptParams {
+                conversation_id: "c".into(),
+                prompt: WantedPrompt {
+                    server: "docs".to_owned(),
+                    name: "greet".to_owned(),
+                    arguments: [("who".to_owned(), "Ada".to_owned())].into(),
+                },
+            }),
+            concat!(
+                r#"{"method":"getPrompt","params":{"conversation_id":"c","#,
+                r#""prompt":{"server":"docs","name":"greet","arguments":{"who":"Ada"}}}}"#
+            ),
         ),
         (
             ClientRequest::EditPlan(EditPlanParams {

@@ -7,6 +7,7 @@ use super::super::methods::type_of;
 use super::super::*;
 use crate::event::{EventKind, ObservedBy, RewindPreview, RewindScope, RewindTarget, SessionEvent};
 use crate::frontend::{UiEvent, UiEventKind};
+use crate::server_prompt::ExpandedPrompt;
 
 fn id(text: &str) -> RequestId {
     text.into()
@@ -56,6 +57,18 @@ fn all() -> Vec<Notification> {
                 messages: 1,
                 notes: vec![text()],
                 digest: text(),
+            }),
+            Passing::PromptExpanded(ExpandedPrompt {
+                server: text(),
+                name: text(),
+                text: Some(text()),
+                failed: Some(text()),
+            }),
+            Passing::PromptExpanded(ExpandedPrompt {
+                server: text(),
+                name: text(),
+                text: None,
+                failed: None,
             }),
             Passing::ConversationClosed { message: None },
             Passing::ConversationClosed { message: Some(text()) },

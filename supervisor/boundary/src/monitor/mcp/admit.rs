@@ -199,6 +199,7 @@ fn within(size: usize, most: usize, of: &'static str) -> Result<(), McpViolation
 mod tests {
     use super::*;
     use ipc::image::{Image, MediaType};
+    use ipc::mcp::McpLink;
 
     fn tool(name: &str) -> McpReport {
         McpReport::Tool(McpTool {
@@ -291,5 +292,33 @@ mod tests {
             Ok(McpResult { failed: false, content: vec![McpContent::Image(claimed)], structured: None });
         let report = McpReport::Done { request: 2, outcome };
         assert_eq!(conversation.admit(&report), Err(McpViolation::Picture));
+    }
+
+    #[test]
+    fn every_part_of_a_result_counts_and_progress_ends_with_its_request() {
+        let long = || "x".repeat(MAX_RESULT + 1);
+        let link = || McpLink { uri: String::new(), name: String::new(), about: long() };
+        let parts = [
+            McpContent::Link(link()),
+            McpContent::Template(link()),
+            McpContent::Resource { uri: long(), text: String::new() },
+            McpContent::Other { kind: String::new(), bytes: 0, note: long() },
+        ];
+        for (request, part) in (1..).zip(parts) {
+            let mut conversation = serving();
+            conversation.opened(request);
+            let result = McpResult { failed: false, content: vec![part], structured: None };
+            let report = McpReport::Done { request, outcome: Ok(result) };
+            assert_eq!(conversation.admit(&report), Err(McpViolation::TooMuch("a result")));
+        }
+        let mut conversation = serving();
+        let progress = |words: String| McpReport::Progress { request: 1, words };
+        assert_eq!(conversation.admit(&progress(String::new())), Err(McpViolation::NoSuchRequest));
+        conversation.opened(1);
+        conversation.admit(&progress("1 of 3".to_owned())).unwrap();
+        let words = progress("x".repeat(MAX_WORDS + 1));
+        assert_eq!(conversation.admit(&words), Err(McpViolation::TooMuch("words")));
+        conversation.admit(&done(1)).unwrap();
+        assert_eq!(conversation.admit(&progress(String::new())), Err(McpViolation::NoSuchRequest));
     }
 }

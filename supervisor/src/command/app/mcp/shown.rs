@@ -96,6 +96,10 @@ pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     if pin.resources {
         line("resources", "yes");
     }
+    if !pin.prompts.is_empty() {
+        let names: Vec<_> = pin.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        line("prompts", &names.join(", "));
+    }
     line("tools", &pin.tools.len().to_string());
     for tool in &pin.tools {
         let before = approved.map(|approved| approved.tools.iter().find(|before| before.name == tool.name));

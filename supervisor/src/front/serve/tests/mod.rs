@@ -67,6 +67,7 @@ impl OpenConversation for Scripted {
             log,
             models: Some(Arc::new(OneModel)),
             start: StartAccess { mode: ApprovalMode::Ask, net: Network::Off, models: Vec::new() },
+            prompts: Vec::new(),
             run,
         })
     }

@@ -1,0 +1,62 @@
+//! Prompts of the user's MCP servers, which are commands of the user and of no model.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A prompt of a server. All texts are the server's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ServerPrompt {
+    /// Name of the server in the settings.
+    pub server: String,
+    /// The server's name for the prompt.
+    pub name: String,
+    /// The server's description, at most one line.
+    pub description: String,
+    /// The arguments, in their order.
+    pub arguments: Vec<ServerPromptArgument>,
+}
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ServerPromptArgument {
+    /// Name of the argument.
+    pub name: String,
+    /// True if it has to be given.
+    pub required: bool,
+}
+
+/// A prompt that the user wants, with arguments by their names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct WantedPrompt {
+    /// Name of the server.
+    pub server: String,
+    /// The server's name for the prompt.
+    pub name: String,
+    /// The arguments.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, String>,
+}
+
+/// The text of a prompt, or the reason that there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ExpandedPrompt {
+    /// Name of the server.
+    pub server: String,
+    /// The server's name for the prompt.
+    pub name: String,
+    /// The text for the user to read, change and send. Hidden characters are written as escapes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Reason that there is no text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}

@@ -1,0 +1,149 @@
+//! Prompts of MCP servers, as commands `/SERVER:PROMPT` of the person.
+
+use std::collections::BTreeMap;
+
+use protocol::server_prompt::{ServerPrompt, WantedPrompt};
+
+/// The prompts of the session's servers.
+#[derive(Debug, Default)]
+pub(crate) struct Prompts(Vec<TypedPrompt>);
+
+/// A prompt with the words by which it is typed.
+#[derive(Debug)]
+pub(crate) struct TypedPrompt {
+    /// The name that is typed, without the sign.
+    pub(crate) name: String,
+    /// The name with the arguments: `docs:greet WHO [HOW]`.
+    pub(crate) typed: String,
+    prompt: ServerPrompt,
+}
+
+impl Prompts {
+    pub(crate) fn new(prompts: Vec<ServerPrompt>) -> Self {
+        let mut commands: Vec<TypedPrompt> = Vec::new();
+        for prompt in prompts {
+            let name = one_word(&format!("{}:{}", prompt.server, prompt.name));
+            if commands.iter().all(|command| command.name != name) {
+                commands.push(TypedPrompt::new(name, prompt));
+            }
+        }
+        Self(commands)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TypedPrompt> {
+        self.0.iter()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&TypedPrompt> {
+        self.0.iter().find(|command| command.name == name)
+    }
+}
+
+impl TypedPrompt {
+    fn new(name: String, prompt: ServerPrompt) -> Self {
+        let arguments = prompt.arguments.iter().map(|argument| {
+            let word = one_word(&argument.name).to_uppercase();
+            if argument.required { format!(" {word}") } else { format!(" [{word}]") }
+        });
+        let typed = std::iter::once(name.clone()).chain(arguments).collect();
+        Self { name, typed, prompt }
+    }
+
+    pub(crate) fn about(&self) -> &str {
+        &self.prompt.description
+    }
+
+    pub(crate) fn needs_arguments(&self) -> bool {
+        self.prompt.arguments.iter().any(|argument| argument.required)
+    }
+
+    /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error completes a
+    /// sentence that begins with the name.
+    pub(crate) fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {
+        let ServerPrompt { server, name, arguments, .. } = &self.prompt;
+        let values = split(rest, arguments.len());
+        if arguments.is_empty() && !rest.trim().is_empty() {
+            return Err("takes no arguments".to_owned());
+        }
+        let missing: Vec<_> = arguments
+            .iter()
+            .skip(values.len())
+            .filter(|argument| argument.required)
+            .map(|argument| argument.name.as_str())
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("also needs {}", missing.join(" and ")));
+        }
+        let arguments: BTreeMap<_, _> =
+            arguments.iter().map(|argument| argument.name.clone()).zip(values).collect();
+        Ok(WantedPrompt { server: server.clone(), name: name.clone(), arguments })
+    }
+}
+
+/// Returns at most so many words; quotes hold words together, and the last one has the rest.
+fn split(text: &str, most: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() && words.len() < most {
+        let (word, after) = match rest.strip_prefix('"').and_then(|quoted| quoted.split_once('"')) {
+            Some((word, after)) if words.len() + 1 < most || after.trim().is_empty() => (word, after),
+            _ if words.len() + 1 == most => (rest, ""),
+            _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        words.push(word.to_owned());
+        rest = after.trim_start();
+    }
+    words
+}
+
+/// Returns a name with a sign in the place of each character that cannot be typed in a word.
+fn one_word(name: &str) -> String {
+    name.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::server_prompt::ServerPromptArgument;
+
+    use super::*;
+
+    fn prompts() -> Prompts {
+        let argument = |name: &str, required| ServerPromptArgument { name: name.to_owned(), required };
+        let prompt = |name: &str, arguments| ServerPrompt {
+            server: "docs".to_owned(),
+            name: name.to_owned(),
+            description: String::new(),
+            arguments,
+        };
+        Prompts::new(vec![
+            prompt("greet", vec![argument("who", true), argument("how", false)]),
+            prompt("two words", vec![]),
+            prompt("two\twords", vec![argument("other", true)]),
+        ])
+    }
+
+    fn said(name: &str, rest: &str) -> String {
+        match prompts().find(name).unwrap().wanted(rest) {
+            Ok(wanted) => format!("{} {:?}", wanted.name, wanted.arguments),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn arguments_are_words_and_the_last_one_has_the_rest() {
+        assert_eq!(said("docs:greet", "Ada"), r#"greet {"who": "Ada"}"#);
+        assert_eq!(said("docs:greet", " Ada  very kindly "), r#"greet {"how": "very kindly", "who": "Ada"}"#);
+        assert_eq!(said("docs:greet", r#""Ada L" "so" so"#), r#"greet {"how": "\"so\" so", "who": "Ada L"}"#);
+        assert_eq!(said("docs:greet", r#""Ada"#), r#"greet {"who": "\"Ada"}"#);
+        assert_eq!(said("docs:greet", "  "), "also needs who");
+        assert_eq!(said("docs:two_words", ""), "two words {}");
+        assert_eq!(said("docs:two_words", "x"), "takes no arguments");
+    }
+
+    #[test]
+    fn a_name_can_be_typed_and_stands_for_one_prompt() {
+        let prompts = prompts();
+        let typed: Vec<_> = prompts.iter().map(|command| command.typed.as_str()).collect();
+        assert_eq!(typed, ["docs:greet WHO [HOW]", "docs:two_words"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Prompts of MCP servers: asked for as commands, and put where the person writes. None is sent by itself.
+
+use ipc::id::AgentId;
+use protocol::frontend::UserActionKind;
+use protocol::server_prompt::ExpandedPrompt;
+
+use crate::message::Action;
+use crate::model::{Editor, Look, Mode, Model};
+
+/// Asks for the prompt that a line names; returns false if it names none.
+pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) -> bool {
+    let line = line.trim_start();
+    let name = line.split_whitespace().next().unwrap_or_default();
+    let Some(command) = model.prompts.find(name) else { return false };
+    let rest = line.strip_prefix(name).unwrap_or_default();
+    match command.wanted(rest) {
+        Ok(wanted) => {
+            let waits = format!("{name}: waiting for the text of the MCP server {}", wanted.server);
+            actions.push(Action::User(AgentId::root(), UserActionKind::ExpandPrompt(wanted)));
+            model.answer(Look::Notice, &waits);
+        }
+        Err(why) => {
+            let mistake = format!("{name} {why}: {sign}{}", command.typed);
+            model.answer(Look::Error, &mistake);
+            if model.prompt.is_empty() {
+                model.prompt = Editor::with(format!("/{} ", line.trim_end()));
+                model.mode = Mode::Insert;
+            }
+        }
+    }
+    true
+}
+
+/// Puts the text of a prompt behind what the person has written meanwhile.
+pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
+    let ExpandedPrompt { server, name, text, failed } = expanded;
+    let of = format!("{server}:{name}");
+    let Some(text) = text else {
+        let why = failed.unwrap_or_default();
+        return model.answer(Look::Error, &format!("cannot get the prompt {of}: {why}"));
+    };
+    let written = model.prompt.whole();
+    let between = match text.chars().next() {
+        _ if !written.is_empty() => "\n",
+        // A line with one of these at its beginning would be a command of the person's.
+        Some('/' | '!' | ':') => " ",
+        _ => "",
+    };
+    let mut editor = Editor::with(written);
+    match editor.insert(&format!("{between}{text}")) {
+        Ok(()) => {
+            model.prompt = editor;
+            model.palette.close();
+            model.answer(
+                Look::Notice,
+                &format!("{of}: its text is at the prompt; read it, change it, Enter sends it"),
+            );
+        }
+        Err(error) => model.answer(Look::Error, &format!("cannot use the prompt {of}: {error}")),
+    }
+}
