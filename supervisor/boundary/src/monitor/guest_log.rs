@@ -194,7 +194,7 @@ mod tests {
                 GuestNews::Pinned(tools) => panic!("{tools:?}"),
             });
         }
-        let failure = format!("it said:\\u{{a}}{}", "x".repeat(LONGEST - 14));
+        let failure = format!("it said:\\n{}", "x".repeat(LONGEST - 10));
         let ends = [Some(GuestEnd::Closed), Some(GuestEnd::Failed { failure })];
         let [closed, failed] = ends;
         assert_eq!(told, [(1, None, None), (1, None, closed), (2, Some(3), None), (2, None, failed)]);
