@@ -121,7 +121,7 @@ fn a_person_sees_the_settings_that_differ_and_all_of_them_on_request() {
     };
     insta::assert_snapshot!(shown(&[]), @r#"
     model  "m"  [world]/own/config/config.toml:1
-    56 settings have their defaults
+    58 settings have their defaults
       hint: bailiwick config --all shows them
     "#);
     let all = shown(&["--all"]);

@@ -29,7 +29,6 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick --net ", "the terminal UI needs a terminal: tests/tui"),
     ("bailiwick --socket ", "the terminal UI needs a terminal: tests/tui"),
     ("bailiwick sandbox --socket ", "it needs a server: tests/escape has one of its own"),
-    ("python3 -m venv ", "it needs the internet: just real-mcp"),
     ("bailiwick mcp add ", "it asks at a terminal: tests/mcp"),
     ("bailiwick relay ", "it stays: tests/relay"),
     ("docker ", "it needs an engine: tests/batch and tests/containers"),
