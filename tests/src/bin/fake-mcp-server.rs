@@ -366,7 +366,7 @@ impl Server {
 }
 
 /// Acts on files and the network, and says what became of it.
-/// What of a process's memory, environment and descriptors can be opened, by its names in `/proc`.
+/// Returns the names in `/proc` of a process that can be opened: its memory, environment and descriptors.
 fn opened(process: &str) -> String {
     let descriptors = (0..16).map(|number| format!("fd/{number}"));
     let names = ["mem", "environ"].into_iter().map(str::to_owned).chain(descriptors);

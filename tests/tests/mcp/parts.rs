@@ -20,10 +20,10 @@ fn spawn(arguments: &Value) -> String {
     calls(&[("spawn_agent", input)])
 }
 
-/// Runs a task whose first agent gives these replies, and whose agent with the task `task` gives those.
-fn run(world: &World, first: &[String], task: (&str, &[String]), flags: &[&str]) -> Finished {
+/// Runs a task whose first agent gives the replies `first`, and whose agent with the task `task` gives `in_task`.
+fn run(world: &World, first: &[String], task: &str, in_task: &[String], flags: &[&str]) -> Finished {
     let with_end = |replies: &[String]| [replies, &[done()]].concat();
-    let server = model_of_agents(with_end(first), [(task.0.to_owned(), with_end(task.1))]);
+    let server = model_of_agents(with_end(first), [(task.to_owned(), with_end(in_task))]);
     let flags = [&["--mcp", "docs", "--output", "stream-json"], flags, &["go"]].concat();
     Finished::of(&mut world.task(&server.base_url(), flags))
 }
@@ -35,7 +35,7 @@ fn of_sub_agent(
     replies: &[String],
     flags: &[&str],
 ) -> Vec<(String, String)> {
-    results(&run(world, &[spawn(arguments)], (TASK, replies), flags), "1.1")
+    results(&run(world, &[spawn(arguments)], TASK, replies, flags), "1.1")
 }
 
 /// The results of an agent's calls, each with its status.
@@ -73,7 +73,7 @@ fn a_sub_agent_has_the_servers_that_its_parent_names_and_no_others() {
 fn a_parent_names_only_servers_that_it_has_itself() {
     let world = world(tier::all()[0]);
     add(&world, &[]).expect(0);
-    let ran = run(&world, &[spawn(&json!({"servers": ["docs", "evil"]}))], (TASK, &[]), &[]);
+    let ran = run(&world, &[spawn(&json!({"servers": ["docs", "evil"]}))], TASK, &[], &[]);
     let found = results(&ran, "1");
     assert!(found[0].0 == "failed" && found[0].1.contains("got \"evil\", you have docs"), "{found:?}");
     // A sub-agent without a server has none for its own sub-agents.
@@ -123,7 +123,7 @@ fn each_agent_has_a_process_of_a_server_and_it_ends_with_the_agent() {
         let home = add_noting(&world);
         let lines = |name: &str| fs::read_to_string(home.join(name)).unwrap().lines().count();
         let first = [echo("first"), spawn(&json!({"servers": ["docs"]})), echo("again")];
-        let ran = run(&world, &first, (TASK, &[echo("inside")]), &[]).expect(0);
+        let ran = run(&world, &first, TASK, &[echo("inside")], &[]).expect(0);
         let of_first = results(&ran, "1");
         assert!(of_first.iter().all(|(status, _)| status == "completed"), "{of_first:?}");
         assert_eq!((lines("starts"), lines("ends")), (2, 2), "{tier}");
@@ -160,10 +160,10 @@ fn a_planner_calls_what_it_could_do_itself_and_no_more() {
     let world = world(tier::all()[0]);
     add(&world, &[]).expect(0);
     let plans = ["--activity", "plan"];
-    let found = results(&run(&world, &[echo("hello")], (TASK, &[]), &plans), "1");
+    let found = results(&run(&world, &[echo("hello")], TASK, &[], &plans), "1");
     assert!(found[0].0 == "completed" && found[0].1.contains("hello"), "{found:?}");
     add(&world, &["--env", "MCP_TOKEN"]).expect(0);
-    let found = results(&run(&world, &[echo("hello")], (TASK, &[]), &plans), "1");
+    let found = results(&run(&world, &[echo("hello")], TASK, &[], &plans), "1");
     let (status, text) = &found[0];
     assert!(status == "denied" && text.contains("`- server: docs` below `## Rights`"), "{text}");
 }
@@ -176,7 +176,7 @@ fn an_executor_calls_what_its_rights_cover_and_is_denied_the_rest() {
     let task = execution(&text);
     let executed = |rest: &[String], flags: &[&str]| {
         let flags = [&EXECUTE, flags].concat();
-        results(&run(&world, &[writes(&text)], (&task, &[rest, &[completes()]].concat()), &flags), "1.1")
+        results(&run(&world, &[writes(&text)], &task, &[rest, &[completes()]].concat(), &flags), "1.1")
     };
     let found = executed(&[echo("hello")], &[]);
     assert!(found[0].0 == "completed" && found[0].1.contains("hello"), "{found:?}");
@@ -196,16 +196,16 @@ fn flags_approve_a_server_of_a_plan_only_as_far_as_they_allow_what_it_may_do() {
     add(&world, &["--write", outside]).expect(0);
     let text = plan("- server: docs");
     let task = execution(&text);
-    let refused = run(&world, &[writes(&text)], (&task, &[]), &EXECUTE);
+    let refused = run(&world, &[writes(&text)], &task, &[], &EXECUTE);
     let found = results(&refused, "1");
     let (status, said) = &found[0];
     assert!(status == "denied" && said.contains("calls of the MCP server docs"), "{said}");
     assert!(said.contains(&format!("--write {outside} allows it")), "{said}");
     let flags = [&EXECUTE[..], &["--write", outside]].concat();
-    let ran = run(&world, &[writes(&text)], (&task, &[echo("hello"), completes()]), &flags).expect(0);
+    let ran = run(&world, &[writes(&text)], &task, &[echo("hello"), completes()], &flags).expect(0);
     assert!(results(&ran, "1.1")[0].1.contains("hello"), "{}", ran.stdout);
     let unknown = plan("- server: evil");
-    let found = results(&run(&world, &[writes(&unknown)], (TASK, &[]), &EXECUTE), "1");
+    let found = results(&run(&world, &[writes(&unknown)], TASK, &[], &EXECUTE), "1");
     assert!(found[0].1.contains("server: evil is of no MCP server of this session"), "{found:?}");
 }
 

@@ -27,7 +27,7 @@ words! {
 pub struct GuestStarted {
     /// The number of the guest among those of its agent in this run.
     pub guest: GuestId,
-    /// The kind.
+    /// Its part in the session.
     pub kind: GuestRole,
     /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub struct GuestStarted {
     pub landlock_abi: u32,
     /// Number of Landlock rules.
     pub rules: u32,
-    /// The rights.
+    /// The rights that its sandbox holds it to.
     pub rights: RightsSummary,
     /// The hosts that its task names, where its rights have the whole network: its own program keeps to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,9 +71,9 @@ pub struct GuestStarted {
 /// A guest is gone, with all its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestEnded {
-    /// The guest.
+    /// The number that its start has.
     pub guest: GuestId,
-    /// The reason.
+    /// The reason why it ended.
     pub reason: GuestEnd,
     /// Its account, as far as it is known.
     #[serde(default)]
@@ -92,10 +92,10 @@ pub struct GuestTotals {
     /// Number of connections that it made, if it makes any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
-    /// Bytes to hosts.
+    /// Bytes that it sent to hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
-    /// Bytes from hosts.
+    /// Bytes that it received from hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Number of system calls that its sandbox denied.

@@ -125,7 +125,7 @@ pub(super) struct TurnRun {
     pub(super) cost: Usd,
     /// The model's last words.
     pub(super) text: String,
-    /// How many replies in a row did not fit the schema.
+    /// Replies in a row that did not fit the schema.
     pub(super) misfits: u32,
     /// The answer that fits the schema.
     pub(super) output: Option<Value>,

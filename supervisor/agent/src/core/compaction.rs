@@ -284,7 +284,7 @@ impl Agent {
         }
     }
 
-    /// What every context begins with: the surroundings as they are now, the project's instructions, and the demand on the answer.
+    /// Returns the beginning of every context: the surroundings as they are now, the project's instructions, and the demand on the answer.
     pub(super) fn standing_context(&self) -> Vec<String> {
         let mut texts = vec![environment_context(&self.config.surroundings, &self.seen)];
         texts.extend(self.instructions.iter().map(|item| item.text.clone()));

@@ -39,7 +39,7 @@ const NETWORK_OFF: Interruption =
 const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user narrowed the network; the call was ended");
 
-/// What a call of a server is told that a plan's approval allowed.
+/// Told to a call of a server that a plan's approval allowed.
 const SERVER_TAKEN_BACK: Interruption =
     Interruption::because(": the user took back what the plan's approval allowed; the call was ended");
 

@@ -80,7 +80,7 @@ pub(super) struct ToolCall {
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
 }
 
-/// What a call is about.
+/// The subject of a call.
 pub(super) enum WantedCall {
     Tool {
         tool: String,

@@ -7,7 +7,7 @@ use super::text::{digest, line, took};
 
 /// Guests of one kind, name and access that ended in the same way.
 struct GuestGroup {
-    /// What they were, and what they could do.
+    /// Their kind, and their access.
     access: String,
     end: String,
     count: usize,

@@ -74,7 +74,7 @@ fn a_program_that_has_to_sign_in_is_refused() {
     assert_eq!(Socks::default().read(&[5, 3, 2, 1]), ProxyRequest::Nothing);
 }
 
-/// What a program is told: whole messages, with the length that they say.
+/// An answer is a whole message, with the length that it says.
 #[test]
 fn each_refusal_has_an_answer() {
     let refusals = [Refusal::NotListed, Refusal::NoName, Refusal::OtherRequest, Refusal::Malformed];
