@@ -1,7 +1,7 @@
 //! Sockets from inside that share the port of one of the host's, in every way that the kernel allows.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -74,15 +74,25 @@ fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
     });
 }
 
+/// Returns a listener at an address, and its port, which nobody has at the loopback address of IPv4.
+fn listener_at(address: IpAddr) -> (TcpListener, u16) {
+    loop {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return (listener, port);
+        }
+    }
+}
+
 #[test]
 fn an_own_address_of_the_host_is_not_reached_by_one_beside_it() {
     let Some(address) = own_address() else {
         return eprintln!("skipped: this machine has no network");
     };
     as_each_user(|place| {
-        let tcp = TcpListener::bind((address, 0)).unwrap();
+        let (tcp, port) = listener_at(address);
         tcp.set_nonblocking(true).unwrap();
-        let port = tcp.local_addr().unwrap().port();
         on(place, || {
             taken(&format!("[::]:{port}"));
             let server = bound(STREAM, &format!("127.0.0.1:{port}"));
