@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use ipc::gateway::{Arrival, GatewayFailure, GatewayReport};
+use ipc::gateway::{Arrival, GatewayFailure, GatewayReport, PROXY};
 use protocol::event::HostUse;
 use tokio::time::timeout;
 
@@ -92,7 +92,12 @@ impl HostUses {
 
 fn failed(found: &mut HostUse, failure: &GatewayFailure) -> Option<HostUse> {
     found.failures += 1;
-    found.failure = Some(words(failure));
+    found.failure = Some(match failure {
+        GatewayFailure::NoFirstMessage if found.host == PROXY.0 => {
+            "it takes CONNECT and SOCKS5 with the name of a host, and nothing else".to_owned()
+        }
+        failure => words(failure),
+    });
     (found.failures == 1).then(|| found.clone())
 }
 
@@ -146,6 +151,10 @@ mod tests {
         let refused =
             GatewayReport::Failed { arrival: arrival("b.example", "x"), failure: GatewayFailure::Unresolved };
         assert!(uses.count(refused.clone()).is_some() && uses.count(refused).is_none());
+        let mut misused = HostUses::default();
+        let arrival = Arrival { name: PROXY.0.parse().unwrap(), port: PROXY.1, program: "apt".to_owned() };
+        let failed = GatewayReport::Failed { arrival, failure: GatewayFailure::NoFirstMessage };
+        assert!(misused.count(failed).unwrap().failure.unwrap().starts_with("it takes CONNECT and SOCKS5"));
         let all = uses.all();
         let bytes: Vec<_> =
             all.iter().map(|one| (one.program.as_str(), one.sent, one.received, one.failures)).collect();
