@@ -165,7 +165,9 @@ impl UserActionKind {
     pub const fn unread(&self) -> Option<Unread<'_>> {
         match self {
             Self::Answer { id, answer } => Some(Unread::Answer(*id, answer)),
-            Self::Agent(AgentAction::Prompt { .. }) => Some(Unread::Message),
+            Self::Agent(AgentAction::Prompt { .. } | AgentAction::PromptReading { .. }) => {
+                Some(Unread::Message)
+            }
             Self::Agent(
                 AgentAction::SetRights { .. }
                 | AgentAction::EditPlan { .. }
@@ -199,6 +201,14 @@ impl UserActionKind {
 pub enum AgentAction {
     /// Sends a message to the agent.
     Prompt {
+        /// The message.
+        text: String,
+        /// The pictures that go before it.
+        images: Vec<Image>,
+    },
+    /// Sends a message at rest, and has the turn only read: nothing but the private temp directory is writable, and nothing is approved
+    /// until the turn is over. While a turn runs, the answer is a notice.
+    PromptReading {
         /// The message.
         text: String,
         /// The pictures that go before it.

@@ -26,6 +26,7 @@ use super::hosts::HeldHosts;
 use super::ledger::Ledger;
 use super::loops::Steps;
 use super::message::UserSaid;
+use super::reading_turn::AccessAfter;
 use super::record::both_ends;
 use super::reply::ModelReply;
 use super::rights::Replacement;
@@ -77,6 +78,8 @@ pub struct Agent {
     pub(super) tasks: Vec<ListedTask>,
     /// A command of the user's own, until it begins.
     pub(super) own_command: Option<String>,
+    /// The access after the present turn, if that only reads.
+    pub(super) access_after: Option<AccessAfter>,
     /// What was refused beside the calls.
     pub(super) beside: OrphanDenials,
     pub(super) effects: Vec<Effect>,
@@ -186,6 +189,7 @@ impl Agent {
             earlier_plan: None,
             tasks: Vec::new(),
             own_command: None,
+            access_after: None,
             beside: OrphanDenials::default(),
             effects: Vec::new(),
         }
@@ -307,6 +311,7 @@ impl Agent {
     fn on_action(&mut self, action: AgentAction) {
         match action {
             AgentAction::Prompt { text, images } => self.on_user_turn(UserSaid { text, images }),
+            AgentAction::PromptReading { text, images } => self.on_reading_turn(UserSaid { text, images }),
             AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
             AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
             AgentAction::RevokeGrant { id } => self.on_revoke(id),

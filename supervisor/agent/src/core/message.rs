@@ -27,6 +27,10 @@ pub(super) struct UserSaid {
 }
 
 impl UserSaid {
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.images.is_empty()
+    }
+
     /// About how many tokens its blocks have.
     pub(super) fn tokens(&self) -> u64 {
         self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
@@ -35,7 +39,7 @@ impl UserSaid {
 
 impl Agent {
     pub(super) fn on_user_turn(&mut self, said: UserSaid) {
-        if said.text.trim().is_empty() && said.images.is_empty() {
+        if said.is_empty() {
             self.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
             return;
         }

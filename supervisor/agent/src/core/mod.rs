@@ -38,6 +38,7 @@ mod outcome;
 mod own_command;
 mod plan;
 mod port;
+mod reading_turn;
 mod record;
 mod reply;
 mod requests;

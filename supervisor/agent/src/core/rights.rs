@@ -80,6 +80,7 @@ impl Agent {
         if matches!(self.state, AgentState::Closed) {
             return;
         }
+        let Some(change) = self.during_reading(change) else { return };
         if self.replacement.awaited {
             self.replacement.next.push_back(change);
             return;
@@ -162,7 +163,7 @@ impl Agent {
         }
     }
 
-    fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
+    pub(super) fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
         if !self.config.id.is_top_level() {
             return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
         }
@@ -174,28 +175,41 @@ impl Agent {
     }
 
     fn apply(&mut self, change: Change, rights: Rights) {
-        let standing = &mut self.config.standing;
+        self.keep_change(&change);
         match change {
-            Change::Rights(RightsChange::RemoveWrite { path }) => {
-                // What the user took back does not come back with a mode.
-                if let Some(modes) = &mut standing.modes {
-                    modes.always.retain(|root| *root != path);
-                }
-                self.replace_worker(rights);
-            }
             Change::Rights(_) => self.replace_worker(rights),
             Change::Mode(mode) => {
+                let standing = &self.config.standing;
                 let same_rights = rights == standing.rights.clone().normalised() && !self.replacement.failed;
-                standing.mode = mode;
                 self.seen.mode = mode;
                 if same_rights {
                     self.mode_changed_alone(mode);
                 } else {
-                    self.replacement.mode = Some(mode);
-                    self.replace_worker(rights);
+                    self.replace_worker_in(rights, Some(mode));
                 }
             }
         }
+    }
+
+    /// Notes what of a change is no part of the worker's rights.
+    pub(super) fn keep_change(&mut self, change: &Change) {
+        let standing = &mut self.config.standing;
+        match change {
+            // What the user took back does not come back with a mode.
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                if let Some(modes) = &mut standing.modes {
+                    modes.always.retain(|root| root != path);
+                }
+            }
+            Change::Rights(_) => {}
+            Change::Mode(mode) => standing.mode = *mode,
+        }
+    }
+
+    /// Replaces the worker. With a mode, the replacement is told as a change of the mode too.
+    pub(super) fn replace_worker_in(&mut self, rights: Rights, mode: Option<ApprovalMode>) {
+        self.replacement.mode = mode.or_else(|| self.replacement.mode.take());
+        self.replace_worker(rights);
     }
 
     /// The same rights, and another answer to what is beyond them: whoever is asked now is not asked any more.

@@ -99,6 +99,8 @@ impl Agent {
 
     /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
     pub(super) fn close(&mut self, reason: EndReason, message: Option<&str>) {
+        // No worker is started for a session that ends.
+        self.access_after = None;
         if matches!(self.state, AgentState::Resting) {
             self.finish(reason, message.map(str::to_owned));
         } else {
@@ -121,5 +123,6 @@ impl Agent {
         let TurnRun { steps, usage, cost, text, output, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
         self.effects.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
+        self.end_reading();
     }
 }

@@ -56,6 +56,7 @@ const fn begins_turn(action: &AgentAction) -> bool {
     matches!(
         action,
         AgentAction::Prompt { .. }
+            | AgentAction::PromptReading { .. }
             | AgentAction::ExecutePlan { .. }
             | AgentAction::Compact
             | AgentAction::RunCommand { .. }
@@ -88,6 +89,7 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
         AgentAction::SetMode { mode } => modes::takes_away(now, *mode),
         // A grant and a plan belong to the agent that the user named.
         AgentAction::Prompt { .. }
+        | AgentAction::PromptReading { .. }
         | AgentAction::EditPlan { .. }
         | AgentAction::RevisePlan { .. }
         | AgentAction::ExecutePlan { .. }

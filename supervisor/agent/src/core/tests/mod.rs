@@ -19,6 +19,7 @@ mod offers;
 mod offers_despite;
 mod own_command;
 mod plans;
+mod reading_turn;
 mod replies;
 mod rights;
 mod scopes;
