@@ -5,6 +5,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::Activity;
+use protocol::own_command::OwnCommand;
 
 use crate::keymap::Keymap;
 use crate::known_models::KnownModels;
@@ -28,6 +29,8 @@ pub struct Start {
     pub keymap: Keymap,
     /// True for a keymap without Normal mode, in which keys always type text.
     pub is_plain: bool,
+    /// Commands of the person's own.
+    pub commands: Vec<OwnCommand>,
     /// Messages of earlier sessions, oldest first.
     pub history: Vec<String>,
     pub capabilities: Capabilities,

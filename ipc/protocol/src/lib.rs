@@ -4,6 +4,7 @@
 //! * [`approval`]: what a person is asked, and the answers that there are.
 //! * [`error_code`]: the stable codes of the errors that people meet.
 //! * [`network_words`]: the network as people write it.
+//! * [`own_command`]: commands of the user's own.
 //! * [`server_prompt`]: prompts of MCP servers.
 //! * [`shell_word`]: quotes words for a shell.
 //! * [`frontend`]: what a front end is shown, and what it asks for. [`rpc`]: the same as JSON-RPC, between processes.
@@ -18,6 +19,7 @@ pub mod event;
 pub mod frontend;
 pub mod known_sockets;
 pub mod network_words;
+pub mod own_command;
 pub mod plan;
 pub mod rpc;
 pub mod server_prompt;

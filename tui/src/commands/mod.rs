@@ -219,6 +219,12 @@ pub fn row(command: Command) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.command == command)
 }
 
+/// True if a typed word is a command.
+pub fn is_taken(word: &str) -> bool {
+    matches!(word, "quit" | "exit")
+        || TABLE.iter().any(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(word)))
+}
+
 pub fn named(name: &str) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.name == name)
 }

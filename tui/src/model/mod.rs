@@ -20,6 +20,7 @@ mod log;
 mod look;
 mod net;
 mod outgoing;
+mod own;
 mod palette;
 mod part;
 mod prompts;
@@ -59,6 +60,8 @@ pub(crate) use log::Log;
 pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
 pub(crate) use outgoing::{Outgoing, Pasted};
+pub(crate) use outgoing::Outgoing;
+pub(crate) use own::OwnTurn;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
 pub(crate) use prompts::Prompts;
@@ -98,6 +101,8 @@ pub struct Model {
     pub(crate) files: Files,
     /// Prompts of MCP servers.
     pub(crate) prompts: Prompts,
+    /// The command whose text is at the prompt.
+    pub(crate) own: Option<OwnTurn>,
     /// Git branch of the project; `None` if unknown.
     pub(crate) branch: Option<String>,
     /// Search through the history, while it replaces the prompt.
@@ -207,6 +212,7 @@ impl Model {
             palette: Palette::default(),
             files: Files::default(),
             prompts: Prompts::default(),
+            own: None,
             branch: None,
             recall: None,
             line_for: LineFor::default(),

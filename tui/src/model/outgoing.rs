@@ -2,6 +2,8 @@
 
 use ipc::image::Image;
 
+use super::OwnTurn;
+
 /// Message of the user that is being sent to an agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
@@ -9,6 +11,8 @@ pub(crate) struct Outgoing {
     pub images: Vec<Image>,
     /// True if the text is a shell command of the user's own, typed after `!`.
     pub is_command: bool,
+    /// The command of the user's own that the text is from.
+    pub own: Option<OwnTurn>,
 }
 
 /// Message with long pastes, and the text that stood for it at the prompt.

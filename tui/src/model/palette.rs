@@ -1,28 +1,40 @@
 //! List of commands above the prompt while a command is typed.
 
+use protocol::own_command::OwnCommand;
+
 use super::prompts::TypedPrompt;
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE};
 
-/// Row of the list: a command of the table, or a prompt of a server.
+/// Row of the list: a command of the table, one of the person's own, or a prompt of a server.
 pub(crate) struct PaletteRow<'a> {
     name: &'a str,
     /// The name with its arguments.
     pub(crate) typed: &'a str,
     pub(crate) about: &'a str,
     needs_argument: bool,
+    takes_argument: bool,
 }
 
 impl<'a> PaletteRow<'a> {
     fn of_command(row: &'static CommandRow) -> Option<Self> {
         let typed = row.typed?;
         let name = typed.split(' ').next()?;
-        Some(Self { name, typed, about: row.about, needs_argument: needs_argument(row.command) })
+        let needs_argument = needs_argument(row.command);
+        Some(Self { name, typed, about: row.about, needs_argument, takes_argument: typed.contains(' ') })
+    }
+
+    fn of_own(command: &'a OwnCommand) -> Self {
+        let OwnCommand { name, description, .. } = command;
+        let takes_argument = command.takes_arguments();
+        Self { name, typed: name, about: description, needs_argument: takes_argument, takes_argument }
     }
 
     fn of_prompt(prompt: &'a TypedPrompt) -> Self {
+        let TypedPrompt { name, typed, .. } = prompt;
         let needs_argument = prompt.needs_arguments();
-        Self { name: &prompt.name, typed: &prompt.typed, about: prompt.about(), needs_argument }
+        let takes_argument = typed.contains(' ');
+        Self { name, typed, about: prompt.about(), needs_argument, takes_argument }
     }
 }
 
@@ -46,6 +58,7 @@ impl Model {
     pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
+        let rows = rows.chain(self.start.commands.iter().map(PaletteRow::of_own));
         let rows = rows.chain(self.prompts.iter().map(PaletteRow::of_prompt));
         let mut found: Vec<_> = match typed.split_once(' ') {
             Some((word, _)) => rows.filter(|row| row.name == word).collect(),
@@ -93,7 +106,7 @@ impl Model {
     /// Returns the name of the selected command with the blank before an argument, and true if it needs one.
     fn completed(&self) -> Option<(String, bool)> {
         let row = self.palette_rows().into_iter().nth(self.palette_choice()?)?;
-        let blank = if row.typed.contains(' ') { " " } else { "" };
+        let blank = if row.takes_argument { " " } else { "" };
         Some((format!("{}{blank}", row.name), row.needs_argument))
     }
 
@@ -108,7 +121,7 @@ impl Model {
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
             Mode::Command if self.line_for == LineFor::Command => self.line.text(),
-            Mode::Insert if !self.palette.closed && self.recall.is_none() => {
+            Mode::Insert if !self.palette.closed && self.recall.is_none() && self.own.is_none() => {
                 self.prompt.text().strip_prefix('/')?
             }
             Mode::Command

@@ -17,6 +17,8 @@ pub(crate) struct Turn {
     pub below: Account,
     /// True if the user asked to stop the turn.
     pub interrupted: bool,
+    /// The model that answers again after a turn with a model of its own.
+    pub model_after: Option<String>,
     /// Index of the block that reports failed attempts; the next report replaces it.
     pub retry: Option<usize>,
 }

@@ -202,6 +202,9 @@ fn write(model: &mut Model, c: char) {
     if c == ':' && model.mode == Mode::Insert && model.prompt.is_empty() && model.recall.is_none() {
         return model.mode = Mode::Command;
     }
+    if model.mode == Mode::Insert && model.prompt.is_empty() {
+        model.own = None;
+    }
     model.palette_follows();
     if let Err(error) = writing(model).insert(c.encode_utf8(&mut [0; 4])) {
         model.answer(Look::Error, &error.to_string());
@@ -301,12 +304,15 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         let line = model.line.take();
         return typed::run(model, ':', &line, actions);
     }
-    if model.shows_keys() {
+    if model.shows_keys() && model.own.is_none() {
         model.prompt = Editor::default();
         return help::show(model);
     }
     if pause::retry(model, actions) || model.prompt.text().trim().is_empty() && model.attached.is_empty() {
         return;
+    }
+    if model.own.is_some() {
+        return send_own(model, at, actions);
     }
     let folded = model.prompt.drawn(0..model.prompt.text().len());
     let text = model.prompt.take();
@@ -324,6 +330,17 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     send(model, at, text, actions);
 }
 
+/// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has the command.
+fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
+    if !model.agents.shown_id().is_top_level() {
+        return model.answer(Look::Error, "only the first agent takes the text of a command");
+    }
+    let (text, own) = (model.prompt.take(), model.own.take());
+    let images = std::mem::take(&mut model.attached);
+    model.agents.shown_mut().transcript.follow();
+    turns::send(model, at, Outgoing { text, images, is_command: false, own }, actions);
+}
+
 fn remember(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     model.history.add(text);
     if !text.trim().is_empty() {
@@ -336,7 +353,7 @@ pub(super) fn send(model: &mut Model, at: UiTime, text: String, actions: &mut Ve
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
     let images = std::mem::take(&mut model.attached);
-    turns::send(model, at, Outgoing { text, images, is_command: false }, actions);
+    turns::send(model, at, Outgoing { text, images, ..Outgoing::default() }, actions);
 }
 
 fn history(model: &mut Model, forward: bool) {
@@ -388,7 +405,7 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     if model.mode == Mode::Command {
         leave(model, actions);
     } else if !model.prompt.is_empty() {
-        model.prompt = Editor::default();
+        (model.prompt, model.own) = (Editor::default(), None);
     } else if is_running {
         turns::interrupt(model, actions);
     } else if before.is_some_and(|before| at.since(before) < TWICE) {

@@ -17,6 +17,7 @@ mod help;
 mod hosts;
 mod keys;
 mod log;
+mod own;
 mod page;
 mod pause;
 mod plan;

@@ -16,6 +16,6 @@ pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
         return model.answer(Look::Error, why);
     }
     model.agents.shown_mut().transcript.follow();
-    let message = Outgoing { text: format!("!{command}"), images: Vec::new(), is_command: true };
+    let message = Outgoing { text: format!("!{command}"), is_command: true, ..Outgoing::default() };
     turns::send(model, model.now, message, actions);
 }

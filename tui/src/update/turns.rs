@@ -31,14 +31,25 @@ fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, ac
         } else {
             view.turn.begin(at);
         }
-        let Outgoing { text, images, is_command } = message;
+        let Outgoing { text, images, is_command, own } = message;
+        let reads = own.as_ref().is_some_and(|own| own.reads);
+        let now = view.session.model.clone();
+        if let Some(wanted) = own.and_then(|own| own.model).filter(|wanted| *wanted != now) {
+            view.turn.model_after = Some(now);
+            set_model(agent, wanted, actions);
+        }
         let command = text.strip_prefix('!').filter(|_| is_command);
         let kind = match command.map(str::to_owned) {
             Some(command) => UserActionKind::Agent(AgentAction::RunCommand { command }),
+            None if reads => UserActionKind::Agent(AgentAction::PromptReading { text, images }),
             None => UserActionKind::Agent(AgentAction::Prompt { text, images }),
         };
         actions.push(Action::User(agent.clone(), kind));
     }
+}
+
+fn set_model(agent: &AgentId, model: String, actions: &mut Vec<Action>) {
+    actions.push(Action::User(agent.clone(), UserActionKind::SetModel { model }));
 }
 
 pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
@@ -59,6 +70,9 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     let account = Account { known: known.max(account(turn).known), ..account(turn) };
     let view = model.agents.of(agent);
     view.turn.end();
+    if let Some(model) = view.turn.model_after.take() {
+        set_model(agent, model, actions);
+    }
     // The first agent's usage and cost include those of its sub-agents.
     view.turn.account = account;
     view.turn.below = Account::default();
@@ -140,9 +154,15 @@ fn give_back(model: &mut Model, agent: &AgentId) {
     }
     model.end_recall(false);
     let images = std::mem::take(&mut model.attached);
-    let draft = Outgoing { text: model.prompt.take(), images, is_command: false };
+    let own = model.own.take();
+    let draft = Outgoing { text: model.prompt.take(), images, own, ..Outgoing::default() };
     let mut texts = Vec::new();
-    for Outgoing { text, images, .. } in queue.into_iter().chain([draft]) {
+    for Outgoing { text, images, own, .. } in queue.into_iter().chain([draft]) {
+        // Of several the one that only reads holds.
+        let reads = own.as_ref().is_some_and(|own| own.reads);
+        if reads || model.own.is_none() {
+            model.own = own.or_else(|| model.own.take());
+        }
         texts.extend(Some(text).filter(|text| !text.is_empty()));
         model.attached.extend(images);
     }

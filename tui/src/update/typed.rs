@@ -11,7 +11,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::known_sockets::gives;
 use protocol::network_words;
 
-use super::{copy, cost, help, keys, log, plan, prompts, rewind, tasks, tell, tree};
+use super::{copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell, tree};
 use crate::KnownModels;
 use crate::commands::{Command, CommandRow, TABLE};
 use crate::message::Action;
@@ -26,7 +26,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     if let ("model!", Some(model_name)) = (name, rest) {
         return set_model(model_name, actions);
     }
-    if prompts::run(model, sign, line, actions) {
+    if own::run(model, line) || prompts::run(model, sign, line, actions) {
         return;
     }
     let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));

@@ -33,12 +33,8 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         }
         let typed = SafeText::line(&format!("{sign}{}", row.typed));
         let end = pane.put(2, y, typed.all(), style);
-        pane.put(
-            ABOUT.max(end + 2),
-            y,
-            SafeText::line(row.about).all(),
-            if is_chosen { style } else { theme.dim() },
-        );
+        let about = SafeText::line(row.about);
+        pane.put(ABOUT.max(end + 2), y, about.all(), if is_chosen { style } else { theme.dim() });
     }
 }
 

@@ -75,6 +75,9 @@ fn activity(model: &Model, areas: &Areas) -> String {
     } else if view.ended.is_some() {
         add(&mut words, "it is over");
     }
+    if let Some(own) = &model.own {
+        add(&mut words, &own.words());
+    }
     for image in &model.attached {
         add(&mut words, &format!("{image} goes with the next message"));
     }

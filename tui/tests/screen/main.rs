@@ -20,6 +20,7 @@ mod help;
 mod hostile;
 mod hosts;
 mod log;
+mod own_commands;
 mod pause;
 mod plan_answers;
 mod plan_cards;

@@ -50,6 +50,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         keymap: Keymap::new(&[]).unwrap(),
         is_plain: false,
         status: StatusWords::Full,
+        commands: Vec::new(),
         history: Vec::new(),
         capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
         previews: Previews {

@@ -15,6 +15,7 @@ use std::time::Instant;
 use agent::core::Approver;
 use gate::modes::{Position, permits};
 use model::recording::{FrontEnd, Places, Task};
+use protocol::approval::ApprovalMode;
 use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::task::JoinSet;
 
@@ -34,7 +35,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, tell};
 use crate::process::signals::{UserSignals, end_with};
 use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
-use crate::settings::config::{McpServer, Sources};
+use crate::settings::config::{ConfigOrigin, Layer, McpServer, Sources, Value};
 
 /// Runs the task and returns the exit status.
 pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
@@ -104,7 +105,11 @@ struct PreparedRun {
 
 /// Returns the task from the command line or standard input, with its pictures.
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
-    let prompt = task::text(args.prompt.as_deref())?;
+    // With a command, the argument is the command's.
+    let prompt = match (&args.command, &args.prompt) {
+        (Some(_), arguments) => arguments.clone().unwrap_or_default(),
+        (None, prompt) => task::text(prompt.as_deref())?,
+    };
     let images = args.image.iter().map(|path| pictures::read(path)).collect::<Result<_, _>>();
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }
@@ -127,7 +132,16 @@ fn prepare(
         return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
-    let (mut options, limits) = options(args, sources, &beginning);
+    let mut flags = match &beginning {
+        Beginning::Task(_) => of_task(args),
+        Beginning::Plan(_) => of_exec(args),
+    };
+    let (beginning, reads) = with_command(args, &sources, &mut flags, beginning)?;
+    let (mut options, limits) = options(args, sources, flags, &beginning);
+    if reads {
+        (options.mode, options.wanted.write, options.wanted.sockets) =
+            (ApprovalMode::Deny, Vec::new(), Vec::new());
+    }
     if let Some(file) = &args.schema {
         options.answer = Some(Arc::new(AnswerSchema::read(file).map_err(Refusal::usage)?));
     }
@@ -162,6 +176,33 @@ fn prepare(
     let format = Format { output: args.output, deltas: args.deltas, fits_schema, executes_plan, limits, log };
     let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
     Ok(PreparedRun { session, handle, printer, beginning, relay })
+}
+
+/// Replaces the task by the text of the command that a flag names, with its model; true if the run is to read only.
+fn with_command(
+    args: &ExecArgs,
+    sources: &Sources,
+    flags: &mut Layer,
+    beginning: Beginning,
+) -> Result<(Beginning, bool), Refusal> {
+    let (Some(name), Beginning::Task(Task { prompt, images })) = (&args.command, &beginning) else {
+        return Ok((beginning, false));
+    };
+    let commands = sources.effective(flags).commands;
+    let Some(command) = commands.iter().find(|command| command.name == *name) else {
+        let known: Vec<_> = commands.iter().map(|command| command.name.as_str()).collect();
+        let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
+        tell(&sources.notices(&sources.effective(flags), flags));
+        return Err(Refusal::usage(format!("cannot use --command {name:?}: no command of yours ({known})")));
+    };
+    let prompt = command.with_arguments(prompt).map_err(Refusal::usage)?;
+    if flags.value("model").is_none()
+        && let Some(model) = &command.model
+    {
+        let model = Some(Value::Text(model.clone()));
+        *flags = std::mem::take(flags).with("model", model, ConfigOrigin::Flag("--command"));
+    }
+    Ok((Beginning::Task(Task { prompt, images: images.clone() }), command.reads))
 }
 
 /// Returns the servers of MCP that the flags name. Headless, an agent has no others.
@@ -203,12 +244,13 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
 
-fn options(args: &ExecArgs, sources: Sources, beginning: &Beginning) -> (SessionOptions, ProjectLimits) {
+fn options(
+    args: &ExecArgs,
+    sources: Sources,
+    flags: Layer,
+    beginning: &Beginning,
+) -> (SessionOptions, ProjectLimits) {
     let activity = args.activity.into();
-    let flags = match beginning {
-        Beginning::Task(_) => of_task(args),
-        Beginning::Plan(_) => of_exec(args),
-    };
     let flags = for_activity(flags, &sources, activity);
     let effective = sources.effective(&flags);
     let mode = match beginning {

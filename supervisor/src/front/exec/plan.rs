@@ -18,6 +18,7 @@ pub(crate) struct ApprovedPlan {
 pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         prompt: None,
+        command: None,
         directory: args.directory,
         mode: ModeArg::Auto,
         activity: ActivityArg::Plan,

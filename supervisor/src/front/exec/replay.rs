@@ -126,6 +126,7 @@ impl Player {
             Refusal::usage(format!("run.json: this version has no provider {:?}", run.provider))
         })?;
         Ok(ExecArgs {
+            command: None,
             prompt: None,
             directory: args.directory.clone(),
             mode: run.mode.into(),

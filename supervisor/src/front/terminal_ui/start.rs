@@ -37,6 +37,7 @@ pub(super) fn of(
         keymap: effective.keymap()?,
         is_plain: effective.has_plain_keys(),
         status: effective.status_words(),
+        commands: effective.commands.clone(),
         history,
         capabilities: Capabilities {
             colour: colour(),

@@ -75,6 +75,9 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct ExecArgs {
     /// The task [default: standard input, as with `-`]
     pub prompt: Option<String>,
+    /// Runs this command of your own; the task is its arguments
+    #[arg(long, value_name = "NAME", conflicts_with = "record")]
+    pub command: Option<String>,
     /// The project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,

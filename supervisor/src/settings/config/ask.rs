@@ -42,7 +42,7 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();
-    let files = if question.has_settings() { PROJECT_NAME } else { ".bailiwick/agents" };
+    let files = if question.has_settings() { PROJECT_NAME } else { ".bailiwick" };
     writeln!(out, "{files} of {} would enable, in every session there:", project.escape_debug())?;
     for line in &question.lines {
         writeln!(out, "  {line}")?;

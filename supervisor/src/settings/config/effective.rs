@@ -14,6 +14,7 @@ use model::provider::{CacheLifetime, Effort, ProviderKind, RetryPolicy, Timeouts
 use nix::sys::sysinfo::sysinfo;
 use protocol::approval::ApprovalMode;
 use protocol::cost::Usd;
+use protocol::own_command::OwnCommand;
 use protocol::plan::OnFailure;
 use tui::keymap::{Keymap, KeymapError};
 use tui::{StatusWords, ThemeName};
@@ -35,6 +36,8 @@ pub struct Effective {
     pub models: Vec<ModelEntry>,
     /// The roles of sub-agents: first the person's, then the trusted ones of the project.
     pub roles: Vec<RoleEntry>,
+    /// The person's commands, and the trusted ones of the project.
+    pub commands: Vec<OwnCommand>,
     /// The person's servers of MCP.
     pub mcp: Vec<McpServer>,
     /// The person's own instructions for every project.
@@ -165,6 +168,14 @@ impl Effective {
 
     pub fn roles(&self) -> Roles {
         self.roles.iter().map(|entry| entry.role.clone()).collect()
+    }
+
+    /// True if the settings name this model.
+    pub fn names_model(&self, name: &str) -> bool {
+        let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| self.model_of(key));
+        let of_tables = self.models.iter().map(|entry| entry.pattern.as_str().to_owned());
+        let of_session = std::iter::once(self.model().to_owned());
+        of_session.chain(of_keys).chain(of_tables).chain(self.agent_models()).any(|known| known == name)
     }
 
     /// Returns the models that sub-agents may use besides the session's own.

@@ -22,7 +22,9 @@ pub fn merge(layers: Layers<'_>) -> Effective {
     let mut ignored = Vec::new();
     let settled = KEYS.iter().map(|key| layers.settle(key, &mut ignored)).collect();
     let Layer { bindings, models, roles, mcp, .. } = layers.user.clone();
-    let mut effective = Effective { settled, ignored, bindings, models, roles, mcp, instructions: None };
+    let commands = Vec::new();
+    let mut effective =
+        Effective { settled, ignored, bindings, models, roles, commands, mcp, instructions: None };
     let granted: Vec<_> = effective.tools_always().collect();
     for server in &mut effective.mcp {
         server.always = granted.iter().filter(|grant| grant.server == server.name).cloned().collect();

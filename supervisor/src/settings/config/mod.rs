@@ -12,6 +12,7 @@ mod layer;
 mod mcp;
 mod merge;
 mod origin;
+mod own_commands;
 mod parse;
 mod project_file;
 mod project_roles;

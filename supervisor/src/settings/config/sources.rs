@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use gate::roles::Role;
 use model::provider::ProviderKind;
+use protocol::own_command::OwnCommand;
 use protocol::shell_word::shell_word;
 
 use super::origin::SettingPlace;
+use super::own_commands::{self, CommandFile, CommandFiles};
 use super::project_roles::{self, RoleFile};
 use super::{
     ConfigOrigin, Effective, FOREIGN_NAME, Layer, Layers, McpProposal, PROJECT_NAME, ProjectFile, Resolution,
@@ -29,6 +31,17 @@ pub(crate) struct Sources {
     trusted: bool,
     /// The roles of the project. The flag is true if a role's file is trusted.
     roles: Vec<(RoleFile, bool)>,
+    /// The commands of the person and of the project.
+    commands: Commands,
+}
+
+/// The files of commands.
+#[derive(Debug, Default)]
+struct Commands {
+    own: CommandFiles,
+    of_project: CommandFiles,
+    /// For each file of the project, true if it is trusted.
+    trusted: Vec<bool>,
 }
 
 impl Sources {
@@ -41,7 +54,8 @@ impl Sources {
             file.digest.as_ref().is_some_and(|digest| trust.is_given(&file.project, digest))
         };
         let trusted = project.as_ref().is_some_and(given);
-        let mut sources = Self { user, project, trust, trusted, roles: Vec::new() };
+        let commands = Commands { own: own_commands::of_user(directories), ..Commands::default() };
+        let mut sources = Self { user, project, trust, trusted, roles: Vec::new(), commands };
         sources.roles = sources
             .project()
             .map(project_roles::read)
@@ -49,17 +63,23 @@ impl Sources {
             .into_iter()
             .map(|file| (file, false))
             .collect();
-        sources.judge_roles();
+        sources.commands.of_project = sources.project().map(own_commands::of_project).unwrap_or_default();
+        sources.judge_files();
         Ok(sources)
     }
 
-    /// Determines which roles of the project are trusted.
-    fn judge_roles(&mut self) {
+    /// Determines which roles and commands of the project are trusted.
+    fn judge_files(&mut self) {
         let Some(project) = self.project().map(Path::to_owned) else { return };
         for (file, trusted) in &mut self.roles {
             let digest = file.role.as_ref().map(|(_, digest)| digest);
             *trusted = digest.is_ok_and(|digest| self.trust.is_given(&project.join(&file.path), digest));
         }
+        let is_given = |file: &CommandFile| {
+            let digest = file.command.as_ref().map(|(_, digest)| digest);
+            digest.is_ok_and(|digest| self.trust.is_given(&project.join(&file.path), digest))
+        };
+        self.commands.trusted = self.commands.of_project.files.iter().map(is_given).collect();
     }
 
     /// Returns the settings in force with these flags. The base URL in the person's file belongs to the provider in
@@ -93,7 +113,28 @@ impl Sources {
                 effective.roles.push(RoleEntry { role: role.clone(), origin });
             }
         }
+        self.add_commands(&mut effective);
         effective
+    }
+
+    /// Adds the person's commands and the trusted ones of the project.
+    fn add_commands(&self, effective: &mut Effective) {
+        for (file, trusted) in self.command_files() {
+            if let Ok((command, _)) = &file.command
+                && trusted != Some(false)
+                && unfit_command(command, effective).is_none()
+            {
+                let of_project = trusted.is_some();
+                effective.commands.push(OwnCommand { of_project, ..command.clone() });
+            }
+        }
+    }
+
+    /// Returns the files of commands, the person's first. The flag is true if a project's file is trusted.
+    fn command_files(&self) -> impl Iterator<Item = (&CommandFile, Option<bool>)> {
+        let Commands { own, of_project, trusted } = &self.commands;
+        let own = own.files.iter().map(|file| (file, None));
+        own.chain(of_project.files.iter().zip(trusted.iter().copied().map(Some)))
     }
 
     /// Returns a line with the existing files.
@@ -120,6 +161,12 @@ impl Sources {
                 question.files.push((question.project.join(&file.path), digest.clone()));
             }
         }
+        for (file, trusted) in self.command_files() {
+            if let (Ok((command, digest)), Some(false)) = (&file.command, trusted) {
+                question.lines.extend(described_command(&file.path, command));
+                question.files.push((question.project.join(&file.path), digest.clone()));
+            }
+        }
         Some(question).filter(|question| !question.lines.is_empty())
     }
 
@@ -131,7 +178,7 @@ impl Sources {
                 |file: &ProjectFile| file.project == *place && file.digest.as_ref() == Some(digest);
             self.trusted |= self.project.as_ref().is_some_and(is_settings);
         }
-        self.judge_roles();
+        self.judge_files();
         Ok(())
     }
 
@@ -141,7 +188,9 @@ impl Sources {
 
     /// True if the current file of the project is trusted.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.trusted || self.roles.iter().any(|(_, trusted)| *trusted)
+        self.trusted
+            || self.roles.iter().any(|(_, trusted)| *trusted)
+            || self.commands.trusted.contains(&true)
     }
 
     /// Withdraws the trust in the project's files. Returns true if there was any.
@@ -160,6 +209,7 @@ impl Sources {
         notices.extend(self.void());
         notices.extend(self.ignored(effective));
         notices.extend(self.of_roles(effective));
+        notices.extend(self.of_commands(effective));
         notices.extend(self.of_servers());
         let overruled = |settled: &&Resolution| {
             matches!(settled.origin, ConfigOrigin::Project(_))
@@ -196,6 +246,47 @@ impl Sources {
             why(role).map(|why| format!("{}: ignored: {why}", path.escape_debug()))
         };
         self.roles.iter().filter_map(told).collect()
+    }
+
+    /// Returns one line about the commands that are not used, with the first reasons, and one about those that are not trusted.
+    fn of_commands(&self, effective: &Effective) -> Vec<String> {
+        let place = own_commands::place().display().to_string();
+        let Commands { own, of_project, .. } = &self.commands;
+        let whole = [(own, "commands"), (of_project, place.as_str())].into_iter();
+        let whole = whole.filter_map(|(files, place)| Some((place.to_owned(), files.ignored.clone()?)));
+        let mut ignored: Vec<_> = whole.collect();
+        let mut untrusted = Vec::new();
+        for (file, trusted) in self.command_files() {
+            let path = file.path.display().to_string().escape_debug().to_string();
+            match &file.command {
+                Err(why) => ignored.push((path, why.clone())),
+                Ok((command, _)) if trusted == Some(false) => untrusted.push(format!("/{}", command.name)),
+                // Only a command that is not in force already can be unfit.
+                Ok((command, _)) => {
+                    let of_project = trusted.is_some();
+                    let known = OwnCommand { of_project, ..command.clone() };
+                    let why = Some(()).filter(|()| !effective.commands.contains(&known));
+                    ignored.extend(why.and_then(|()| Some((path, unfit_command(command, effective)?))));
+                }
+            }
+        }
+        let more = ignored.len().saturating_sub(NAMED);
+        let mut notices: Vec<_> =
+            ignored.into_iter().take(NAMED).map(|(path, why)| format!("{path}: ignored: {why}")).collect();
+        if more > 0 {
+            notices.push(format!("{more} more files of commands are ignored"));
+        }
+        if let (Some(project), false) = (self.project(), untrusted.is_empty()) {
+            let more = untrusted.len().saturating_sub(NAMED);
+            untrusted.truncate(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notices.push(format!(
+                "the project's commands are not trusted: {}{more}\n  hint: bailiwick config trust -C {}",
+                untrusted.join(", "),
+                shell_word(project)
+            ));
+        }
+        notices
     }
 
     /// Returns the servers of MCP that the project proposes and the person has not accepted.
@@ -252,6 +343,30 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
         .as_ref()
         .filter(|model| *model != effective.model() && !effective.agent_models().contains(model))?;
     Some(format!("`agents.models` does not list its model {model:?}"))
+}
+
+/// Returns the reason why a command cannot be used, or nothing: its model is none of the settings, or the person has a command of
+/// this name.
+fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> {
+    let OwnCommand { name, model, .. } = command;
+    if effective.commands.iter().any(|other| other.name == *name) {
+        return Some(format!("you have a command /{name}"));
+    }
+    let model = model.as_ref().filter(|model| !effective.names_model(model))?;
+    Some(format!("the settings do not name its model {model:?}"))
+}
+
+/// Describes a command in the question about trust. Its text is shown again before each use.
+fn described_command(path: &Path, command: &OwnCommand) -> Vec<String> {
+    const LINES: usize = 20;
+    let OwnCommand { name, description, text, reads, model, .. } = command;
+    let reads = if *reads { ", only reads" } else { "" };
+    let model = model.as_ref().map(|model| format!(", model {model}")).unwrap_or_default();
+    let head = format!("the command /{name}{reads}{model}: {description}  ({})", path.display());
+    let shown = text.lines().take(LINES).map(|line| format!("  | {line}"));
+    let more = text.lines().count().saturating_sub(LINES);
+    let more = (more > 0).then(|| format!("  … {more} more lines"));
+    std::iter::once(head).chain(shown).chain(more).map(|line| line.escape_debug().to_string()).collect()
 }
 
 /// Describes a role completely in the question about trust, because a sub-agent follows its instructions.

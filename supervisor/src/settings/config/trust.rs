@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::layer::Layer;
 use super::merge::{Layers, merge};
 use super::project_file::ProjectFile;
-use super::project_roles;
+use super::{own_commands, project_roles};
 use crate::process::directories::Directories;
 
 /// The most bytes of a record: a path of 4096 bytes as JSON.
@@ -126,10 +126,10 @@ impl Trust {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             entries => entries?,
         };
-        let roles = project.join(project_roles::place());
+        let places = [project_roles::place(), own_commands::place()].map(|place| project.join(place));
         let is_its = |record: TrustRecord| {
             let of = record.project.as_path();
-            of == project || of.starts_with(&roles)
+            of == project || places.iter().any(|place| of.starts_with(place))
         };
         let mut any = false;
         for entry in entries {

@@ -55,7 +55,11 @@ impl UserFile {
 }
 
 /// Returns the text of one of the person's files, or nothing if it is missing.
-fn own_text(path: &Path, directories: &Directories, most: usize) -> Result<Option<String>, SettingsError> {
+pub(super) fn own_text(
+    path: &Path,
+    directories: &Directories,
+    most: usize,
+) -> Result<Option<String>, SettingsError> {
     let unreadable = |source| SettingsError::Unreadable { file: path.to_owned(), source };
     // The file may be a link, because people keep such files in repositories. The target is checked.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

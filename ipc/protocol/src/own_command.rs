@@ -1,0 +1,162 @@
+//! Commands of the user's own: a text for the prompt, with places for arguments.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a message that a command makes.
+const MOST: usize = 256 << 10;
+
+/// A command of the user's own, from a file `NAME.md`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnCommand {
+    /// The name, without the slash.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// The text, with `$ARGUMENTS` and `$1` to `$9`.
+    pub text: String,
+    /// True if the turn that it starts only reads, and nothing is approved in it.
+    pub reads: bool,
+    /// The model that answers, if it is another than the session's.
+    pub model: Option<String>,
+    /// True if it is the project's, and not the user's.
+    pub of_project: bool,
+}
+
+/// Part of a text: words, or a place for arguments.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Words(&'a str),
+    /// All arguments, as they were typed.
+    All,
+    /// The argument with this index.
+    One(usize),
+}
+
+impl OwnCommand {
+    /// True if the text has a place for arguments.
+    pub fn takes_arguments(&self) -> bool {
+        parts(&self.text).iter().any(|part| !matches!(part, Part::Words(_)))
+    }
+
+    /// Returns the text with these arguments. Nothing of an argument is expanded again. Arguments that have no place in the text
+    /// follow it.
+    ///
+    /// Fails if the message would be too long.
+    pub fn with_arguments(&self, arguments: &str) -> Result<String, String> {
+        let arguments = arguments.trim();
+        let words = words(arguments);
+        let mut message = String::new();
+        for part in parts(&self.text) {
+            message.push_str(match part {
+                Part::Words(text) => text,
+                Part::All => arguments,
+                Part::One(at) => words.get(at).map_or("", String::as_str),
+            });
+            self.check(&message)?;
+        }
+        if !self.takes_arguments() && !arguments.is_empty() {
+            message = format!("{}\n\n{arguments}", message.trim_end());
+        }
+        self.check(&message)?;
+        Ok(message)
+    }
+
+    fn check(&self, message: &str) -> Result<(), String> {
+        if message.len() <= MOST {
+            return Ok(());
+        }
+        Err(format!("cannot use /{}: with these arguments its text has more than {MOST} bytes", self.name))
+    }
+}
+
+/// Splits a text at its places. A backslash before a place makes it plain text.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let (mut begin, mut from) = (0, 0);
+    while let Some(at) = text[from..].find('$').map(|at| from + at) {
+        let Some((place, end)) = place(text, at) else {
+            from = at + 1;
+            continue;
+        };
+        if text[begin..at].ends_with('\\') {
+            parts.push(Part::Words(&text[begin..at - 1]));
+            begin = at;
+        } else {
+            parts.extend([Part::Words(&text[begin..at]), place]);
+            begin = end;
+        }
+        from = end;
+    }
+    parts.push(Part::Words(&text[begin..]));
+    parts
+}
+
+/// Returns the place that starts with the dollar sign at `at`, and its end.
+fn place(text: &str, at: usize) -> Option<(Part<'_>, usize)> {
+    const ALL: &str = "ARGUMENTS";
+    let name = &text[at + 1..];
+    let ends_word = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    if let Some(rest) = name.strip_prefix(ALL) {
+        return ends_word(rest).then_some((Part::All, at + 1 + ALL.len()));
+    }
+    let digit = name.chars().next()?.to_digit(10).filter(|digit| *digit > 0)?;
+    ends_word(&name[1..]).then_some((Part::One(digit as usize - 1), at + 2))
+}
+
+/// Splits arguments at blanks; quotes hold an argument together.
+fn words(arguments: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for c in arguments.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') if word.is_none() => (quote, word) = (Some(c), Some(String::new())),
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str, arguments: &str) -> String {
+        let command = OwnCommand {
+            name: "c".to_owned(),
+            description: String::new(),
+            text: text.to_owned(),
+            reads: false,
+            model: None,
+            of_project: false,
+        };
+        command.with_arguments(arguments).unwrap_or_else(|error| error)
+    }
+
+    #[test]
+    fn arguments_take_their_places_and_nothing_else_is_expanded() {
+        for (text, arguments, expected) in [
+            ("fix $ARGUMENTS now", " a  b ", "fix a  b now"),
+            ("$1 then $2, $3.", "a 'b c'", "a then b c, ."),
+            ("$2$1", "\"x\" y", "yx"),
+            ("it's $1", "it's", "it's it's"),
+            ("$ARGUMENTS", "$1 $ARGUMENTS $(id) `id` ${HOME}", "$1 $ARGUMENTS $(id) `id` ${HOME}"),
+            ("costs $10, $0, $x, $ARGUMENTSX, $1st; $", "a", "costs $10, $0, $x, $ARGUMENTSX, $1st; $\n\na"),
+            (r"\$1 and \$ARGUMENTS: $1", "a", "$1 and $ARGUMENTS: a"),
+            ("$(rm -rf /) `id` $HOME", "", "$(rm -rf /) `id` $HOME"),
+            ("say it.\n", "to me", "say it.\n\nto me"),
+            ("é$1é $1", "ü", "é$1é ü"),
+        ] {
+            assert_eq!(expanded(text, arguments), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_has_a_bound() {
+        let many = "$ARGUMENTS ".repeat(5000);
+        assert!(expanded(&many, &"x".repeat(1000)).starts_with("cannot use /c: with these arguments"));
+        assert!(expanded("short", &"x".repeat(MOST)).starts_with("cannot use /c"));
+    }
+}

@@ -1,0 +1,33 @@
+//! The command of the person's own whose text is at the prompt.
+
+use protocol::own_command::OwnCommand;
+
+use super::Model;
+
+/// Effect of a command on the turn that its text starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OwnTurn {
+    pub name: String,
+    pub reads: bool,
+    pub model: Option<String>,
+}
+
+impl OwnTurn {
+    pub(crate) fn of(command: &OwnCommand) -> Self {
+        let OwnCommand { name, reads, model, .. } = command.clone();
+        Self { name, reads, model }
+    }
+
+    /// Returns the line above the prompt.
+    pub(crate) fn words(&self) -> String {
+        let reads = if self.reads { " · only reads" } else { "" };
+        let model = self.model.as_ref().map(|model| format!(" · by {model}")).unwrap_or_default();
+        format!("/{}{reads}{model} · Enter sends it", self.name)
+    }
+}
+
+impl Model {
+    pub(crate) fn own_command(&self, name: &str) -> Option<&OwnCommand> {
+        self.start.commands.iter().find(|command| command.name == name)
+    }
+}
