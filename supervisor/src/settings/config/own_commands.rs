@@ -146,7 +146,8 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
             }
         }
     }
-    command.text = lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let lines: Vec<_> = lines.map(|(_, line)| line).collect();
+    lines.join("\n").trim().clone_into(&mut command.text);
     let Some(first) = command.text.lines().next() else { return Err("it has no text".to_owned()) };
     if command.description.is_empty() {
         command.description =
