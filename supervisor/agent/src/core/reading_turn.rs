@@ -7,6 +7,7 @@ use protocol::event::{EventKind, NoticeCode};
 
 use super::agent::AgentState;
 use super::message::{RIGHTS, UserSaid};
+use super::rights::ends_approvals;
 use super::{Agent, ContextItem};
 use crate::prompt::mode_context;
 
@@ -95,7 +96,7 @@ impl Agent {
         let Some(after) = &mut self.access_after else { return Some(change) };
         after.changes.push(change.clone());
         let takes = match &change {
-            Change::Mode(mode) => *mode == ApprovalMode::Deny,
+            Change::Mode(_) => ends_approvals(&change),
             Change::Rights(RightsChange::Network { net, .. }) => {
                 self.config.standing.rights.net.covers(net) && self.config.standing.rights.net != *net
             }
