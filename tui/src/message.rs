@@ -36,8 +36,15 @@ pub enum Msg {
     Theme(ThemeName),
     /// The process was stopped and continues. Everything on the screen counts as unseen.
     Resumed,
-    /// Result of [`Action::Attach`]: the picture or an error.
+    /// Result of [`Action::Attach`] and [`Action::AttachClipboard`]: the picture or an error.
     Attached(Result<Image, String>),
+    /// Result of [`Action::FindPicture`] if there is one.
+    PictureFound {
+        /// The paste.
+        text: String,
+        /// The picture at its path.
+        image: Image,
+    },
     /// Result of [`Action::EditPlan`].
     PlanEdited {
         /// Agent that requests the approval.
@@ -107,6 +114,15 @@ pub enum Action {
     User(AgentId, UserActionKind),
     /// Read this picture; [`Msg::Attached`] returns it.
     Attach(PathBuf),
+    /// Read the picture in the clipboard; [`Msg::Attached`] returns it.
+    AttachClipboard,
+    /// Look for a picture at a path that was pasted; [`Msg::PictureFound`] returns it, and nothing happens without one.
+    FindPicture {
+        /// The paste.
+        text: String,
+        /// The path that it is.
+        path: PathBuf,
+    },
     /// Open this plan in an editor. After [`Msg::Resumed`], [`Msg::PlanEdited`] returns the text.
     EditPlan {
         /// Agent that requests the approval.

@@ -10,6 +10,8 @@ use ipc::image::{Image, MAX_IMAGE_BYTES, TooManyBytes};
 use picture::ImageError;
 use protocol::rpc::Attachment;
 
+use crate::process::clipboard;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
     /// The file cannot be read.
@@ -41,6 +43,16 @@ pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
     // The file may grow while it is read.
     file.take(MAX_IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     picture::read(bytes).map_err(no_picture)
+}
+
+/// Reads the picture in the clipboard. The error names the way that needs no clipboard.
+pub(crate) fn in_clipboard(project: &Path) -> Result<Image, String> {
+    let hint = "; :image PATH attaches a file";
+    let bytes = clipboard::picture(project, MAX_IMAGE_BYTES).map_err(|error| format!("{error}{hint}"))?;
+    if bytes.len() > MAX_IMAGE_BYTES {
+        return Err(format!("the picture in the clipboard has more than {MAX_IMAGE_BYTES} bytes{hint}"));
+    }
+    picture::read(bytes).map_err(|error| format!("the content of the clipboard {error}{hint}"))
 }
 
 /// Reads a picture that a front end attached. Fails if its format or size is not as claimed.

@@ -1,6 +1,7 @@
 //! The supervisor as a process: its directories, messages, signals, terminal, temporary files and exit status.
 
 pub mod attempt;
+pub(crate) mod clipboard;
 pub(crate) mod diagnostics;
 pub(crate) mod directories;
 pub(crate) mod editor;

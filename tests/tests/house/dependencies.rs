@@ -336,7 +336,7 @@ fn only_the_monitor_starts_processes() {
     }
     offenders.sort();
     // A worker executes itself as a reaper. The guest around an MCP server starts that server, which has the guest's rights. The demo starts the session that it attacks, and git for
-    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input.
+    // repositories that nobody but itself has written yet. The terminal UI starts the editor that the person's environment names, on a copy of a plan or of a message; `show` starts the pager that it names, on its standard input. Ctrl+V starts a fixed program that prints the clipboard.
     // A batch starts this very program, as `exec` and as `sandbox`.
     assert_eq!(
         offenders,
@@ -346,6 +346,7 @@ fn only_the_monitor_starts_processes() {
             "supervisor/src/front/batch/command.rs",
             "supervisor/src/front/demo/attack/session.rs",
             "supervisor/src/front/demo/project.rs",
+            "supervisor/src/process/clipboard.rs",
             "supervisor/src/process/editor.rs",
             "supervisor/src/process/pager.rs",
             "worker/src/mcp/server.rs",

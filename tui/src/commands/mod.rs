@@ -120,6 +120,7 @@ pub enum Command {
     Complete,
     CycleMode,
     EditPrompt,
+    PastePicture,
     Leave,
     Interrupt,
     Cancel,

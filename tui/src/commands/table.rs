@@ -130,6 +130,12 @@ pub const TABLE: &[CommandRow] = &[
     ),
     keyed(Command::EditPrompt, "edit_prompt", &[(Insert, &["ctrl-g"])], "edit the message in $EDITOR"),
     keyed(
+        Command::PastePicture,
+        "paste_picture",
+        &[(Insert, &["ctrl-v"])],
+        "attach the picture in the clipboard",
+    ),
+    keyed(
         Command::Leave,
         "leave",
         &[(Insert, &["esc"]), (Line, &["esc"])],

@@ -9,6 +9,7 @@ mod block;
 mod calls;
 mod changes;
 mod code;
+mod dropped;
 mod editor;
 mod farewell;
 mod files;
@@ -51,6 +52,7 @@ pub(crate) use attention::Attention;
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
 pub(crate) use changes::Changes;
+pub(crate) use dropped::{Dropped, path_in};
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use files::Files;
 pub(crate) use guests::Guests;
@@ -125,6 +127,8 @@ pub struct Model {
     /// True if a command was typed while an approval request was open: the command's view covers the request.
     pub(crate) aside: bool,
     pub(crate) attached: Vec<Image>,
+    /// Picture whose path was pasted last.
+    pub(crate) dropped: Option<Dropped>,
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
     pub(crate) changes: Changes,
@@ -226,6 +230,7 @@ impl Model {
             wrote_at: None,
             aside: false,
             attached: Vec::new(),
+            dropped: None,
             agents: Agents::new(Session::new(&start)),
             plans: Plans::default(),
             changes: Changes::default(),

@@ -6,8 +6,8 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{
-    approval, aside, copy, editing, files, help, log, page, pause, plan, recall, rewind, run, search, tell,
-    tree, turns, typed,
+    approval, aside, copy, editing, files, help, log, page, pause, picture, plan, recall, rewind, run,
+    search, tell, tree, turns, typed,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode};
@@ -111,9 +111,10 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
         card.wait_again(at);
         return decides || approval::key(model, at, pressed, actions);
     }
-    let guarded = [Some(Command::CycleMode), Some(Command::EditPrompt), Some(Command::Suspend)];
+    let guarded =
+        [Command::CycleMode, Command::EditPrompt, Command::PastePicture, Command::Suspend].map(Some);
     if guarded.contains(&model.start.keymap.command(KeyMode::Insert, pressed)) {
-        // A paste must not widen access, nor reach an editor or a shell.
+        // A paste must not widen access, nor start an editor, a shell or another program.
         return false;
     }
     one(model, at, event, false, actions)
@@ -174,7 +175,10 @@ pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) ->
         }
         match model.mode {
             Mode::Command => model.line.paste(text),
-            _ => model.prompt.paste_folded(text),
+            _ => {
+                picture::pasted(model, text, actions);
+                model.prompt.paste_folded(text)
+            }
         }
     };
     if let Err(error) = pasted {
@@ -258,6 +262,7 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::Interrupt if is_at_rest(model) => rewind::open(model),
         Command::Interrupt => turns::interrupt(model, actions),
         Command::EditPrompt => actions.push(Action::EditPrompt(model.prompt.whole())),
+        Command::PastePicture => picture::paste(model, actions),
         Command::Suspend => actions.push(Action::Suspend),
         Command::Repaint => actions.push(Action::Repaint),
         Command::Quit => quit(model, actions),

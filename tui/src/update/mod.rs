@@ -20,6 +20,7 @@ mod log;
 mod own;
 mod page;
 mod pause;
+mod picture;
 mod plan;
 mod prompts;
 mod recall;
@@ -99,6 +100,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         }
         Msg::Theme(theme) => std::mem::replace(&mut model.start.capabilities.theme, theme) != theme,
         Msg::Attached(read) => typed::attached(model, read),
+        Msg::PictureFound { text, image } => picture::found(model, text, image),
         Msg::CoreGone => core_gone(model),
     };
     approval::face(model, at);

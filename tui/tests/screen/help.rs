@@ -82,6 +82,7 @@ fn help_is_made_from_the_table() {
       tab                           complete the chosen command
       shift-tab                     from mode ask to auto, and back
       ctrl-g                        edit the message in $EDITOR
+      ctrl-v                        attach the picture in the clipboard
       esc                           stop the turn; if none runs: to NORMAL
       ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues

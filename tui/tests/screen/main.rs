@@ -22,6 +22,7 @@ mod hosts;
 mod log;
 mod own_commands;
 mod pause;
+mod pictures;
 mod plan_answers;
 mod plan_cards;
 mod plan_steps;

@@ -10,6 +10,7 @@ use agent::core::RunEnd;
 use boundary::system::give_back_heap;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::id::AgentId;
+use ipc::image::Image;
 use protocol::event::EventKind;
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::oneshot;
@@ -29,7 +30,7 @@ use super::remembered::UiMemory;
 use super::tty::Tty;
 use crate::engine::driver::SessionError;
 use crate::engine::opening::{Handle, SessionEvents, find_log};
-use crate::journal::pictures;
+use crate::journal::pictures::{self, PictureError};
 use crate::process::messages::notes;
 use crate::process::signals::{Changes, Endings, SignalChange};
 use crate::process::tty::stop_job;
@@ -83,6 +84,8 @@ pub(super) struct Ui {
     reading: Option<oneshot::Receiver<CodeRead>>,
     /// The log or event that is being read.
     reading_log: Option<oneshot::Receiver<Msg>>,
+    /// The picture in the clipboard that is being read.
+    reading_picture: Option<oneshot::Receiver<Msg>>,
     /// The session to open next, if there is one.
     then: AfterUi,
 }
@@ -107,6 +110,7 @@ enum UiInput {
     Core(Option<UiEvent>),
     CodeRead(Option<CodeRead>),
     LogRead(Option<Msg>),
+    PictureRead(Option<Msg>),
     Tick,
 }
 
@@ -143,6 +147,7 @@ impl Ui {
             turn_ended,
             reading: None,
             reading_log: None,
+            reading_picture: None,
             then: AfterUi::default(),
         })
     }
@@ -207,8 +212,9 @@ impl Ui {
                     Some(read) => self.tell(read).await?,
                     None => self.tell(Msg::LogRead(Err("the log could not be read".to_owned()))).await?,
                 },
+                UiInput::PictureRead(Some(read)) => self.tell(read).await?,
                 // The session is about to end, or the source code could not be read and stays without colours.
-                UiInput::Core(None) | UiInput::CodeRead(None) => {}
+                UiInput::Core(None) | UiInput::CodeRead(None) | UiInput::PictureRead(None) => {}
                 UiInput::Tick => self.tell(Msg::Tick).await?,
             }
             for note in notes::take() {
@@ -233,6 +239,7 @@ impl Ui {
             event = self.events.recv(), if !self.events.is_closed() || !self.events.is_empty() => Ok(UiInput::Core(event)),
             read = finished(&mut self.reading) => Ok(UiInput::CodeRead(read)),
             read = finished(&mut self.reading_log) => Ok(UiInput::LogRead(read)),
+            read = finished(&mut self.reading_picture) => Ok(UiInput::PictureRead(read)),
             () = until(tick) => Ok(UiInput::Tick),
         }
     }
@@ -346,6 +353,13 @@ impl Ui {
                 Action::Call(reason) => self.frames.write_with_next(&calls::call(reason)),
                 Action::EndCall => self.frames.write_with_next(calls::END_CALL),
                 Action::Attach(path) => self.attach(&path),
+                Action::AttachClipboard => self.attach_clipboard(),
+                Action::FindPicture { text, path } => {
+                    if let Ok(image) = self.picture(&path) {
+                        self.update(Msg::PictureFound { text, image });
+                        self.stale = true;
+                    }
+                }
                 Action::EditPlan { agent, id, markdown } => {
                     Box::pin(self.edit_plan(agent, id, markdown)).await?;
                 }
@@ -399,10 +413,22 @@ impl Ui {
     }
 
     fn attach(&mut self, path: &Path) {
-        let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
-        let read = pictures::read(&self.places.project.join(path)).map_err(|error| error.to_string());
+        let read = self.picture(path).map_err(|error| error.to_string());
         self.update(Msg::Attached(read));
         self.stale = true;
+    }
+
+    fn picture(&self, path: &Path) -> Result<Image, PictureError> {
+        let path = at_home(path.as_os_str(), std::env::home_dir().as_deref());
+        pictures::read(&self.places.project.join(path))
+    }
+
+    /// Reads the clipboard in a thread, because a program of the desktop may be slow. A second key while it reads is ignored.
+    fn attach_clipboard(&mut self) {
+        if self.reading_picture.is_none() {
+            let project = self.places.project.clone();
+            self.reading_picture = in_thread(move || Msg::Attached(pictures::in_clipboard(&project)));
+        }
     }
 
     fn update(&mut self, message: Msg) -> Vec<Action> {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
+mod clipboard;
 mod cut_off;
 mod day;
 mod fingers;
