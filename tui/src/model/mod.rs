@@ -62,7 +62,6 @@ pub(crate) use log::Log;
 pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
 pub(crate) use outgoing::{Outgoing, Pasted};
-pub(crate) use outgoing::Outgoing;
 pub(crate) use own::OwnTurn;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
