@@ -76,6 +76,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
     let standing = setup.sandbox().standing();
     Ok(Model::new(Start {
         history: Vec::new(),
+        commands: Vec::new(),
         project: standing.project.clone(),
         activity: Activity::Execute,
         mode: ApprovalMode::Ask,

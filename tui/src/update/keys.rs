@@ -173,12 +173,11 @@ pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) ->
         ) {
             model.mode = Mode::Insert;
         }
-        match model.mode {
-            Mode::Command => model.line.paste(text),
-            _ => {
-                picture::pasted(model, text, actions);
-                model.prompt.paste_folded(text)
-            }
+        if model.mode == Mode::Command {
+            model.line.paste(text)
+        } else {
+            picture::pasted(model, text, actions);
+            model.prompt.paste_folded(text)
         }
     };
     if let Err(error) = pasted {
