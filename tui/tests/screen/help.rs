@@ -279,7 +279,6 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       esc q ctrl-c                  close the page
-
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
