@@ -5,17 +5,17 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::Shared;
-use super::address::{Address, Meaning, integer};
-use super::caller::Caller;
-use super::control::Control;
-use super::crew::Turn;
+use super::call::address::{Address, Meaning, integer};
+use super::call::caller::Caller;
+use super::call::control::Control;
+use super::call::listener::{Notification, NotificationAnswer};
+use super::call::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
+use super::call::socket::{self, SocketKind};
+use super::call::threads::Turn;
+use super::call::waiting::Stop;
 use super::listen::accept_flags;
-use super::listener::{Notification, NotificationAnswer};
-use super::message::{Data, HEADER, HEADER_WITH_LENGTH, Message};
 use super::refusals::Denied;
 use super::rules::Target;
-use super::socket::{self, SocketKind};
-use super::waiting::Stop;
 use std::os::fd::OwnedFd;
 
 /// Maximum number of bytes of a stream that are copied at once.
@@ -34,7 +34,7 @@ pub(super) struct MediatedCall<'a, 'b> {
 }
 
 impl MediatedCall<'_, '_> {
-    pub(super) fn act(&mut self, notification: &Notification) -> NotificationAnswer {
+    pub(in crate::mediate) fn act(&mut self, notification: &Notification) -> NotificationAnswer {
         if let Some(made) = &self.shared.made {
             match self.act_on_made(made, notification.call) {
                 Ok(Some(answer)) => return answer,
@@ -107,7 +107,7 @@ impl MediatedCall<'_, '_> {
     }
 
     /// Reports a call that the rules deny; returns the caller's error.
-    pub(super) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
+    pub(in crate::mediate) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }
 
@@ -319,7 +319,7 @@ impl MediatedCall<'_, '_> {
         self.wait(socket, libc::SO_SNDTIMEO, false, || socket::send(socket, address, bytes, control, flags))
     }
 
-    pub(super) fn socket(&mut self, number: u64) -> Result<(OwnedFd, SocketKind), Errno> {
+    pub(in crate::mediate) fn socket(&mut self, number: u64) -> Result<(OwnedFd, SocketKind), Errno> {
         let held = self.held.take();
         let socket = held.map_or_else(|| self.caller.descriptor(integer(number)), Ok)?;
         let kind = SocketKind::of(&socket)?;

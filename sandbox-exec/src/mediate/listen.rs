@@ -9,12 +9,12 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
 use super::act::MediatedCall;
-use super::address::{Address, Meaning, integer};
-use super::listener::NotificationAnswer;
+use super::call::address::{Address, Meaning, integer};
+use super::call::listener::NotificationAnswer;
+use super::call::socket::{self, SocketKind};
+use super::call::waiting::Stop;
 use super::refusals::Denied;
-use super::socket::{self, SocketKind};
-use super::socket_file::SocketFile;
-use super::waiting::Stop;
+use super::unix::socket_file::SocketFile;
 
 impl MediatedCall<'_, '_> {
     /// `bind(2)`. An end of a pair or a connection gets no name.
@@ -123,7 +123,7 @@ pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
 
 /// True of control data that chooses a packet's way, not its destination, unlike source routes (`IP_RETOPTS`,
 /// `IPV6_RTHDR`).
-pub(super) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
+pub(in crate::mediate) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()
         || match level {
             libc::IPPROTO_IP => matches!(name, libc::IP_PKTINFO | libc::IP_TTL | libc::IP_TOS),

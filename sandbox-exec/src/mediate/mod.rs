@@ -6,19 +6,26 @@
 //! duplicate of the caller's own socket, and answers. The kernel continues no call that needs a decision:
 //! between a look at the caller's memory and the call, that memory can change.
 //!
-//! * `filter`: the mediated calls. `probe`: checks for listeners. `listener`: receives the calls. `crew`: the
-//!   threads. `waiting`: calls that wait, and the signals of their callers.
-//! * `caller`, `memory`, `status`, `text`: the caller. `address`, `message`, `control`: its arguments.
-//! * `rules`: the decisions. `tree`: decisions by path. `host`, `internet`, `own`, `alive`, `holders`,
-//!   `sock_diag`, `connections`, `reservations`, `introduce`, `admitted`, `taken`, `led`: decisions on the
-//!   host's network.
-//! * `act`, `listen`, `socket`: the calls. `metadata`: calls on files. `socket_file`: a unix socket's file.
-//! * `refusals`: reports of denials. `listeners`: processes that answer at a unix socket. `stranger`: checks
-//!   if the kernel judges abstract names. `objects`: System V memory, semaphores and queues.
-//! * `sockets`: access to the callers' sockets. `made`, `make`, `registry`, `holding`, `datagrams`, `tables`:
-//!   access without `pidfd_getfd(2)`, which the profiles of containers deny.
-//! * `signal`, `owner`: signals, where Landlock has no scope for them. `lineage`: their scope. `sender`,
-//!   `aim`: their targets.
+//! Calls and their places. Landlock scopes signals and abstract names from ABI 6 on; "host" is a sandbox in
+//! the host's network namespace: the floor, and the full tier with the machine's network.
+//!
+//! | calls | sent here | file |
+//! | --- | --- | --- |
+//! | `connect`, `sendmsg`, `sendmmsg`; `sendto` with an address | always | `act` |
+//! | `bind`, `accept`, `accept4` | host | `listen`; a path's file: `unix/socket_file` |
+//! | `socket` of the internet | host, unless the network is on; `setsockopt` of filters is denied then | `broker_sockets/create` |
+//! | `socket`, `bind`, `clone` with a shared table | a container's profile denies `pidfd_getfd(2)`; some kinds of `socketpair` are denied then | `broker_sockets` |
+//! | System V: `shmget`, `semop`, `msgsnd` … | floor | `sysv` |
+//! | `kill`, `tgkill`, `pidfd_send_signal` … | below ABI 6 | `signals` |
+//! | `fcntl` and `ioctl` that name the owner of a descriptor | below ABI 6 | `signals/owner` |
+//! | `chmod`, `chown`, `utimensat`, `setxattr` …, `ioctl` of flags; `access` for writing | floor | `files/metadata` |
+//! | `chmod` … with the set-group-ID bit | full tier | `files/metadata` |
+//!
+//! * `filter`: the seccomp program that sends calls here. `call`: one call, its caller, its arguments, and the
+//!   threads. `act`, `listen`: performs calls on sockets.
+//! * `rules`: decides on destinations. `files/tree`: by path. `net`: on the host's network. `unix`: processes
+//!   that answer at a unix socket, and whether the kernel judges abstract names.
+//! * `kernel`: what the kernel says of processes and sockets. `refusals`: reports of denials.
 //!
 //! Objects from inside are identified by the kernel's whole key, never by a part of it that another object
 //! may have as well (`tests/mediate/keys.rs` and `names.rs` attack each part):
@@ -62,52 +69,18 @@
 //! not connected fail (`ENOBUFS`).
 
 mod act;
-mod address;
-mod admitted;
-mod aim;
-mod alive;
-mod caller;
-mod connections;
-mod control;
-mod crew;
-mod datagrams;
+mod broker_sockets;
+mod call;
+mod files;
 mod filter;
-mod holders;
-mod holding;
-mod host;
-mod internet;
-mod introduce;
-mod led;
-mod lineage;
+mod kernel;
 mod listen;
-mod listener;
-mod listeners;
-mod made;
-mod make;
-mod memory;
-mod message;
-mod metadata;
-mod objects;
-mod own;
-mod owner;
-mod probe;
+mod net;
 mod refusals;
-mod registry;
-mod reservations;
 mod rules;
-mod sender;
-mod signal;
-mod sock_diag;
-mod socket;
-mod socket_file;
-mod sockets;
-mod status;
-mod stranger;
-mod tables;
-mod taken;
-mod text;
-mod tree;
-mod waiting;
+mod signals;
+mod sysv;
+mod unix;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -122,27 +95,27 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use act::MediatedCall;
-use address::Address;
-use caller::Caller;
-use crew::{Turn, WorkerPool};
+use broker_sockets::BrokerSockets;
+pub use broker_sockets::access::Sockets;
+use call::address::Address;
+use call::caller::Caller;
+use call::listener::{Listener, Notification, NotificationAnswer};
+use call::socket::SocketKind;
+use call::threads::{self, Turn, WorkerPool};
+use call::waiting::{self, Waiting};
+use files::metadata::Metadata;
+use files::tree::ProcessTree;
 pub use filter::Filter;
 use filter::FilteredCalls;
-use host::HostNetwork;
-pub(crate) use led::Led;
-use listener::{Listener, Notification, NotificationAnswer};
-pub(crate) use listeners::Listeners;
-use made::Made;
-use metadata::Metadata;
-use objects::Objects;
-pub use probe::has_listener;
+pub use kernel::probe::has_listener;
+use net::host::HostNetwork;
+pub(crate) use net::led::Led;
 pub use refusals::Refusals;
 use rules::{MediationRules, Net};
-use signal::Signals;
-use socket::SocketKind;
-pub use sockets::Sockets;
-pub(crate) use stranger::Stranger;
-use tree::ProcessTree;
-use waiting::Waiting;
+use signals::Signals;
+use sysv::Objects;
+pub(crate) use unix::listeners::Listeners;
+pub(crate) use unix::stranger::Stranger;
 
 use crate::domain::Domain;
 use crate::hosts::NamedHosts;
@@ -222,7 +195,7 @@ struct Shared {
     domain: Option<Arc<Domain>>,
     refusals: Refusals,
     /// Sockets of the programs, if they are made here.
-    made: Option<Made>,
+    made: Option<BrokerSockets>,
     waiting: Waiting,
     /// True once a thread watches waiting calls.
     watched: Mutex<bool>,
@@ -249,7 +222,7 @@ impl Mediator {
             Net::Private(mediation.hosts)
         };
         let made = match mediation.sockets {
-            Sockets::Made(handed_in) => Some(Made::new(handed_in)?),
+            Sockets::Made(handed_in) => Some(BrokerSockets::new(handed_in)?),
             Sockets::Duplicated => None,
         };
         allow_many_descriptors()?;
@@ -271,7 +244,7 @@ impl Mediator {
             let holding = Arc::clone(&shared);
             thread::Builder::new().name("sockets".into()).spawn(move || holding.watch_sockets())?;
         }
-        crew::begin(&shared)?;
+        threads::begin(&shared)?;
         Ok(Self { threads: Arc::downgrade(&shared), objects: shared.objects.clone() })
     }
 
@@ -370,7 +343,7 @@ impl Shared {
     fn watch(self: &Arc<Self>) {
         // This thread takes no signals either: all of them are the main thread's.
         if waiting::allow_interruption().is_ok() && clear_capabilities().is_ok() {
-            self.waiting.watch(&self.listener, |lead| crew::relieve(self, lead));
+            self.waiting.watch(&self.listener, |lead| threads::relieve(self, lead));
         }
     }
 }

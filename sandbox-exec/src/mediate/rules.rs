@@ -9,12 +9,12 @@ use ipc::refusal::Target as Refused;
 use nix::errno::Errno;
 use nix::libc::{self, c_int};
 
-use super::address::{Address, Meaning};
-use super::caller::Caller;
-use super::host::{HostNetwork, Inside};
+use super::call::address::{Address, Meaning};
+use super::call::caller::Caller;
+use super::call::socket::{self, SocketKind};
+use super::files::tree::{ProcessTree, by_descriptor};
+use super::net::host::{HostNetwork, Inside};
 use super::refusals::Denied;
-use super::socket::{self, SocketKind};
-use super::tree::{ProcessTree, by_descriptor};
 use crate::hosts::{NamedHosts, Permission};
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl From<Address> for Target {
 
 impl MediationRules {
     /// Returns rules for a tree and this network namespace.
-    pub(super) fn new(tree: ProcessTree, network: Net) -> Result<Self, Errno> {
+    pub(in crate::mediate) fn new(tree: ProcessTree, network: Net) -> Result<Self, Errno> {
         let namespace = socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok();
         Ok(Self { tree, network, namespace })
     }
@@ -158,7 +158,7 @@ impl MediationRules {
     }
 
     /// True if the target is on this machine, where only a full queue delays a connection.
-    pub(super) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
+    pub(in crate::mediate) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || !target.is_host && (target.inside.is_some() || self.network.host().is_none())
     }
 
@@ -179,7 +179,7 @@ impl MediationRules {
         }
     }
 
-    pub(super) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
+    pub(in crate::mediate) fn has_led_inside(&self, kind: SocketKind, target: &Target) -> bool {
         match (self.network.host(), target.inside, target.address.meaning()) {
             (Some(host), Some(inside), _) => host.has_led_inside(kind, inside),
             (Some(host), None, Meaning::Abstract(name)) if kind.family == libc::AF_UNIX => {
@@ -189,7 +189,7 @@ impl MediationRules {
         }
     }
 
-    pub(super) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
+    pub(in crate::mediate) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         self.network.host().map_or(Ok(()), |host| host.guard(socket, kind))
     }
 
@@ -206,7 +206,12 @@ impl MediationRules {
         }
     }
 
-    pub(super) fn hindrance_of_bind(&self, kind: SocketKind, address: &Address, errno: Errno) -> Denied {
+    pub(in crate::mediate) fn hindrance_of_bind(
+        &self,
+        kind: SocketKind,
+        address: &Address,
+        errno: Errno,
+    ) -> Denied {
         match (self.network.host(), address.meaning()) {
             (Some(host), Meaning::Internet(own)) if kind.is_internet() => host.hindrance_of_bind(own, errno),
             _ => errno.into(),
@@ -227,7 +232,7 @@ impl MediationRules {
         }
     }
 
-    pub(super) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
+    pub(in crate::mediate) fn knows(&self, accepted: &OwnedFd, kind: SocketKind, peer: &Address) -> bool {
         self.network.host().is_none_or(|host| host.knows(accepted, kind, peer))
     }
 
@@ -280,7 +285,7 @@ mod tests {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
     use super::*;
-    use crate::mediate::caller::tests::with_own_calls;
+    use crate::mediate::call::caller::tests::with_own_calls;
 
     fn rules() -> MediationRules {
         let network =

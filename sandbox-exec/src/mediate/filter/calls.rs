@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use nix::libc::{self, c_int, c_long, sock_filter};
 
-use super::super::metadata;
 use super::Filter;
 use super::tree::{ADDRESS_HIGH, ADDRESS_LOW, COMMAND, FLAGS, NAME, and, answer, equal, load, program};
+use crate::mediate::files::metadata;
 
 pub(super) const ALWAYS: &[c_long] = &[libc::SYS_connect, libc::SYS_sendmsg, libc::SYS_sendmmsg];
 pub(super) const HOST_NAMES: &[c_long] = &[libc::SYS_bind, libc::SYS_accept, libc::SYS_accept4];
@@ -48,38 +48,38 @@ pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
 /// Commands of fcntl(2) (asm-generic/fcntl.h) and ioctl(2) (asm-generic/sockios.h).
-pub(in super::super) const F_SETOWN: u32 = 8;
-pub(in super::super) const F_SETOWN_EX: u32 = 15;
-pub(in super::super) const FIOSETOWN: u32 = 0x8901;
-pub(in super::super) const SIOCSPGRP: u32 = 0x8902;
+pub(in crate::mediate) const F_SETOWN: u32 = 8;
+pub(in crate::mediate) const F_SETOWN_EX: u32 = 15;
+pub(in crate::mediate) const FIOSETOWN: u32 = 0x8901;
+pub(in crate::mediate) const SIOCSPGRP: u32 = 0x8902;
 
 /// Calls with their treatment: instructions up to an answer. A call without one is allowed.
 #[derive(Clone, Debug)]
-pub(in super::super) struct FilteredCalls {
+pub(in crate::mediate) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
 }
 
 impl FilteredCalls {
     /// Returns the calls of programs that share the host's network namespace, or not.
-    pub(in super::super) fn new(host_network: bool) -> Self {
+    pub(in crate::mediate) fn new(host_network: bool) -> Self {
         let calls = Self { by_number: BTreeMap::new() };
         let more = if host_network { HOST_NAMES } else { &[] };
         calls.notify(ALWAYS).notify(more).first(libc::SYS_sendto, addressed())
     }
 
     #[must_use]
-    pub(in super::super) fn with_objects(self) -> Self {
+    pub(in crate::mediate) fn with_objects(self) -> Self {
         self.notify(OBJECTS)
     }
 
     #[must_use]
-    pub(in super::super) fn with_signals(self) -> Self {
+    pub(in crate::mediate) fn with_signals(self) -> Self {
         let owners = OWNERS.iter().map(|&(call, commands)| (call, commanded(&commands)));
         owners.fold(self.notify(SIGNALS), |calls, (call, body)| calls.first(call, body))
     }
 
     #[must_use]
-    pub(in super::super) fn with_metadata(self) -> Self {
+    pub(in crate::mediate) fn with_metadata(self) -> Self {
         let requests = metadata::IOCTLS.map(|(request, _)| request);
         let calls = metadata::numbers().fold(self, |calls, number| calls.first_of(number, notified()));
         let questions =
@@ -90,7 +90,7 @@ impl FilteredCalls {
 
     /// Also notifies calls that set the set-group-ID bit, which is for directories alone.
     #[must_use]
-    pub(in super::super) fn with_set_group_id(self) -> Self {
+    pub(in crate::mediate) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
@@ -98,18 +98,18 @@ impl FilteredCalls {
     /// Also notifies the creation of internet sockets, and denies socket filters, so that a program cannot
     /// choose the senders that a socket hears.
     #[must_use]
-    pub(in super::super) fn with_guarded_sockets(self) -> Self {
+    pub(in crate::mediate) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
     /// Also notifies the creation of sockets, and denies it for sockets that the mediator cannot create.
     #[must_use]
-    pub(in super::super) fn with_made_sockets(self) -> Self {
+    pub(in crate::mediate) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
         calls.first(libc::SYS_socketpair, pairs())
     }
 
-    pub(in super::super) fn filter(&self) -> Filter {
+    pub(in crate::mediate) fn filter(&self) -> Filter {
         Filter { instructions: program(&self.by_number) }
     }
 

@@ -47,8 +47,8 @@ use nix::libc::{self, sock_filter};
 use crate::seccomp::Program;
 use crate::system;
 
-pub(super) use self::calls::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, FilteredCalls, SIOCSPGRP};
-pub(super) use self::tree::{answer, equal, jump, statement};
+pub(in crate::mediate) use calls::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, FilteredCalls, SIOCSPGRP};
+pub(in crate::mediate) use tree::{answer, equal, jump, statement};
 
 #[derive(Clone, Debug)]
 pub struct Filter {

@@ -4,7 +4,7 @@ use nix::libc::{c_int, c_long};
 use super::calls::{ALWAYS, HOST_NAMES, MADE, OWNERS, SIGNALS, number};
 use super::tree::NATIVE;
 use super::*;
-use crate::mediate::metadata;
+use crate::mediate::files::metadata;
 use crate::seccomp::Policy;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;

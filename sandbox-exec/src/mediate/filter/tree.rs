@@ -70,7 +70,7 @@ fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     }
 }
 
-pub(in super::super) fn jump(over: usize) -> sock_filter {
+pub(in crate::mediate) fn jump(over: usize) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JA, 0, 0, u32::try_from(over).unwrap_or(u32::MAX))
 }
 
@@ -83,15 +83,15 @@ pub(super) fn and(bits: c_int) -> sock_filter {
 }
 
 /// Skips `then` instructions if the loaded value is `value`, else `otherwise`.
-pub(in super::super) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
+pub(in crate::mediate) fn equal(value: u32, then: u8, otherwise: u8) -> sock_filter {
     statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, otherwise, value)
 }
 
-pub(in super::super) fn answer(action: u32) -> sock_filter {
+pub(in crate::mediate) fn answer(action: u32) -> sock_filter {
     statement(libc::BPF_RET | libc::BPF_K, 0, 0, action)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the codes of linux/filter.h are below 0x100")]
-pub(in super::super) fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+pub(in crate::mediate) fn statement(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }

@@ -15,9 +15,9 @@ use ipc::refusal::{Act, Refusal, Target};
 use nix::errno::Errno;
 use nix::libc::pid_t;
 
-use super::listeners::Listeners;
-use super::status::Status;
-use super::text::{self, name};
+use super::kernel::status::Status;
+use super::kernel::text::{self, name};
+use super::unix::listeners::Listeners;
 use origins::Origins;
 
 /// Maximum number of ancestors that are looked at.

@@ -1,0 +1,158 @@
+//! Callers' sockets that cannot be duplicated, because a container's profile denies `pidfd_getfd(2)`. This
+//! process creates them (`socket(2)` is mediated too), and keeps a duplicate of each while a call may need it
+//! ([`Registry`]).
+//!
+//! A caller's socket is read from `/proc` and looked up by inode. A connection has left the registry. Of the
+//! mediated calls, `sendmsg`, `sendmmsg` and `sendto` have a meaning on it, and the kernel continues them: on
+//! a connection they decide about no address. The kernel must find no datagram socket under the number, which
+//! one of these ensures:
+//!
+//! * No process has a datagram socket, and none gets one before the kernel has looked ([`Datagrams`]).
+//! * Only the caller's thread could change its table: its process has no other, and shares the table with no
+//!   process ([`Tables`]). The thread waits, so the kernel will find what `/proc` says now.
+//!
+//! Otherwise the call waits a moment for the datagram sockets to be closed, then fails with `EPERM`. It
+//! cannot be performed here: a kept duplicate would outlive the programs' last close, and later none can be
+//! had. It does not suffice that the process has no datagram socket now: another may pass it one.
+//!
+//! Every socket was created here, is one end of a connection by `accept` or `socketpair`, or was handed in
+//! ([`HandedIn`]): the filter denies pairs of datagram sockets.
+
+pub(super) mod access;
+mod create;
+mod datagrams;
+pub(super) mod registry;
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+
+use super::call::address::{Address, Meaning};
+use super::call::caller::Caller;
+use super::call::socket::{self, SocketKind};
+use super::kernel::descriptor_tables::Tables;
+use super::kernel::open_descriptors::HoldingPlace;
+use super::kernel::status::Status;
+use access::HandedIn;
+use datagrams::Datagrams;
+use registry::Registry;
+
+#[derive(Debug)]
+pub(super) struct BrokerSockets {
+    pub(super) registry: Registry,
+    /// Processes that share tables.
+    pub(super) tables: Tables,
+    datagrams: Datagrams,
+    handed_in: HandedIn,
+}
+
+/// Meaning of a caller's descriptor number.
+#[derive(Debug)]
+pub(super) enum FoundCreator {
+    /// Duplicate of a socket that is held.
+    Held(OwnedFd),
+    /// Socket that was not made here.
+    HandedIn(SocketKind),
+    Connected,
+}
+
+impl BrokerSockets {
+    pub(super) fn new(handed_in: HandedIn) -> Result<Self, Errno> {
+        let (registry, tables) = (Registry::default(), Tables::default());
+        Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
+    }
+
+    /// Holds a socket for a program and returns its inode. `EAGAIN` if the socket has to wait a moment.
+    pub(in crate::mediate) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
+        let inode = self.registry.hold(socket)?;
+        if kind.takes_addresses() && kind.leads_out() {
+            self.datagrams.enter(socket, inode).inspect_err(|_| self.registry.forget(inode))?;
+        }
+        Ok(inode)
+    }
+
+    /// Finds the socket at a place in a caller's table. Valid only if the call still waits afterwards.
+    pub(in crate::mediate) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
+        let inode = place.socket()?;
+        if let Some(held) = self.registry.get(inode) {
+            return held.map(FoundCreator::Held);
+        }
+        // Another thread hid the socket during the search.
+        if self.datagrams.has(inode) {
+            return Err(Errno::EPERM);
+        }
+        Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
+    }
+
+    /// Duplicates the socket at a place, to pass it along. `EPERM` if no duplicate is held.
+    pub(in crate::mediate) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
+        match place.socket() {
+            Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
+            Err(Errno::ENOTSOCK) => Err(Errno::EPERM),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Duplicates a held socket, if its cookie matches.
+    pub(in crate::mediate) fn held(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
+        let held = self.registry.get(inode.into())?.ok()?;
+        socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
+    }
+
+    /// Drops a socket that is a connection by now.
+    pub(in crate::mediate) fn settle(&self, socket: &OwnedFd) {
+        if socket::is_connected_stream(socket) {
+            if let Ok(inode) = nix::sys::stat::fstat(socket).map(|stat| stat.st_ino) {
+                self.registry.forget(inode);
+            }
+        } else {
+            self.registry.look_soon();
+        }
+    }
+
+    /// True if a caller's call on a connection can be left to the kernel.
+    pub(in crate::mediate) fn passes(&self, caller: &Caller<'_>, place: HoldingPlace) -> Result<bool, Errno> {
+        if !self.handed_in.take_addresses() && self.datagrams.pass(caller.thread()) {
+            return Ok(true);
+        }
+        let status = Status::of(caller.thread())?;
+        if status.threads != 1 || !self.tables.is_private(&status) {
+            return Ok(false);
+        }
+        // From here on no other thread changes the table.
+        let found = self.find(place)?;
+        caller.still_waits()?;
+        match found {
+            FoundCreator::Connected => Ok(true),
+            FoundCreator::HandedIn(kind) => Ok(!kind.takes_addresses()),
+            FoundCreator::Held(_) => Ok(false),
+        }
+    }
+
+    /// Drops closed sockets that might answer at an address.
+    pub(super) fn let_go_of_closed(&self, address: &Address) {
+        match address.meaning() {
+            Meaning::Internet(to) => self.registry.let_go_of(|socket| {
+                let own = socket::own_name(socket);
+                own.is_ok_and(
+                    |own| matches!(own.meaning(), Meaning::Internet(own) if own.port() == to.port()),
+                )
+            }),
+            // Any unix socket may match, since links may lead to it.
+            Meaning::Path(_) | Meaning::Abstract(_) => self.registry.let_go_of(|socket| {
+                let own = socket::own_name(socket);
+                own.is_ok_and(|own| matches!(own.meaning(), Meaning::Path(_) | Meaning::Abstract(_)))
+            }),
+            _ => 0,
+        };
+    }
+
+    pub(super) fn is_back(&self, thread: pid_t) {
+        self.datagrams.is_back(thread);
+    }
+
+    pub(super) fn answered(&self, thread: pid_t) {
+        self.datagrams.answered(thread);
+    }
+}

@@ -1,0 +1,209 @@
+//! Sockets that were created here and that a call may still need: unconnected ones, and those that take an
+//! address with each message.
+//!
+//! A duplicate keeps a socket alive, its port taken and its queue listening, after the programs' last close,
+//! so it is then dropped. The registry looks for closed sockets when a program could notice (before a
+//! connection or message to the socket's address, before a port is reported as taken), and otherwise soon,
+//! then ever more seldom. For a *connection* programs never depend on that: its duplicate is dropped before
+//! the connecting call returns.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::stat::fstat;
+
+use crate::mediate::call::socket;
+use crate::mediate::kernel::open_descriptors::{self, HoldingPlace};
+
+/// Maximum number of held sockets.
+const MOST: usize = 4096;
+/// Number of looks that have to miss a socket before it is dropped.
+const LOOKS: usize = 2;
+/// Shortest time after a change until the next look, and longest time between looks.
+const SOONEST: Duration = Duration::from_millis(50);
+const LATEST: Duration = Duration::from_secs(1);
+
+/// Held sockets by inode.
+#[derive(Debug, Default)]
+pub(in crate::mediate) struct Registry {
+    state: Mutex<RegistryState>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct RegistryState {
+    held: HashMap<u64, HeldSocket>,
+    /// True if a socket was added since the last look.
+    changed: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct HeldSocket {
+    socket: OwnedFd,
+    /// Last place where a program had the socket; `None` while one is about to get it.
+    seen: Option<HoldingPlace>,
+}
+
+impl Registry {
+    /// Holds a duplicate of a socket; returns its inode. `ENOBUFS` if there are too many.
+    pub(super) fn hold(&self, socket: &OwnedFd) -> Result<u64, Errno> {
+        if self.is_full() {
+            self.let_go();
+        }
+        if self.is_full() {
+            return Err(Errno::ENOBUFS);
+        }
+        let inode = fstat(socket)?.st_ino;
+        let held = HeldSocket { socket: duplicate(socket)?, seen: None };
+        let mut state = self.lock();
+        // The kernel counts inodes with 32 bits, and does not check if one is in use.
+        if state.held.contains_key(&inode) {
+            return Err(Errno::ENOBUFS);
+        }
+        state.held.insert(inode, held);
+        drop(state);
+        self.look_soon();
+        Ok(inode)
+    }
+
+    fn is_full(&self) -> bool {
+        self.lock().held.len() >= MOST
+    }
+
+    pub(super) fn look_soon(&self) {
+        if !std::mem::replace(&mut self.lock().changed, true) {
+            self.more.notify_one();
+        }
+    }
+
+    /// Records the place where a program got the socket.
+    pub(super) fn given(&self, inode: u64, place: HoldingPlace) {
+        if let Some(held) = self.lock().held.get_mut(&inode) {
+            held.seen = Some(place);
+        }
+    }
+
+    pub(super) fn get(&self, inode: u64) -> Option<Result<OwnedFd, Errno>> {
+        self.lock().held.get(&inode).map(|held| duplicate(&held.socket))
+    }
+
+    pub(super) fn forget(&self, inode: u64) {
+        self.lock().held.remove(&inode);
+    }
+
+    /// Drops the sockets that no program has any more; returns their number.
+    pub(in crate::mediate) fn let_go(&self) -> usize {
+        self.let_go_of(|_| true)
+    }
+
+    /// Drops like `let_go`, but only sockets that `matter`.
+    pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
+        let mut gone = self.missing(matter);
+        for _ in 0..LOOKS {
+            if gone.is_empty() {
+                return 0;
+            }
+            // A process may pass the socket to another during the search, so a socket that is missed once is
+            // searched again.
+            let found = open_descriptors::find(&gone);
+            gone.retain(|inode| !found.contains_key(inode));
+            for (inode, place) in found {
+                self.given(inode, place);
+            }
+        }
+        let mut state = self.lock();
+        gone.iter().filter(|inode| state.held.remove(inode).is_some()).count()
+    }
+
+    /// Returns the sockets that are not at their last place.
+    fn missing(&self, matter: impl Fn(&OwnedFd) -> bool) -> HashSet<u64> {
+        let state = self.lock();
+        let known = state.held.iter().filter(|(_, held)| matter(&held.socket));
+        let known: Vec<_> = known.filter_map(|(&inode, held)| Some((inode, held.seen?))).collect();
+        drop(state);
+        known
+            .into_iter()
+            .filter(|(inode, seen)| seen.socket() != Ok(*inode))
+            .map(|(inode, _)| inode)
+            .collect()
+    }
+
+    /// Drops connections that were started without waiting and are complete now.
+    fn let_go_of_connected(&self) {
+        self.lock().held.retain(|_, held| !socket::is_connected_stream(&held.socket));
+    }
+
+    pub(in crate::mediate) fn watch(&self) {
+        let mut pause = SOONEST;
+        while let Some(changed) = self.sleep(pause) {
+            if changed && pause > SOONEST {
+                pause = SOONEST;
+                continue;
+            }
+            self.lock().changed = false;
+            self.let_go_of_connected();
+            self.let_go();
+            pause = if changed { SOONEST } else { (pause * 2).min(LATEST) };
+        }
+    }
+
+    /// Sleeps while no socket is held, then until the next look; a change ends a long sleep. Returns true
+    /// after a change, and `None` at the end.
+    fn sleep(&self, pause: Duration) -> Option<bool> {
+        let mut state = self.lock();
+        while state.held.is_empty() && !state.ended {
+            // All added sockets are gone again: the next one has to wake this thread.
+            state.changed = false;
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let goes_on = |state: &mut RegistryState| !state.ended && (pause == SOONEST || !state.changed);
+        let waited = self.more.wait_timeout_while(state, pause, goes_on);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        (!state.ended).then_some(state.changed)
+    }
+
+    pub(in crate::mediate) fn end(&self) {
+        self.lock().ended = true;
+        self.more.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Duplicates a socket. A full table of this process gives another error than a full one of the caller.
+fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    socket.try_clone().map_err(|_| Errno::ENOBUFS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_is_looked_after_when_what_came_before_is_gone_already() {
+        let registry = Registry::default();
+        registry.look_soon();
+        thread::scope(|scope| {
+            scope.spawn(|| registry.sleep(SOONEST));
+            let start = Instant::now();
+            while registry.lock().changed && start.elapsed() < Duration::from_mins(1) {
+                thread::yield_now();
+            }
+            let (socket, _peer) = UnixStream::pair().unwrap();
+            let wakes = !registry.lock().changed;
+            registry.hold(&socket.into()).unwrap();
+            registry.end();
+            assert!(wakes);
+        });
+    }
+}

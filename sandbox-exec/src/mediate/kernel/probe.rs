@@ -1,0 +1,31 @@
+//! Probes if the kernel gives a listener to this process's children.
+
+use std::io;
+
+use nix::sys::wait::{WaitStatus, waitpid};
+
+use crate::mediate::filter::FilteredCalls;
+use crate::system::{self, process};
+
+/// True if a filter with a listener can be attached beneath this process. It cannot beneath another one
+/// (`EBUSY`), without user notification, or if a filter of this process denies filters (`EINVAL`).
+pub fn has_listener() -> bool {
+    // Under a filter, the features of the kernel do not settle the question.
+    if process::is_filtered() { is_given() } else { system::has_listeners() }
+}
+
+/// Tries it in a child, since a filter stays.
+fn is_given() -> bool {
+    let Ok(child) = process::in_child(|| u8::from(attach().is_err())) else { return false };
+    loop {
+        match waitpid(child, None) {
+            Err(nix::errno::Errno::EINTR) => {}
+            ended => return ended == Ok(WaitStatus::Exited(child, 0)),
+        }
+    }
+}
+
+fn attach() -> io::Result<()> {
+    system::set_no_new_privs()?;
+    FilteredCalls::new(true).filter().attach().map(drop)
+}

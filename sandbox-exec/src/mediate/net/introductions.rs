@@ -1,0 +1,144 @@
+//! Introduction of datagram sockets from inside to each other, on the host's network while it is off: they
+//! hear no other senders.
+//!
+//! A socket is created here, tied to the loopback device, and hears nobody, also if the kernel binds it
+//! unasked (`send` on an unbound socket). Only this process changes the set of senders (programs may attach
+//! no filter, see [`crate::mediate::filter`]). Before a socket from inside sends or is connected to it, that sender's
+//! port is added, and reserved at all addresses for as long as it is heard ([`super::reservations`]).
+//!
+//! When another socket from inside is bound or connected to such a port, strangers could share the port for a
+//! moment. For that moment it is not heard, and afterwards only if no stranger has it.
+//!
+//! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time, and ports of
+//! closed sockets are forgotten when others are added.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::PoisonError;
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::holders::Holder;
+use super::host::{HostNetwork, Inside, duplicates};
+use super::port_filter::MOST;
+use super::reservations::{Hearer, everywhere};
+use crate::mediate::call::caller::Caller;
+use crate::mediate::call::socket::{self, SocketKind, port};
+
+/// Number of ports of a socket at the first search for closed ones; the next is at twice as many, and so on.
+const FEW: usize = 64;
+
+const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
+
+impl HostNetwork {
+    /// Ties a new socket to the loopback device, since the kernel gives it a port unasked (`listen`, `send`).
+    /// A datagram socket then hears nobody.
+    pub(in crate::mediate) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
+        if self.outside.is_some() || !kind.is_internet() {
+            return Ok(());
+        }
+        socket::keep_on_loopback(socket)?;
+        if kind.is_stream() { Ok(()) } else { self.hear_only(socket, &[]) }
+    }
+
+    /// Makes the receivers at an address hear a sender's port.
+    pub(in crate::mediate) fn introduce(
+        &self,
+        caller: &Caller<'_>,
+        sender: &OwnedFd,
+        inside: &Inside,
+    ) -> Result<(), Errno> {
+        if self.outside.is_some() {
+            return Ok(());
+        }
+        let from = everywhere(plain(inside.at), port(sender)?);
+        let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
+        for receiver in &inside.receivers {
+            if !self.reservations.is_heard(receiver.cookie, from) {
+                let found = self.find(caller, receiver.cookie, receiver.inode).ok_or(Errno::EACCES)?;
+                self.let_hear(caller, &found, from)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts while no socket hears a port. A datagram from inside may be lost meanwhile.
+    pub(super) fn unheard_meanwhile(
+        &self,
+        caller: &Caller<'_>,
+        port: u16,
+        act: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.reservations.hearers_of(port).into_iter().map(|hearer| {
+            // A hearer that cannot be found would hear any later owner of the port.
+            Some((hearer, self.find(caller, hearer.cookie, hearer.inode)?))
+        });
+        let hearers = found.collect::<Option<Vec<_>>>().ok_or(Errno::EADDRINUSE)?;
+        let deafen = |(hearer, receiver): &(Hearer, OwnedFd)| {
+            let mut heard = self.reservations.heard_by(hearer.cookie);
+            heard.retain(|from| from.port() != port);
+            self.hear_only(receiver, &heard)
+        };
+        let acted = hearers.iter().try_for_each(deafen).and_then(|()| act());
+        for (hearer, receiver) in &hearers {
+            if self.own_at(hearer.from).is_err() {
+                self.reservations.release(hearer.cookie, hearer.from);
+            }
+            let _is_deaf_to_more = self.hear_only(receiver, &self.reservations.heard_by(hearer.cookie));
+        }
+        acted
+    }
+
+    /// Makes a newly bound socket hear those connected to its port, which was another socket's before.
+    pub(super) fn welcome(&self, caller: &Caller<'_>, receiver: &OwnedFd) -> Result<(), Errno> {
+        if self.outside.is_some() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.introducing.lock().unwrap_or_else(PoisonError::into_inner);
+        let senders = self.reservations.connected_to(port(receiver)?);
+        senders.into_iter().try_for_each(|from| self.let_hear(caller, receiver, from))
+    }
+
+    fn let_hear(&self, caller: &Caller<'_>, receiver: &OwnedFd, from: SocketAddr) -> Result<(), Errno> {
+        let cookie = socket::cookie(receiver)?;
+        let (mut heard, closed) = self.heard_by(cookie);
+        // The resolver has a port, too.
+        if heard.len() + usize::from(self.led.is_some()) >= MOST {
+            return Err(Errno::ENOBUFS);
+        }
+        let holders = self.own_at(from)?;
+        self.reservations.reserve(receiver, from, || duplicates(caller, &holders))?;
+        heard.push(from);
+        // A stranger may have had the port before, or have taken it while ports could be shared.
+        let heard = self.own_at(from).and_then(|_| self.hear_only(receiver, &heard));
+        let unheard = if heard.is_ok() { closed } else { vec![from] };
+        for address in unheard {
+            self.reservations.release(cookie, address);
+        }
+        heard
+    }
+
+    /// Returns the ports that a socket hears; of many, also those that are closed.
+    fn heard_by(&self, cookie: u64) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
+        let heard = self.reservations.heard_by(cookie);
+        if heard.len() < FEW || !heard.len().is_power_of_two() {
+            return (heard, vec![]);
+        }
+        let is_open = |&from: &SocketAddr| self.own_at(from).is_ok_and(|holders| !holders.is_empty());
+        heard.into_iter().partition(is_open)
+    }
+
+    /// Returns the sockets with a port, at any address of a family: `EADDRINUSE` unless all are from inside.
+    fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
+        let mut holders = self.holders(DATAGRAM, from.port())?;
+        holders.retain(|holder| holder.is_in_family(from.is_ipv4()));
+        if self.are_own(&holders) { Ok(holders) } else { Err(Errno::EADDRINUSE) }
+    }
+}
+
+/// Returns an address as packets carry it.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(ipc::place::plain(address.ip()), address.port())
+}

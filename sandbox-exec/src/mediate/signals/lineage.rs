@@ -1,0 +1,195 @@
+//! Ancestry of processes, as far as signals need it.
+//!
+//! A process is inside if it descends from the broker, which adopts orphans; so it stays inside for its life.
+//! A process can put a [fence](Lineage::fence) around its descendants: they then signal each other and nobody
+//! else. It has to adopt orphans too (`PR_SET_CHILD_SUBREAPER(2const)`), which would otherwise leave the
+//! fence.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nix::errno::Errno;
+use nix::libc::pid_t;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::mediate::call::caller::pidfd_open;
+use crate::mediate::kernel::status::Status;
+
+/// Number of attempts to read ancestors that change meanwhile.
+const TRIES: usize = 64;
+/// Maximum number of ancestors of a process that can be signalled.
+const MOST: usize = 4096;
+
+/// Processes beneath this one, and the fences among them.
+#[derive(Debug)]
+pub(super) struct Lineage {
+    broker: pid_t,
+    fences: Mutex<HashMap<pid_t, Arc<OwnedFd>>>,
+}
+
+/// Range of a process's signals: the descendants of another process.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    top: pid_t,
+    /// Root of the range, if it is not the broker.
+    fence: Option<Arc<OwnedFd>>,
+}
+
+impl Lineage {
+    pub(super) fn new() -> Self {
+        Self { broker: std::process::id().cast_signed(), fences: Mutex::default() }
+    }
+
+    /// Bounds the signals of all present and future descendants of a process.
+    pub(super) fn fence(&self, process: pid_t) -> Result<(), Errno> {
+        let fence = Arc::new(pidfd_open(process, 0)?);
+        let mut fences = self.lock();
+        fences.retain(|_, fence| lives(fence));
+        fences.insert(process, fence);
+        Ok(())
+    }
+
+    /// Returns the scope of the signals of a process, which must live until afterwards.
+    pub(super) fn scope(&self, process: pid_t) -> Result<Scope, Errno> {
+        let ancestors = self.ancestors(process)?.ok_or(Errno::EPERM)?;
+        let fences = self.lock();
+        let nearest = ancestors.into_iter().find_map(|ancestor| {
+            let fence = fences.get(&ancestor).filter(|fence| lives(fence))?;
+            Some(Scope { top: ancestor, fence: Some(Arc::clone(fence)) })
+        });
+        Ok(nearest.unwrap_or(Scope { top: self.broker, fence: None }))
+    }
+
+    /// True if signals of this scope reach a process, provided that it still has this number.
+    pub(super) fn contains(&self, scope: &Scope, process: pid_t) -> Result<bool, Errno> {
+        let Some(ancestors) = self.ancestors(process)? else {
+            return Ok(false);
+        };
+        let Scope { top, fence } = scope;
+        // If the root still lives, it had this number all along.
+        Ok(fence.as_ref().is_none_or(|fence| ancestors.contains(top) && lives(fence)))
+    }
+
+    /// Returns the ancestors of a process below the broker; `None` if it is outside.
+    ///
+    /// A number does not identify a process: a parent can die between two looks and its number be reused. But
+    /// a process with the same parent at two times had it in between, since an orphan's next parent is not
+    /// younger than itself. So the line is read upwards and then downwards. The last look confirms that the
+    /// process still has its parent, so the looks in between, at this parent, saw the same process, and so on
+    /// up.
+    fn ancestors(&self, process: pid_t) -> Result<Option<Vec<pid_t>>, Errno> {
+        for _ in 0..TRIES {
+            let parent = Status::of(process)?.parent;
+            if let Some(mut line) = self.climb(process, parent)
+                && confirm(&line)
+            {
+                let top = line.pop();
+                line.remove(0);
+                return Ok((top == Some(self.broker)).then_some(line));
+            }
+        }
+        Err(Errno::EPERM)
+    }
+
+    /// Returns the line from a process up to the broker, or to the top.
+    fn climb(&self, process: pid_t, mut parent: pid_t) -> Option<Vec<pid_t>> {
+        let mut line = vec![process, parent];
+        while parent != self.broker && parent > 1 && line.len() < MOST {
+            parent = Status::of(parent).ok()?.parent;
+            line.push(parent);
+        }
+        Some(line)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<pid_t, Arc<OwnedFd>>> {
+        self.fences.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// True if each is still the child of the next; checked from the end.
+fn confirm(line: &[pid_t]) -> bool {
+    line.windows(2).rev().all(|pair| Status::of(pair[0]).is_ok_and(|status| status.parent == pair[1]))
+}
+
+fn lives(process: &Arc<OwnedFd>) -> bool {
+    let mut ended = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut ended, PollTimeout::ZERO) == Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    struct Family {
+        parent: Child,
+        child: pid_t,
+    }
+
+    impl Family {
+        fn new() -> Self {
+            let mut parent = Command::new("/bin/sh")
+                .args(["-c", "sleep 1000 & echo $!; wait"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            let output = parent.stdout.take().unwrap();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+            Self { parent, child: line.trim().parse().unwrap() }
+        }
+
+        fn parent(&self) -> pid_t {
+            self.parent.id().cast_signed()
+        }
+    }
+
+    impl Drop for Family {
+        fn drop(&mut self) {
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child), nix::sys::signal::Signal::SIGKILL)
+                .unwrap();
+            self.parent.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_descends_is_inside_and_nothing_else_is() {
+        let (family, lineage) = (Family::new(), Lineage::new());
+        let scope = lineage.scope(family.child).unwrap();
+        for inside in [family.parent(), family.child] {
+            assert_eq!(lineage.contains(&scope, inside), Ok(true));
+        }
+        let own = std::process::id().cast_signed();
+        for outside in [own, nix::unistd::getppid().as_raw(), 1] {
+            assert_eq!(lineage.contains(&scope, outside), Ok(false), "{outside}");
+        }
+        assert_eq!(lineage.contains(&scope, pid_t::MAX), Err(Errno::ESRCH));
+        assert_eq!(lineage.scope(own).map(|scope| scope.top), Err(Errno::EPERM));
+    }
+
+    #[test]
+    fn a_fence_bounds_what_is_beneath_it_and_not_itself() {
+        let (fenced, beside, lineage) = (Family::new(), Family::new(), Lineage::new());
+        lineage.fence(fenced.parent()).unwrap();
+        let reaches = |from, to| lineage.contains(&lineage.scope(from).unwrap(), to).unwrap();
+        assert!(reaches(fenced.child, fenced.child));
+        for outside in [fenced.parent(), beside.parent(), beside.child] {
+            assert!(!reaches(fenced.child, outside));
+            assert!(reaches(fenced.parent(), outside));
+        }
+        assert!(reaches(fenced.parent(), fenced.child));
+        assert!(reaches(beside.child, fenced.child));
+    }
+
+    #[test]
+    fn the_fence_of_a_process_that_ended_is_none() {
+        let lineage = Lineage::new();
+        let mut ended = Command::new("/bin/true").spawn().unwrap();
+        lineage.fence(ended.id().cast_signed()).unwrap();
+        ended.wait().unwrap();
+        lineage.fence(Family::new().parent()).unwrap();
+        assert_eq!(lineage.lock().len(), 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! Owner of a descriptor, which gets a signal of any number at its events (`F_SETOWN` of fcntl(2),
+//! `FIOSETOWN` of ioctl(2)). The kernel chooses the receiver and checks the scope later, so a process may set
+//! only itself or nobody if signals are mediated.
+
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::libc::{self, c_int, c_long, pid_t};
+
+use crate::mediate::act::MediatedCall;
+use crate::mediate::call::address::integer;
+use crate::mediate::call::listener::NotificationAnswer;
+use crate::mediate::filter::{F_SETOWN, F_SETOWN_EX, FIOSETOWN, SIOCSPGRP};
+use crate::mediate::kernel::status::Status;
+use crate::system::process;
+
+/// `F_OWNER_TID`, `F_OWNER_PID` (asm-generic/fcntl.h).
+const OWNER_THREAD: c_int = 0;
+const OWNER_PROCESS: c_int = 1;
+
+impl MediatedCall<'_, '_> {
+    pub(in crate::mediate) fn own_descriptor(&self, call: c_long) -> Result<NotificationAnswer, Errno> {
+        let [number, command, argument, ..] = self.arguments;
+        let process = Status::of(self.caller.thread())?.process;
+        match integer(command).cast_unsigned() {
+            // By value, so that the judged argument is the one that continues; and the caller's number is its
+            // own while it waits.
+            F_SETOWN if call == libc::SYS_fcntl => {
+                may_own(integer(argument), process).map(|()| NotificationAnswer::GoesOn)
+            }
+            F_SETOWN_EX if call == libc::SYS_fcntl => self.own_as_told(number, argument, process),
+            command @ (FIOSETOWN | SIOCSPGRP) if call == libc::SYS_ioctl => {
+                let owner = c_int::from_ne_bytes(self.caller.memory().read(argument)?);
+                may_own(owner, process)?;
+                let descriptor = self.caller.descriptor(integer(number))?;
+                self.caller.still_waits()?;
+                performed(process::set_owner_by(descriptor.as_fd(), command, owner))
+            }
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    /// `F_SETOWN_EX`: reads a `struct f_owner_ex`, a kind and a number.
+    fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<NotificationAnswer, Errno> {
+        let bytes: [u8; 8] = self.caller.memory().read(start)?;
+        let words = bytes.as_chunks::<4>().0;
+        let owner: [c_int; 2] =
+            std::array::from_fn(|at| words.get(at).map_or(0, |word| c_int::from_ne_bytes(*word)));
+        match owner {
+            [OWNER_THREAD, 0] => {}
+            [OWNER_THREAD, thread] if thread == self.caller.thread() => {}
+            [OWNER_PROCESS, owner] => may_own(owner, process)?,
+            _ => return Err(Errno::EPERM),
+        }
+        let descriptor = self.caller.descriptor(integer(number))?;
+        self.caller.still_waits()?;
+        performed(process::set_owner(descriptor.as_fd(), owner))
+    }
+}
+
+fn may_own(owner: c_int, process: pid_t) -> Result<(), Errno> {
+    if owner == 0 || owner == process { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+fn performed(answer: Result<c_int, Errno>) -> Result<NotificationAnswer, Errno> {
+    answer.map(|value| NotificationAnswer::Value(value.into()))
+}
