@@ -20,9 +20,11 @@ impl Beside {
         let tasks = model.tasks_beside().filter(|_| is_beside).map_or(0, |list| rows(list.tasks.len()));
         let steps = steps.map_or(tasks, |plan| rows(plan.lines(model.now).len()));
         let keys = u16::from(model.walks_tree());
+        // A single agent is the one that the person talks to: the status row has all that its rows would say.
+        let has_agents = keys > 0 || model.tree().len() > 1;
         let agents = rows(model.tree_lines().len()).saturating_add(keys);
-        let agents = fair(agents, steps, area.height);
-        let steps = steps.min(area.height - agents);
+        let agents = if has_agents { fair(agents, steps, area.height) } else { 0 };
+        let steps = if has_agents { steps.min(area.height - agents) } else { area.height };
         let agents = area.height - steps;
         let part = |y, height| Rect { y: area.y + y, height, ..area };
         Self { agents: part(0, agents), steps: part(agents, steps) }

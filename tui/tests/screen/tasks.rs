@@ -47,6 +47,8 @@ fn a_wide_screen_has_the_list_beside_the_transcript() {
         assert!(screen.contains(line), "{line}: {screen}");
     }
     assert!(!screen.contains("tasks 1/3"), "{screen}");
+    // The one agent that there is has no row of its own.
+    assert!(!screen.contains("agents"), "{screen}");
 }
 
 #[test]
