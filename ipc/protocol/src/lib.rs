@@ -5,7 +5,7 @@
 //! * [`error_code`]: the stable codes of the errors that people meet.
 //! * [`network_words`]: the network as people write it.
 //! * [`own_command`]: commands of the user's own.
-//! * [`server_prompt`]: prompts of MCP servers.
+//! * [`server_prompt`]: prompts of MCP servers. [`typed_prompt`]: these as commands that the user types.
 //! * [`shell_word`]: quotes words for a shell.
 //! * [`frontend`]: what a front end is shown, and what it asks for. [`rpc`]: the same as JSON-RPC, between processes.
 
@@ -24,3 +24,4 @@ pub mod plan;
 pub mod rpc;
 pub mod server_prompt;
 pub mod shell_word;
+pub mod typed_prompt;

@@ -24,7 +24,6 @@ mod outgoing;
 mod own;
 mod palette;
 mod part;
-mod prompts;
 mod reads;
 mod recall;
 mod rewind;
@@ -44,6 +43,7 @@ use std::collections::VecDeque;
 use ipc::id::AgentId;
 use ipc::image::Image;
 use protocol::event::Activity;
+use protocol::typed_prompt::TypedPrompts;
 
 pub(crate) use agent_row::AgentRow;
 pub(crate) use agents::{AgentView, Agents};
@@ -65,7 +65,6 @@ pub(crate) use outgoing::{Outgoing, Pasted};
 pub(crate) use own::OwnTurn;
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, Part, Unfolded};
-pub(crate) use prompts::Prompts;
 pub(crate) use reads::Reads;
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};
@@ -101,7 +100,7 @@ pub struct Model {
     pub(crate) palette: Palette,
     pub(crate) files: Files,
     /// Prompts of MCP servers.
-    pub(crate) prompts: Prompts,
+    pub(crate) prompts: TypedPrompts,
     /// The command whose text is at the prompt.
     pub(crate) own: Option<OwnTurn>,
     /// Git branch of the project; `None` if unknown.
@@ -214,7 +213,7 @@ impl Model {
             history,
             palette: Palette::default(),
             files: Files::default(),
-            prompts: Prompts::default(),
+            prompts: TypedPrompts::default(),
             own: None,
             branch: None,
             recall: None,

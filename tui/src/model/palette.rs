@@ -1,8 +1,8 @@
 //! List of commands above the prompt while a command is typed.
 
 use protocol::own_command::OwnCommand;
+use protocol::typed_prompt::TypedPrompt;
 
-use super::prompts::TypedPrompt;
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE};
 

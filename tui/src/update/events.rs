@@ -12,6 +12,7 @@ use protocol::event::{
     WorkerStarted,
 };
 use protocol::frontend::{UiEvent, UiEventKind};
+use protocol::typed_prompt::TypedPrompts;
 
 use super::{
     branch, call, calls, comments, denial, effects, hosts, pause, plan, prompts, reply, rewind, turns,
@@ -19,8 +20,8 @@ use super::{
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Prompts, Reply, SaidBefore, Session,
-    TurnActivity, access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session, TurnActivity,
+    access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -69,7 +70,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
         UiEventKind::ApprovalRequested { id, request } => {
             requested(model, Asked { agent, id }, request, actions);
         }
-        UiEventKind::ServerPrompts { prompts } => model.prompts = Prompts::new(prompts),
+        UiEventKind::ServerPrompts { prompts } => model.prompts = TypedPrompts::new(prompts),
         UiEventKind::PromptExpanded(expanded) => prompts::expanded(model, *expanded),
         UiEventKind::Branch { name } => model.branch = name,
         UiEventKind::FileNames { names, cut, failed } => model.files.listed(names, cut, failed),

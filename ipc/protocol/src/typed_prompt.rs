@@ -1,25 +1,26 @@
-//! Prompts of MCP servers, as commands `/SERVER:PROMPT` of the person.
+//! Prompts of MCP servers, as commands `/SERVER:PROMPT` that the user types.
 
 use std::collections::BTreeMap;
 
-use protocol::server_prompt::{ServerPrompt, WantedPrompt};
+use crate::server_prompt::{ServerPrompt, WantedPrompt};
 
 /// The prompts of the session's servers.
 #[derive(Debug, Default)]
-pub(crate) struct Prompts(Vec<TypedPrompt>);
+pub struct TypedPrompts(Vec<TypedPrompt>);
 
 /// A prompt with the words by which it is typed.
 #[derive(Debug)]
-pub(crate) struct TypedPrompt {
+pub struct TypedPrompt {
     /// The name that is typed, without the sign.
-    pub(crate) name: String,
+    pub name: String,
     /// The name with the arguments: `docs:greet WHO [HOW]`.
-    pub(crate) typed: String,
+    pub typed: String,
     prompt: ServerPrompt,
 }
 
-impl Prompts {
-    pub(crate) fn new(prompts: Vec<ServerPrompt>) -> Self {
+impl TypedPrompts {
+    /// Returns the commands. Of prompts that are typed alike, only the first is one.
+    pub fn new(prompts: Vec<ServerPrompt>) -> Self {
         let mut commands: Vec<TypedPrompt> = Vec::new();
         for prompt in prompts {
             let name = one_word(&format!("{}:{}", prompt.server, prompt.name));
@@ -30,11 +31,13 @@ impl Prompts {
         Self(commands)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &TypedPrompt> {
+    /// Returns the commands in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &TypedPrompt> {
         self.0.iter()
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&TypedPrompt> {
+    /// Returns the command of this name.
+    pub fn find(&self, name: &str) -> Option<&TypedPrompt> {
         self.0.iter().find(|command| command.name == name)
     }
 }
@@ -49,17 +52,21 @@ impl TypedPrompt {
         Self { name, typed, prompt }
     }
 
-    pub(crate) fn about(&self) -> &str {
+    /// Returns the server's description.
+    pub fn about(&self) -> &str {
         &self.prompt.description
     }
 
-    pub(crate) fn needs_arguments(&self) -> bool {
+    /// True if an argument has to be given.
+    pub fn needs_arguments(&self) -> bool {
         self.prompt.arguments.iter().any(|argument| argument.required)
     }
 
     /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error completes a
     /// sentence that begins with the name.
-    pub(crate) fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {
+    ///
+    /// Fails if an argument is missing, or none is taken.
+    pub fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {
         let ServerPrompt { server, name, arguments, .. } = &self.prompt;
         let values = split(rest, arguments.len());
         if arguments.is_empty() && !rest.trim().is_empty() {
@@ -103,11 +110,11 @@ fn one_word(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use protocol::server_prompt::ServerPromptArgument;
+    use crate::server_prompt::ServerPromptArgument;
 
     use super::*;
 
-    fn prompts() -> Prompts {
+    fn prompts() -> TypedPrompts {
         let argument = |name: &str, required| ServerPromptArgument { name: name.to_owned(), required };
         let prompt = |name: &str, arguments| ServerPrompt {
             server: "docs".to_owned(),
@@ -115,7 +122,7 @@ mod tests {
             description: String::new(),
             arguments,
         };
-        Prompts::new(vec![
+        TypedPrompts::new(vec![
             prompt("greet", vec![argument("who", true), argument("how", false)]),
             prompt("two words", vec![]),
             prompt("two\twords", vec![argument("other", true)]),
