@@ -8,6 +8,7 @@ const MOST: usize = 256 << 10;
 
 /// A command of the user's own, from a file `NAME.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct OwnCommand {
     /// The name, without the slash.
     pub name: String,
@@ -18,6 +19,7 @@ pub struct OwnCommand {
     /// True if the turn that it starts only reads, and nothing is approved in it.
     pub reads: bool,
     /// The model that answers, if it is another than the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// True if it is the project's, and not the user's.
     pub of_project: bool,

@@ -1,6 +1,7 @@
 //! Prompts of servers, which a person asks for, and lines about the progress of calls.
 
 use serde_json::json;
+use tests::editor::Editor;
 use tests::replies::{done, model_of};
 use tests::served::Served;
 use tests::tier;
@@ -31,6 +32,40 @@ fn a_front_end_lists_the_prompts_and_gets_their_text_which_no_model_reads() {
     assert!(nobody["text"].is_null(), "{nobody}");
     assert!(model.requests().is_empty());
     served.end();
+}
+
+#[test]
+fn an_editor_offers_the_prompts_and_sends_their_text_once_it_was_shown_and_allowed() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    let model = model_of([done()]);
+    let mut editor = Editor::greeted(&world, &model.base_url(), world.tier_flags());
+    let session = editor.open(&world);
+    let offered = editor.update("available_commands_update");
+    let greet = offered["availableCommands"].as_array().expect("commands").last().cloned();
+    assert_eq!(
+        greet,
+        Some(json!({"name": "docs:greet", "description": "Greets.", "input": {"hint": "WHO [HOW]"}}))
+    );
+    let missing = json!({"sessionId": session, "prompt": [{"type": "text", "text": "/docs:greet"}]});
+    assert_eq!(editor.refused("session/prompt", missing), (-32602, "invalid_params".to_owned()));
+    let prompt = editor.say(&session, "/docs:greet Ada\u{202e}");
+    let asked = editor.asked();
+    let call = &asked["params"]["toolCall"];
+    assert_eq!(call["content"][0]["content"]["text"], "```\nGreet Ada\\u{202e}.\n```");
+    assert_eq!(call["toolCallId"], editor.seen("tool_call")[0]["toolCallId"]);
+    editor.choose(&asked, "reject_once");
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+    assert!(model.requests().is_empty());
+    assert_eq!(editor.turn(&session, "/docs:greet Ada", "allow_once"), "end_turn");
+    let said = String::from_utf8_lossy(&model.requests()[0].body).into_owned();
+    assert!(said.contains("Greet Ada.") && !said.contains("/docs:greet"), "{said}");
+    // A turn that is cancelled before the server has answered sends nothing.
+    let prompt = editor.say(&session, "/docs:greet Bob");
+    editor.notify("session/cancel", json!({"sessionId": session}));
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "cancelled");
+    assert_eq!(model.requests().len(), 1);
+    assert_eq!(editor.end().1.code, 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Sessions from their beginning to their end, and after it: the loop, agents, approvals, plans, the log, resuming and taking back.
 
 mod acp;
+mod acp_commands;
 mod acp_hostile;
 mod agents;
 mod approval_socket;

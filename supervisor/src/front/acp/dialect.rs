@@ -15,10 +15,12 @@ use protocol::rpc::{ErrorObject, NewConversationParams, Passing, RequestId, Resp
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::commands::Commands;
 use super::options::Ceiling;
 use super::reaction::Reaction;
 use super::requests::no_such;
-use super::session::{AcpSession, Opening};
+use super::session::AcpSession;
+use super::waiting::{Opening, Prompt};
 use super::{choices::Chosen, edited, errors, permission};
 use crate::front::wire::pending::Asked;
 use crate::front::wire::{Dialect, OpenConversation, OpenedConversation, Server};
@@ -62,6 +64,13 @@ impl<O: OpenConversation> AcpDialect<O> {
     pub(super) fn has_log(&self, name: &str) -> bool {
         let is_name = uuid::Uuid::try_parse(name).is_ok();
         is_name && self.state.join("sessions").join(format!("{name}.jsonl")).is_file()
+    }
+
+    /// Returns the prompt that waits for the answer to this question, with its session. It waits no more.
+    pub(super) fn asking(&mut self, id: &RequestId) -> Option<(ConversationId, Prompt)> {
+        self.sessions.iter_mut().find_map(|(session, state)| {
+            Some((session.clone(), state.prompt.take_if(|prompt| prompt.asks(id))?))
+        })
     }
 
     pub(super) fn session(&mut self, session: &ConversationId) -> Result<&mut AcpSession, ErrorObject> {
@@ -116,6 +125,10 @@ impl<O: OpenConversation> Dialect for AcpDialect<O> {
         server.pass_on(asked.answered(answer));
     }
 
+    fn answered(server: &mut Server<Self>, id: &RequestId, outcome: &ResponseOutcome) -> bool {
+        server.answered_draft(id, outcome)
+    }
+
     /// A client that cancelled the turn ends its questions itself.
     fn withdrawn(server: &mut Server<Self>, asked: &Asked) {
         let session = server.dialect.sessions.get(&asked.conversation);
@@ -123,7 +136,7 @@ impl<O: OpenConversation> Dialect for AcpDialect<O> {
             session.is_some_and(|session| session.prompt.as_ref().is_some_and(|prompt| prompt.cancelled));
         let Some(id) = asked.request_id().text().filter(|_| !is_cancelled) else { return };
         let cancelled = CancelRequestNotification::new(AcpRequestId::Str(id));
-        server.call(PROTOCOL_LEVEL_METHOD_NAMES.cancel_request, &cancelled);
+        server.call(None, PROTOCOL_LEVEL_METHOD_NAMES.cancel_request, &cancelled);
     }
 
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>) {
@@ -146,7 +159,8 @@ impl<O: OpenConversation> AcpServer<O> {
         let id = opening.id.clone();
         let opened = opened.and_then(|opened| {
             let ceiling = Ceiling::new(opened.start.clone(), self.dialect.widest);
-            Ok((self.admit(opened)?, AcpSession::new(opening, ceiling)))
+            let commands = Commands::new(opened.commands.clone(), opened.prompts.clone());
+            Ok((self.admit(opened)?, AcpSession::new(opening, ceiling, commands)))
         });
         match opened {
             Ok((conversation, session)) => drop(self.dialect.sessions.insert(conversation, session)),
@@ -167,6 +181,11 @@ impl<O: OpenConversation> AcpServer<O> {
                 Reaction::Refuse(id, error) => self.refuse(Some(&id), &errors::of(error)),
                 Reaction::Act(agent, kind) => self.surely(conversation, agent, kind),
                 Reaction::AskAgain(asked, request) => self.ask(asked, request),
+                Reaction::AskToSend(draft) => {
+                    if let Err(error) = self.ask_to_send(conversation, *draft) {
+                        say(&error.message);
+                    }
+                }
             }
         }
     }
@@ -198,10 +217,11 @@ impl<O: OpenConversation> AcpServer<O> {
         }
     }
 
-    fn call(&mut self, method: &str, params: &impl Serialize) {
-        match to_raw_value(params).and_then(|params| transport::call(None, method, &params)) {
+    /// Sends a request, or without an id a notification.
+    pub(super) fn call(&mut self, id: Option<&RequestId>, method: &str, params: &impl Serialize) {
+        match to_raw_value(params).and_then(|params| transport::call(id, method, &params)) {
             Ok(line) => self.send(line),
-            Err(error) => say(&format!("a notification cannot be serialised: {method}: {error}")),
+            Err(error) => say(&format!("a message cannot be serialised: {method}: {error}")),
         }
     }
 }

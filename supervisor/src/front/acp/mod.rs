@@ -5,7 +5,9 @@
 //! changes by the rules of the session, never beyond the access of the start, and the answer says what became of it.
 
 mod choices;
+mod commands;
 mod dialect;
+mod draft;
 mod edited;
 mod errors;
 mod listing;
@@ -14,12 +16,14 @@ mod permission;
 mod prompt;
 mod reaction;
 mod requests;
+mod sending;
 mod servers;
 mod session;
 mod shown;
 #[cfg(test)]
 mod tests;
 mod updates;
+mod waiting;
 
 use ipc::rights::Reach;
 use model::provider::ProviderKind;

@@ -7,17 +7,11 @@ use serde_json::json;
 
 use crate::journal::pictures;
 
-/// A message of the user, or a command that the client offered.
+/// The message of a prompt.
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
-    Text {
-        text: String,
-        images: Vec<Image>,
-    },
-    /// The command `/plan TEXT`.
-    Plan(String),
-    /// The command `/compact`.
-    Compact,
+pub(super) struct Message {
+    pub(super) text: String,
+    pub(super) images: Vec<Image>,
 }
 
 /// Reads the blocks of a prompt.
@@ -44,23 +38,12 @@ pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
             _ => return Err(refused(index, "text, pictures and links to files are understood")),
         }
     }
-    let text = parts.concat();
-    Ok(match command(&text).filter(|_| images.is_empty()) {
-        Some(("compact", "")) => Message::Compact,
-        Some(("plan", purpose)) if !purpose.is_empty() => Message::Plan(purpose.to_owned()),
-        _ => Message::Text { text, images },
-    })
+    Ok(Message { text: parts.concat(), images })
 }
 
 /// Returns the path of a file's address, or another address as it is.
 fn place(uri: &str) -> &str {
     uri.strip_prefix("file://").unwrap_or(uri)
-}
-
-fn command(text: &str) -> Option<(&str, &str)> {
-    let text = text.strip_prefix('/')?;
-    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    Some((name, rest.trim()))
 }
 
 fn refused(index: usize, why: &str) -> ErrorObject {
@@ -83,7 +66,7 @@ mod tests {
             {"type": "resource", "resource": {"uri": "file:///p/b", "text": "b"}},
         ]));
         let text = "see [a.rs](/p/a.rs)\n<file path=\"/p/b\">\nb\n</file>\n".to_owned();
-        assert_eq!(message, Ok(Message::Text { text, images: vec![] }));
+        assert_eq!(message, Ok(Message { text, images: vec![] }));
     }
 
     #[test]
@@ -95,16 +78,6 @@ mod tests {
             json!({"type": "image", "data": "AAAA", "mimeType": "image/bmp"}),
         ] {
             assert!(of(json!([block])).unwrap_err().starts_with("prompt[0]: "), "{block}");
-        }
-    }
-
-    #[test]
-    fn two_commands_are_known_and_other_words_are_text() {
-        let text = |text: &str| of(json!([{"type": "text", "text": text}])).unwrap();
-        assert_eq!(text("/compact"), Message::Compact);
-        assert_eq!(text("/plan  a thing "), Message::Plan("a thing".to_owned()));
-        for other in ["/plan", "/compact now", "/etc/hosts is a file", "compact"] {
-            assert_eq!(text(other), Message::Text { text: other.to_owned(), images: vec![] });
         }
     }
 }

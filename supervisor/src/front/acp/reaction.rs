@@ -8,6 +8,7 @@ use protocol::rpc::{ErrorObject, Passing, RequestId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::draft::Draft;
 use crate::front::wire::pending::Asked;
 
 /// A consequence of an event.
@@ -24,6 +25,8 @@ pub(super) enum Reaction {
     Act(Option<AgentId>, UserActionKind),
     /// A question that stays open.
     AskAgain(Asked, Box<ServerRequest>),
+    /// A question whether a text is sent.
+    AskToSend(Box<Draft>),
 }
 
 /// Returns the result of a request, or an error if it cannot be serialised.

@@ -7,9 +7,9 @@ use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AGENT_METHOD_NAMES, AgentCapabilities, CancelNotification, CloseSessionRequest, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, LoadSessionRequest, McpServer,
-    NewSessionRequest, PromptCapabilities, PromptRequest, ResumeSessionRequest, SessionCapabilities,
+    NewSessionRequest, PromptCapabilities, ResumeSessionRequest, SessionCapabilities,
     SessionCloseCapabilities, SessionConfigOptionValue, SessionId, SessionListCapabilities,
-    SessionResumeCapabilities, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    SessionResumeCapabilities, SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
 };
 use ipc::id::{AgentId, ConversationId};
 use ipc::rights::RightsChange;
@@ -20,15 +20,14 @@ use serde_json::value::RawValue;
 
 use super::dialect::{AcpDialect, AcpDone};
 use super::options::{MODE, MODEL, NETWORK, PLAN};
-use super::prompt::{self, Message};
 use super::servers;
-use super::session::{Change, Opening, OpeningKind, Prompt, Waits, WantedChange};
+use super::waiting::{Change, Opening, OpeningKind, Prompt, Waits, WantedChange, dropped};
 use super::{errors, listing};
 use crate::engine::opening::NotTaken;
 use crate::front::wire::{OpenConversation, Server};
 use crate::process::messages::say;
 
-type Refused = Result<(), ErrorObject>;
+pub(super) type Refused = Result<(), ErrorObject>;
 
 impl<O: OpenConversation> Server<AcpDialect<O>> {
     /// Carries out a request, or answers with an error.
@@ -115,10 +114,21 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
                     // A planner that has not started is ended at its start.
                     Waits::Planner(None) => return,
                     Waits::Planner(Some(planner)) => Some(planner.clone()),
+                    Waits::Expansion { .. } | Waits::Question { .. } => {
+                        return self.drop_draft(&session);
+                    }
                 }
             }
         };
         self.surely(&session, agent, AgentAction::Interrupt);
+    }
+
+    /// Ends a prompt whose text was not sent.
+    fn drop_draft(&mut self, session: &ConversationId) {
+        let Ok(state) = self.dialect.session(session) else { return };
+        let Some(Prompt { id, waits, .. }) = state.prompt.take() else { return };
+        let (Waits::Expansion { call, .. } | Waits::Question { call, .. }) = waits else { return };
+        self.react(session, dropped(id, &call, "it was not sent", StopReason::Cancelled));
     }
 
     fn initialize(&mut self, id: &RequestId, request: &InitializeRequest) -> Refused {
@@ -169,30 +179,6 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         Ok(())
     }
 
-    fn prompt(&mut self, id: &RequestId, request: PromptRequest) -> Refused {
-        let session = conversation(&request.session_id);
-        let state = self.dialect.session(&session)?;
-        if state.prompt.is_some() {
-            return Err(ErrorWord::Busy.because("a turn runs: cancel it, or wait for its end"));
-        }
-        let plans = state.settled.plans;
-        let (waits, action) = match prompt::read(request.prompt)? {
-            Message::Text { text, images } if plans && images.is_empty() => {
-                (Waits::Planner(None), UserActionKind::Plan { text })
-            }
-            Message::Text { .. } if plans => {
-                return Err(ErrorWord::InvalidParams.because("a planner takes no pictures"));
-            }
-            Message::Text { text, images } => (Waits::Turn, AgentAction::Prompt { text, images }.into()),
-            Message::Plan(text) => (Waits::Planner(None), UserActionKind::Plan { text }),
-            Message::Compact => (Waits::Turn, AgentAction::Compact.into()),
-        };
-        self.act(&session, action)?;
-        let prompt = Prompt { id: id.clone(), waits, cancelled: false };
-        self.dialect.session(&session)?.prompt = Some(prompt);
-        Ok(())
-    }
-
     fn set_option(&mut self, id: &RequestId, request: SetSessionConfigOptionRequest) -> Refused {
         let session = conversation(&request.session_id);
         let SessionConfigOptionValue::ValueId { value } = &request.value else {
@@ -215,9 +201,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
             MODEL => {
                 let model = value.0.to_string();
                 self.dialect.session(&session)?;
-                if let Some(why) = self.conversations.refuses_model(&session, &model) {
-                    return Err(ErrorWord::OptionRefused.because(format!("model: {why}")));
-                }
+                self.can_choose(&session, &model)?;
                 self.change(id, &session, WantedChange::Model, true, UserActionKind::SetModel { model })
             }
             other => Err(ErrorWord::InvalidParams.because(format!("there is no option {other:?}"))),
@@ -255,7 +239,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         Ok(())
     }
 
-    fn act(&mut self, session: &ConversationId, action: UserActionKind) -> Refused {
+    pub(super) fn act(&mut self, session: &ConversationId, action: UserActionKind) -> Refused {
         self.conversations.act(session, None, action).map_err(|not_taken| match not_taken {
             NotTaken::Busy => ErrorWord::Busy.because("the session takes nothing in at the moment"),
             NotTaken::Over => no_such(session),
@@ -289,7 +273,7 @@ fn only_one(additional: &[PathBuf]) -> Refused {
     Err(ErrorWord::OptionRefused.because(why))
 }
 
-fn conversation(id: &SessionId) -> ConversationId {
+pub(super) fn conversation(id: &SessionId) -> ConversationId {
     ConversationId(id.0.to_string())
 }
 

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
-    AvailableCommand as Offer, AvailableCommandInput, AvailableCommandsUpdate, CloseSessionResponse,
-    ConfigOptionUpdate, CurrentModeUpdate, LoadSessionResponse, NewSessionResponse, PromptResponse,
-    ResumeSessionResponse, SessionUpdate, SetSessionConfigOptionResponse, SetSessionModeResponse, StopReason,
-    UnstructuredCommandInput,
+    CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, LoadSessionResponse, NewSessionResponse,
+    PromptResponse, ResumeSessionResponse, SessionUpdate, SetSessionConfigOptionResponse,
+    SetSessionModeResponse, StopReason,
 };
 use gate::activity::Activity;
 use ipc::id::{AgentId, CallId};
@@ -15,63 +14,19 @@ use protocol::approval::{ApprovalMode, ServerRequest};
 use protocol::event::{
     EndReason, EventKind, HostUse, NoticeCode, SessionEvent, SessionStarted, SubAgentResult, TurnFinished,
 };
-use protocol::frontend::{AgentAction, UiEvent, UiEventKind};
+use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
 use protocol::plan::StepStatus;
-use protocol::rpc::{ErrorObject, ErrorWord, Passing, RequestId};
+use protocol::rpc::{ErrorWord, Passing, RequestId};
+use protocol::server_prompt::ExpandedPrompt;
 
+use super::commands::Commands;
+use super::draft::{self, Draft};
 use super::options::{Ceiling, Settled};
 use super::reaction::{Reaction, answer};
 use super::updates::{self, Step};
+use super::waiting::{Change, Opening, OpeningKind, Prompt, Waits, WantedChange, answered, dropped};
 use super::{errors, shown};
 use crate::front::wire::pending::Asked;
-
-/// A request that opens a session, answered when the session has begun.
-pub(super) struct Opening {
-    pub(super) id: RequestId,
-    pub(super) kind: OpeningKind,
-    /// The message about servers that the client proposes.
-    pub(super) proposals: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpeningKind {
-    New,
-    /// The history is sent first.
-    Load,
-    Resume,
-}
-
-/// A prompt that is not answered yet.
-pub(super) struct Prompt {
-    pub(super) id: RequestId,
-    pub(super) waits: Waits,
-    pub(super) cancelled: bool,
-}
-
-/// The end that a prompt waits for.
-#[derive(Debug, PartialEq)]
-pub(super) enum Waits {
-    /// The end of the first agent's turn.
-    Turn,
-    /// The end of a planner, which may not have started yet.
-    Planner(Option<AgentId>),
-}
-
-/// A change that a client asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum WantedChange {
-    Mode(ApprovalMode),
-    Network(Network),
-    Model,
-}
-
-/// A request for a change, answered with what became of it.
-pub(super) struct Change {
-    pub(super) id: RequestId,
-    pub(super) wanted: WantedChange,
-    /// True if the answer has all options.
-    pub(super) is_option: bool,
-}
 
 /// The state of a session.
 pub(super) struct AcpSession {
@@ -86,6 +41,13 @@ pub(super) struct AcpSession {
     pub(super) closing: Vec<RequestId>,
     /// The question about a plan whose file was edited.
     pub(super) edited: Option<(Asked, Box<ServerRequest>)>,
+    pub(super) commands: Commands,
+    /// True if a server was asked for the text of a prompt and has not answered yet.
+    pub(super) is_expanding: bool,
+    /// The model that answers again after the turn of a command with another one.
+    pub(super) model_after: Option<String>,
+    /// The number of texts of commands so far.
+    drafts: u64,
     /// The end of the output of each call that runs.
     outputs: BTreeMap<(AgentId, CallId), String>,
     hosts: BTreeMap<AgentId, Vec<HostUse>>,
@@ -95,7 +57,7 @@ pub(super) struct AcpSession {
 }
 
 impl AcpSession {
-    pub(super) fn new(opening: Opening, ceiling: Ceiling) -> Self {
+    pub(super) fn new(opening: Opening, ceiling: Ceiling, commands: Commands) -> Self {
         let settled = Settled {
             mode: ceiling.mode,
             plans: false,
@@ -111,6 +73,10 @@ impl AcpSession {
             change: None,
             closing: Vec::new(),
             edited: None,
+            commands,
+            is_expanding: false,
+            model_after: None,
+            drafts: 0,
             outputs: BTreeMap::new(),
             hosts: BTreeMap::new(),
             plan: Vec::new(),
@@ -130,6 +96,7 @@ impl AcpSession {
             UiEventKind::OutputDelta { call, text } => {
                 vec![Reaction::Piece(Passing::OutputDelta { agent, call, text })]
             }
+            UiEventKind::PromptExpanded(expanded) => self.expanded(*expanded),
             UiEventKind::ApprovalClosed { id } => {
                 self.edited.take_if(|(asked, _)| asked.agent == agent && asked.id == id);
                 Vec::new()
@@ -144,7 +111,6 @@ impl AcpSession {
             | UiEventKind::FileNames { .. }
             | UiEventKind::Branch { .. }
             | UiEventKind::ServerPrompts { .. }
-            | UiEventKind::PromptExpanded(_)
             | UiEventKind::RewindPreview(_)
             | UiEventKind::SpentBefore { .. } => Vec::new(),
         }
@@ -180,16 +146,52 @@ impl AcpSession {
     fn speaks(&self, agent: &AgentId) -> bool {
         let planner = self.prompt.as_ref().and_then(|prompt| match &prompt.waits {
             Waits::Planner(planner) => planner.as_ref(),
-            Waits::Turn => None,
+            _ => None,
         });
         agent.is_top_level() || planner == Some(agent)
     }
 
     /// Returns a message of Bailiwick's own.
     fn note(&mut self, text: &str) -> Vec<Reaction> {
+        self.remark(format!("\n\n_Bailiwick: {}_\n\n", shown::visible(text)))
+    }
+
+    /// Returns a message of Bailiwick's own, in Markdown.
+    pub(super) fn remark(&mut self, markdown: String) -> Vec<Reaction> {
         let number = self.message + 1;
         self.message += 2;
-        one(updates::reply(format!("\n\n_Bailiwick: {}_\n\n", shown::visible(text)), number))
+        one(updates::reply(markdown, number))
+    }
+
+    /// Returns the call that stands for the text of a command until it is sent.
+    pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
+        self.drafts += 1;
+        let call = format!("prompt:{}", self.drafts);
+        let started = draft::waiting(&call, name);
+        (call, boxed(SessionUpdate::ToolCall(started)))
+    }
+
+    /// Asks whether the text of a prompt is sent. One that came too late is shown to nobody.
+    fn expanded(&mut self, expanded: ExpandedPrompt) -> Vec<Reaction> {
+        self.is_expanding = false;
+        let Some(Prompt { waits: Waits::Expansion { images, call }, .. }) = &mut self.prompt else {
+            return Vec::new();
+        };
+        let (images, call) = (std::mem::take(images), call.clone());
+        match Draft::of_prompt(expanded, images) {
+            Ok(draft) => vec![Reaction::AskToSend(Box::new(draft))],
+            Err(why) => {
+                let Some(prompt) = self.prompt.take() else { return Vec::new() };
+                let why = format!("there is no text: {why}");
+                dropped(prompt.id, &call, &why, StopReason::EndTurn)
+            }
+        }
+    }
+
+    /// Returns the change back to the model from before the turn of a command.
+    fn model_back(&mut self) -> Option<Reaction> {
+        let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
+        Some(Reaction::Act(None, UserActionKind::SetModel { model }))
     }
 
     fn logged(&mut self, event: &SessionEvent) -> Vec<Reaction> {
@@ -312,7 +314,7 @@ impl AcpSession {
                 answer(id, &ResumeSessionResponse::new().modes(modes).config_options(options))
             }
         };
-        let mut reactions = vec![response, boxed(commands())];
+        let mut reactions = vec![response, boxed(self.commands.update())];
         if let Some(proposals) = proposals {
             self.message += 1;
             reactions.push(boxed(updates::reply(proposals, self.message)));
@@ -394,12 +396,16 @@ impl AcpSession {
             NoticeCode::PlanRefused => {
                 matches!(&self.prompt, Some(Prompt { waits: Waits::Planner(None), .. }))
             }
-            NoticeCode::EmptyMessage | NoticeCode::MessageTooLong | NoticeCode::NothingToCompact => {
+            NoticeCode::EmptyMessage
+            | NoticeCode::MessageTooLong
+            | NoticeCode::CommandNotRun
+            | NoticeCode::NothingToCompact => {
                 matches!(&self.prompt, Some(Prompt { waits: Waits::Turn, .. }))
             }
             _ => false,
         };
         if let Some(prompt) = self.prompt.take_if(|_| ends_prompt) {
+            reactions.extend(self.model_back());
             reactions.push(match code {
                 NoticeCode::NothingToCompact => answer(prompt.id, &PromptResponse::new(StopReason::EndTurn)),
                 _ => Reaction::Refuse(prompt.id, ErrorWord::InvalidParams.because(message)),
@@ -441,39 +447,10 @@ impl AcpSession {
         };
         let mut reactions =
             words.map_or_else(Vec::new, |words| self.note(&format!("the turn ended: {words}")));
+        reactions.extend(prompt.is_some().then(|| self.model_back()).flatten());
         reactions.extend(prompt.map(|prompt| answered(prompt, turn)));
         reactions
     }
-}
-
-/// Returns the answer to the prompt of a turn.
-fn answered(prompt: Prompt, turn: &TurnFinished) -> Reaction {
-    let stop = match turn.reason {
-        _ if prompt.cancelled => StopReason::Cancelled,
-        EndReason::Provider => return Reaction::Refuse(prompt.id, provider_failed(turn)),
-        EndReason::Refusal => StopReason::Refusal,
-        EndReason::TokenLimit | EndReason::ContextFull => StopReason::MaxTokens,
-        EndReason::StepLimit | EndReason::CostLimit | EndReason::TimeLimit => StopReason::MaxTurnRequests,
-        EndReason::Done
-        | EndReason::GaveUp
-        | EndReason::NothingSaid
-        | EndReason::CallAsText
-        | EndReason::SchemaUnmet
-        | EndReason::DeniedAtEnd => StopReason::EndTurn,
-        EndReason::Aborted
-        | EndReason::Interrupted
-        | EndReason::Closed
-        | EndReason::Terminated
-        | EndReason::HungUp
-        | EndReason::NoSandbox
-        | EndReason::Internal => StopReason::Cancelled,
-    };
-    answer(prompt.id, &PromptResponse::new(stop))
-}
-
-fn provider_failed(turn: &TurnFinished) -> ErrorObject {
-    let why = turn.message.clone().unwrap_or_else(|| turn.reason.to_string());
-    ErrorWord::InternalError.because(why)
 }
 
 fn boxed(update: SessionUpdate) -> Reaction {
@@ -482,17 +459,6 @@ fn boxed(update: SessionUpdate) -> Reaction {
 
 fn one(update: SessionUpdate) -> Vec<Reaction> {
     vec![boxed(update)]
-}
-
-/// Returns the commands that a message may begin with.
-fn commands() -> SessionUpdate {
-    let purpose =
-        AvailableCommandInput::Unstructured(UnstructuredCommandInput::new("the purpose of the plan"));
-    SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(vec![
-        Offer::new("plan", "Has a planner make a plan, which changes nothing until you allow it")
-            .input(purpose),
-        Offer::new("compact", "Summarises the conversation and goes on with the summary"),
-    ]))
 }
 
 /// Returns the words of a block of a reply.

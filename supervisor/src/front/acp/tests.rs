@@ -7,14 +7,20 @@ use protocol::event::{EventKind, HostUse, NoticeCode, ObservedBy, SessionEvent};
 use protocol::frontend::{UiEvent, UiEventKind};
 use serde_json::Value;
 
+use super::commands::Commands;
 use super::options::Ceiling;
 use super::reaction::Reaction;
-use super::session::{AcpSession, Change, Opening, OpeningKind, WantedChange};
+use super::session::AcpSession;
+use super::waiting::{Change, Opening, OpeningKind, WantedChange};
 
 fn session() -> AcpSession {
     let opening = Opening { id: "open".into(), kind: OpeningKind::New, proposals: None };
     let models = vec!["m".to_owned()];
-    AcpSession::new(opening, Ceiling { mode: ApprovalMode::Ask, net: Network::On, models })
+    AcpSession::new(
+        opening,
+        Ceiling { mode: ApprovalMode::Ask, net: Network::On, models },
+        Commands::default(),
+    )
 }
 
 fn logged(kind: EventKind) -> UiEvent {

@@ -10,9 +10,10 @@ use protocol::event::{RewindTarget, SCHEMA};
 use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{
     Accepted, AgentState, AskTogetherParams, Attachment, CLIENT_METHODS, Capabilities, ClientRequest,
-    EditPlanParams, ErrorObject, ErrorWord, GetPromptParams, GrantParams, HistoryParams, InitializeParams,
-    InitializeResponse, ListAgentsResponse, ListPromptsResponse, MAX_LINE, NewConversationParams, PROTOCOL,
-    RequestId, RewindParams, SendToAgentParams, SetModelParams, StartPlanParams, StopAgentParams,
+    EditPlanParams, ErrorObject, ErrorWord, GetCommandParams, GetCommandResponse, GetPromptParams,
+    GrantParams, HistoryParams, InitializeParams, InitializeResponse, ListAgentsResponse,
+    ListCommandsResponse, ListPromptsResponse, MAX_LINE, NewConversationParams, PROTOCOL, RequestId,
+    RewindParams, SendToAgentParams, SendUserMessageParams, SetModelParams, StartPlanParams, StopAgentParams,
 };
 use serde_json::value::RawValue;
 
@@ -42,13 +43,7 @@ impl<O: OpenConversation> ServeServer<O> {
                 self.dialect.farewells.push(id);
                 self.end(ServeEnding::Shutdown);
             }
-            ClientRequest::SendUserMessage(params) => match attached(params.images) {
-                Ok(images) => {
-                    let kind = AgentAction::Prompt { text: params.text, images };
-                    self.act(&id, &params.conversation_id, kind);
-                }
-                Err(error) => self.refuse(Some(&id), &error),
-            },
+            ClientRequest::SendUserMessage(params) => self.send_user_message(&id, params),
             ClientRequest::Interrupt(params) => {
                 self.act(&id, &params.conversation_id, AgentAction::Interrupt);
             }
@@ -80,6 +75,8 @@ impl<O: OpenConversation> ServeServer<O> {
             ClientRequest::GetPrompt(GetPromptParams { conversation_id, prompt }) => {
                 self.act(&id, &conversation_id, UserActionKind::ExpandPrompt(prompt));
             }
+            ClientRequest::ListCommands(params) => self.list_commands(&id, &params.conversation_id),
+            ClientRequest::GetCommand(params) => self.get_command(&id, &params),
             ClientRequest::SendToAgent(params) => self.send_to_agent(&id, params),
             ClientRequest::StopAgent(StopAgentParams { conversation_id, agent }) => {
                 self.act_on_known(&id, conversation_id, agent, AgentAction::Interrupt);
@@ -165,6 +162,47 @@ impl<O: OpenConversation> ServeServer<O> {
         match self.conversations.prompts(conversation).map(<[_]>::to_vec) {
             Some(prompts) => self.grant(id, &ListPromptsResponse { prompts }),
             None => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+
+    fn list_commands(&mut self, id: &RequestId, conversation: &ConversationId) {
+        match self.conversations.commands(conversation).map(<[_]>::to_vec) {
+            Some(commands) => self.grant(id, &ListCommandsResponse { commands }),
+            None => self.refuse(Some(id), &no_such(conversation)),
+        }
+    }
+
+    fn get_command(&mut self, id: &RequestId, params: &GetCommandParams) {
+        let GetCommandParams { conversation_id, name, arguments } = params;
+        let Some(commands) = self.conversations.commands(conversation_id) else {
+            return self.refuse(Some(id), &no_such(conversation_id));
+        };
+        let text = match commands.iter().find(|command| command.name == *name) {
+            Some(command) => command.with_arguments(arguments).map(|text| GetCommandResponse {
+                text,
+                reads: command.reads,
+                model: command.model.clone(),
+            }),
+            None => Err(format!("there is no command of your own {name:?}")),
+        };
+        match text {
+            Ok(text) => self.grant(id, &text),
+            Err(why) => self.refuse(Some(id), &ErrorWord::InvalidParams.because(why)),
+        }
+    }
+
+    fn send_user_message(&mut self, id: &RequestId, params: SendUserMessageParams) {
+        let SendUserMessageParams { conversation_id, text, images, reads } = params;
+        let kind = attached(images).map(|images| {
+            if reads {
+                AgentAction::PromptReading { text, images }
+            } else {
+                AgentAction::Prompt { text, images }
+            }
+        });
+        match kind {
+            Ok(kind) => self.act(id, &conversation_id, kind),
+            Err(error) => self.refuse(Some(id), &error),
         }
     }
 

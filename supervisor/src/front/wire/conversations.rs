@@ -11,6 +11,7 @@ use ipc::id::{AgentId, ConversationId};
 use ipc::rights::Network;
 use protocol::approval::ApprovalMode;
 use protocol::frontend::{UiEvent, UserAction, UserActionKind};
+use protocol::own_command::OwnCommand;
 use protocol::rpc::{ErrorObject, NewConversationParams};
 use protocol::server_prompt::ServerPrompt;
 use tokio::task::JoinSet;
@@ -40,6 +41,8 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) start: StartAccess,
     /// The prompts of its MCP servers.
     pub(in crate::front) prompts: Vec<ServerPrompt>,
+    /// The commands of the person and of the trusted project.
+    pub(in crate::front) commands: Vec<OwnCommand>,
     /// The future that carries out the conversation. Its error is the reason of an end without a result.
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
@@ -75,6 +78,7 @@ struct Conversation {
     models: Option<Arc<dyn Models>>,
     agents: Agents,
     prompts: Vec<ServerPrompt>,
+    commands: Vec<OwnCommand>,
 }
 
 /// All open conversations.
@@ -91,12 +95,12 @@ pub(in crate::front) struct Conversations {
 impl Conversations {
     /// Adds a conversation and starts its future.
     pub(in crate::front) fn start(&mut self, opened: OpenedConversation) -> ConversationId {
-        let OpenedConversation { handle, events, log, models, prompts, run, start: _ } = opened;
+        let OpenedConversation { handle, events, log, models, prompts, commands, run, start: _ } = opened;
         let conversation = handle.conversation.clone();
         let named = conversation.clone();
         self.runs.spawn(async move { (named, run.await) });
         let agents = Agents::default();
-        let open = Conversation { handle, events, log, models, agents, prompts };
+        let open = Conversation { handle, events, log, models, agents, prompts, commands };
         self.open.insert(conversation.clone(), open);
         conversation
     }
@@ -133,6 +137,10 @@ impl Conversations {
 
     pub(in crate::front) fn prompts(&self, conversation: &ConversationId) -> Option<&[ServerPrompt]> {
         self.open.get(conversation).map(|open| open.prompts.as_slice())
+    }
+
+    pub(in crate::front) fn commands(&self, conversation: &ConversationId) -> Option<&[OwnCommand]> {
+        self.open.get(conversation).map(|open| open.commands.as_slice())
     }
 
     pub(in crate::front) fn log(&self, conversation: &ConversationId) -> Option<&Path> {

@@ -54,6 +54,11 @@ pub(in crate::front) trait Dialect: Sized + 'static {
         outcome: &ResponseOutcome,
     );
 
+    /// Takes the response to a question of the dialect's own; false if it has none of this id.
+    fn answered(_server: &mut Server<Self>, _id: &RequestId, _outcome: &ResponseOutcome) -> bool {
+        false
+    }
+
     /// Says that a question is over that nobody answered.
     fn withdrawn(_server: &mut Server<Self>, _asked: &Asked) {}
 
@@ -192,6 +197,7 @@ impl<D: Dialect> Server<D> {
     fn response(&mut self, id: &RequestId, outcome: &ResponseOutcome) {
         match self.pending.take(id) {
             Some((asked, request)) => D::respond(self, asked, request, outcome),
+            None if D::answered(self, id, outcome) => {}
             None => say(&rpc::unawaited(id, outcome)),
         }
     }

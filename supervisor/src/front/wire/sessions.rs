@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use gate::activity::Activity;
 use model::provider::ProviderKind;
 use protocol::network_words::{NetworkWordError, too_wide};
+use protocol::own_command::OwnCommand;
 use protocol::rpc::{ErrorObject, ErrorWord, NewConversationParams};
 
 use super::conversations::{OpenConversation, OpenedConversation, StartAccess};
@@ -33,7 +34,7 @@ impl Sessions {
 
 impl OpenConversation for Sessions {
     fn open(&self, params: NewConversationParams, shows: bool) -> Result<OpenedConversation, ErrorObject> {
-        let mut options = options(&self.place.directories, &params, self.origin)?;
+        let (mut options, commands) = options(&self.place.directories, &params, self.origin)?;
         if let Some(resume) = &mut options.resume {
             resume.shows = shows;
         }
@@ -43,7 +44,7 @@ impl OpenConversation for Sessions {
             opening::open(options, self.place.clone(), Instant::now()).map_err(|error| refusal(&error))?;
         let (log, prompts) = (session.log_path().to_owned(), session.prompts().to_vec());
         let run = async move { session.run().await.map(drop).map_err(|error| error.to_string()) };
-        Ok(OpenedConversation { handle, events, log, models, prompts, start, run: Box::pin(run) })
+        Ok(OpenedConversation { handle, events, log, models, prompts, commands, start, run: Box::pin(run) })
     }
 }
 
@@ -64,7 +65,7 @@ fn options(
     directories: &Directories,
     params: &NewConversationParams,
     origin: &'static str,
-) -> Result<SessionOptions, ErrorObject> {
+) -> Result<(SessionOptions, Vec<OwnCommand>), ErrorObject> {
     let refused = |why: String| Err(ErrorWord::OptionRefused.because(why));
     let directory = PathBuf::from(params.cwd.clone());
     if !directory.is_absolute() {
@@ -99,7 +100,7 @@ fn options(
         options.resume = Some(Resume { log, shows: true, forks: params.fork });
     }
     options.notices = sources.notices(&effective, &asked);
-    Ok(options.choosing_from(sources, asked))
+    Ok((options.choosing_from(sources, asked), effective.commands))
 }
 
 fn refusal(error: &OpenError) -> ErrorObject {

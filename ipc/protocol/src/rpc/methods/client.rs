@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::response::decode;
 use super::{
-    Attachment, ErrorObject, ErrorWord, GetPromptParams, GrantParams, NotificationForm, RewindParams,
-    SendToAgentParams, StopAgentParams,
+    Attachment, ErrorObject, ErrorWord, GetCommandParams, GetPromptParams, GrantParams, NotificationForm,
+    RewindParams, SendToAgentParams, StopAgentParams,
 };
 use crate::approval::ApprovalMode;
 use crate::cost::Usd;
@@ -93,6 +93,10 @@ requests! {
     ListPrompts(ConversationParams) -> super::ListPromptsResponse, LIST_PROMPTS_METHOD = "listPrompts";
     /// Asks an MCP server for the text of a prompt, which a notification brings. No model reads it.
     GetPrompt(GetPromptParams) -> Accepted, GET_PROMPT_METHOD = "getPrompt";
+    /// Lists the commands of the user's own, and the trusted ones of the project.
+    ListCommands(ConversationParams) -> super::ListCommandsResponse, LIST_COMMANDS_METHOD = "listCommands";
+    /// Returns the text of such a command with arguments. No model reads it.
+    GetCommand(GetCommandParams) -> super::GetCommandResponse, GET_COMMAND_METHOD = "getCommand";
     /// Starts an agent that makes a plan, in parallel to the first, and changes nothing.
     StartPlan(StartPlanParams) -> Accepted, START_PLAN_METHOD = "startPlan";
     /// Replaces the text of a plan that waits for its approval.
@@ -267,6 +271,10 @@ pub struct SendUserMessageParams {
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
+    /// True if the turn only reads, and nothing is approved in it; at rest only. Otherwise a notice says that the message was not
+    /// sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads: bool,
 }
 
 /// Parameters of [`START_PLAN_METHOD`].

@@ -3,6 +3,7 @@
 mod agents;
 mod attachment;
 mod client;
+mod commands;
 mod error;
 mod grant;
 mod notification;
@@ -15,6 +16,7 @@ mod schema;
 pub use agents::{AgentInfo, AgentState, ListAgentsResponse, OpenCall, SendToAgentParams, StopAgentParams};
 pub use attachment::Attachment;
 pub use client::*;
+pub use commands::{GetCommandParams, GetCommandResponse, ListCommandsResponse};
 pub use error::{ErrorObject, ErrorWord};
 pub use grant::{GrantParams, GrantedNetwork, GrantedRight};
 #[cfg(test)]

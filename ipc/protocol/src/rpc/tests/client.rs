@@ -32,7 +32,12 @@ fn each_request_has_its_shape() {
     let conversation = || ConversationParams { conversation_id: "c".into() };
     let client = Some(ClientInfo { name: "e".to_owned(), version: Some("1".to_owned()) });
     let hello = InitializeParams { client, notifications: Some(NotificationForm::Generic) };
-    let text = SendUserMessageParams { conversation_id: "c".into(), text: "hi".to_owned(), images: vec![] };
+    let text = SendUserMessageParams {
+        conversation_id: "c".into(),
+        text: "hi".to_owned(),
+        images: vec![],
+        reads: false,
+    };
     let reach = Some(Reach { host: true, ..Reach::default() });
     let net = |reach| SetNetParams { conversation_id: "c".into(), net: Network::On, reach };
     let mode = SetModeParams { conversation_id: "c".into(), mode: ApprovalMode::Auto };
@@ -44,7 +49,7 @@ fn each_request_has_its_shape() {
         ),
         (ClientRequest::Initialize(InitializeParams::default()), r#"{"method":"initialize","params":{}}"#),
         (
-            ClientRequest::SendUserMessage(text),
+            ClientRequest::SendUserMessage(text.clone()),
             r#"{"method":"sendUserMessage","params":{"conversation_id":"c","text":"hi"}}"#,
         ),
         (
@@ -85,6 +90,22 @@ fn each_request_has_its_shape() {
         (
             ClientRequest::ListPrompts(conversation()),
             r#"{"method":"listPrompts","params":{"conversation_id":"c"}}"#,
+        ),
+        (
+            ClientRequest::ListCommands(conversation()),
+            r#"{"method":"listCommands","params":{"conversation_id":"c"}}"#,
+        ),
+        (
+            ClientRequest::GetCommand(GetCommandParams {
+                conversation_id: "c".into(),
+                name: "fix".to_owned(),
+                arguments: "it".to_owned(),
+            }),
+            r#"{"method":"getCommand","params":{"conversation_id":"c","name":"fix","arguments":"it"}}"#,
+        ),
+        (
+            ClientRequest::SendUserMessage(SendUserMessageParams { reads: true, ..text.clone() }),
+            r#"{"method":"sendUserMessage","params":{"conversation_id":"c","text":"hi","reads":true}}"#,
         ),
         (
             ClientRequest::GetPrompt(GetPromptParams {

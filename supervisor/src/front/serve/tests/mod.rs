@@ -68,6 +68,7 @@ impl OpenConversation for Scripted {
             models: Some(Arc::new(OneModel)),
             start: StartAccess { mode: ApprovalMode::Ask, net: Network::Off, models: Vec::new() },
             prompts: Vec::new(),
+            commands: Vec::new(),
             run,
         })
     }

@@ -1,0 +1,186 @@
+//! A message that is not sent yet: what the person typed, or the text of a command.
+
+use agent_client_protocol_schema::v1::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
+};
+use ipc::id::ConversationId;
+use ipc::image::Image;
+use protocol::own_command::OwnCommand;
+use protocol::rpc::ResponseOutcome;
+use protocol::server_prompt::ExpandedPrompt;
+use sha2::{Digest, Sha256};
+
+use super::shown;
+
+/// A message that is not sent yet.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Draft {
+    /// The command that it is the text of, and whose that is; nothing for words of the person.
+    pub(super) of: Option<String>,
+    pub(super) text: String,
+    pub(super) images: Vec<Image>,
+    /// True if its turn only reads.
+    pub(super) reads: bool,
+    /// The model that answers, if it is another than the session's.
+    pub(super) model: Option<String>,
+    /// True if somebody else than the person wrote it: then it is sent only if the person allows that.
+    pub(super) asks: bool,
+}
+
+/// The answer to the question whether a text is sent.
+#[derive(Debug, PartialEq)]
+pub(super) enum Sent {
+    Allowed,
+    Denied,
+    /// The client cancelled the question, and with it the turn.
+    Cancelled,
+    /// The answer means nothing, which denies.
+    Invalid(String),
+}
+
+const SEND: &str = "allow_once";
+const LEAVE: &str = "reject_once";
+
+impl Draft {
+    /// Returns the text of a command with these arguments.
+    pub(super) fn of_command(command: &OwnCommand, arguments: &str) -> Result<Self, String> {
+        let owner = if command.of_project { "a command of the project" } else { "a command of yours" };
+        Ok(Self {
+            of: Some(format!("/{}, {owner}", command.name)),
+            text: command.with_arguments(arguments)?,
+            images: Vec::new(),
+            reads: command.reads,
+            model: command.model.clone(),
+            asks: command.of_project,
+        })
+    }
+
+    /// Returns the text of a server's prompt, or the reason why there is none.
+    pub(super) fn of_prompt(expanded: ExpandedPrompt, images: Vec<Image>) -> Result<Self, String> {
+        let ExpandedPrompt { server, name, text, failed } = expanded;
+        let text = text.ok_or_else(|| failed.unwrap_or_else(|| "the server gave no text".to_owned()))?;
+        let of = Some(format!("/{server}:{name}, a prompt of the MCP server {server}"));
+        Ok(Self { of, text, images, asks: true, ..Self::default() })
+    }
+
+    fn digest(&self) -> String {
+        let digest = Sha256::digest(self.text.as_bytes());
+        digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+    }
+
+    /// Returns the message that says what is sent: the whole text, and what the command changes for the turn.
+    pub(super) fn shown(&self) -> String {
+        let of = shown::line(self.of.as_deref().unwrap_or_default());
+        format!("\n\n_Bailiwick sends the text of {of}{}:_\n\n{}\n\n", self.effects(), self.block())
+    }
+
+    fn effects(&self) -> String {
+        let reads = if self.reads { "; its turn only reads" } else { "" };
+        let model = self.model.as_ref().map(|model| format!("; {} answers", shown::line(model)));
+        format!("{reads}{}", model.unwrap_or_default())
+    }
+
+    fn block(&self) -> String {
+        shown::block(&self.text, "")
+    }
+
+    /// Returns the question whether the text is sent, which shows all of it.
+    pub(super) fn question(&self, session: &ConversationId, call: &str) -> RequestPermissionRequest {
+        let digest = self.digest();
+        let option = |kind: &str, name, means| PermissionOption::new(format!("{kind}:{digest}"), name, means);
+        let options = vec![
+            option(SEND, "Send exactly this text", PermissionOptionKind::AllowOnce),
+            option(LEAVE, "Do not send it", PermissionOptionKind::RejectOnce),
+        ];
+        let of = self.of.as_deref().unwrap_or_default();
+        let facts = format!("The text of {}{}", shown::line(of), self.effects());
+        let content = vec![ToolCallContent::from(self.block()), ToolCallContent::from(facts)];
+        let fields = ToolCallUpdateFields::new()
+            .title(shown::title(&format!("Send the text of {of}")))
+            .kind(ToolKind::Other)
+            .content(content);
+        let call = ToolCallUpdate::new(call.to_owned(), fields);
+        RequestPermissionRequest::new(session.as_str().to_owned(), call, options)
+    }
+
+    /// Returns the meaning of a response to the question.
+    pub(super) fn sent(&self, outcome: &ResponseOutcome) -> Sent {
+        let ResponseOutcome::Result(result) = outcome else {
+            return Sent::Invalid("the client answered with an error".to_owned());
+        };
+        let outcome = match serde_json::from_str::<RequestPermissionResponse>(result.get()) {
+            Ok(response) if result.get().starts_with('{') => response.outcome,
+            _ => return Sent::Invalid("the client's answer cannot be understood".to_owned()),
+        };
+        let id = match outcome {
+            RequestPermissionOutcome::Selected(selected) => selected.option_id,
+            RequestPermissionOutcome::Cancelled => return Sent::Cancelled,
+            _ => return Sent::Invalid("the client's answer has an unknown outcome".to_owned()),
+        };
+        match id.0.split_once(':') {
+            Some((SEND, digest)) if digest == self.digest() => Sent::Allowed,
+            Some((LEAVE, digest)) if digest == self.digest() => Sent::Denied,
+            _ => Sent::Invalid("the client named an option that was not offered".to_owned()),
+        }
+    }
+}
+
+/// Returns a call that stands for the text of a command until it is sent.
+pub(super) fn waiting(call: &str, name: &str) -> ToolCall {
+    ToolCall::new(call.to_owned(), shown::title(&format!("/{name}")))
+        .kind(ToolKind::Other)
+        .status(ToolCallStatus::Pending)
+}
+
+/// Returns the end of that call.
+pub(super) fn ended(call: &str, is_sent: bool, why: Option<&str>) -> ToolCallUpdate {
+    let status = if is_sent { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+    let content = why.map(|why| vec![ToolCallContent::from(shown::visible(why))]);
+    ToolCallUpdate::new(call.to_owned(), ToolCallUpdateFields::new().status(status).content(content))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+
+    fn answered(draft: &Draft, result: &serde_json::Value) -> Sent {
+        draft.sent(&ResponseOutcome::Result(to_raw_value(result).unwrap()))
+    }
+
+    fn selected(id: &str) -> serde_json::Value {
+        json!({"outcome": {"outcome": "selected", "optionId": id}})
+    }
+
+    #[test]
+    fn only_the_option_with_the_digest_of_the_text_sends_it() {
+        let text = "Greet Ada.".to_owned();
+        let draft = Draft { text, ..Draft::default() };
+        let other = Draft { text: "Greet Bob.".to_owned(), ..Draft::default() };
+        let asked = serde_json::to_value(draft.question(&"s".into(), "prompt:1")).unwrap();
+        let ids: Vec<_> = (0..2).map(|at| asked["options"][at]["optionId"].as_str().unwrap()).collect();
+        assert_eq!(answered(&draft, &selected(ids[0])), Sent::Allowed);
+        assert_eq!(answered(&draft, &selected(ids[1])), Sent::Denied);
+        assert!(matches!(answered(&other, &selected(ids[0])), Sent::Invalid(_)));
+        assert_eq!(answered(&draft, &json!({"outcome": {"outcome": "cancelled"}})), Sent::Cancelled);
+        for odd in
+            [selected("allow_once"), selected("allow_once:"), json!({}), json!([]), json!("allow_once")]
+        {
+            assert!(matches!(answered(&draft, &odd), Sent::Invalid(_)), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_question_shows_the_whole_text_and_what_it_changes() {
+        let text = "Do it.\n```\n\u{202e}\n".to_owned();
+        let draft = Draft { text, reads: true, model: Some("m".to_owned()), ..Draft::default() };
+        let asked = serde_json::to_value(draft.question(&"s".into(), "prompt:1")).unwrap();
+        let shown = |at: usize| asked["toolCall"]["content"][at]["content"]["text"].as_str().unwrap();
+        assert_eq!(shown(0), "````\nDo it.\n```\n\\u{202e}\n````");
+        assert!(shown(1).ends_with("; its turn only reads; m answers"), "{}", shown(1));
+    }
+}

@@ -1,0 +1,112 @@
+//! The requests of a client that wait for events.
+
+use agent_client_protocol_schema::v1::{PromptResponse, SessionUpdate, StopReason};
+use ipc::id::AgentId;
+use ipc::image::Image;
+use ipc::rights::Network;
+use protocol::approval::ApprovalMode;
+use protocol::event::{EndReason, TurnFinished};
+use protocol::rpc::{ErrorObject, ErrorWord, RequestId};
+
+use super::draft::{self, Draft};
+use super::reaction::{Reaction, answer};
+
+/// A request that opens a session, answered when the session has begun.
+pub(super) struct Opening {
+    pub(super) id: RequestId,
+    pub(super) kind: OpeningKind,
+    /// The message about servers that the client proposes.
+    pub(super) proposals: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpeningKind {
+    New,
+    /// The history is sent first.
+    Load,
+    Resume,
+}
+
+/// A prompt that is not answered yet.
+pub(super) struct Prompt {
+    pub(super) id: RequestId,
+    pub(super) waits: Waits,
+    pub(super) cancelled: bool,
+}
+
+/// The end that a prompt waits for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Waits {
+    /// The end of the first agent's turn.
+    Turn,
+    /// The end of a planner, which may not have started yet.
+    Planner(Option<AgentId>),
+    /// The text of a command, which a call stands for.
+    Expansion { call: String, images: Vec<Image> },
+    /// The answer to the question whether that text is sent.
+    Question { id: RequestId, call: String, draft: Box<Draft> },
+}
+
+impl Prompt {
+    /// True if it waits for the answer to this question.
+    pub(super) fn asks(&self, question: &RequestId) -> bool {
+        matches!(&self.waits, Waits::Question { id, .. } if id == question)
+    }
+}
+
+/// A change that a client asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum WantedChange {
+    Mode(ApprovalMode),
+    Network(Network),
+    Model,
+}
+
+/// A request for a change, answered with what became of it.
+pub(super) struct Change {
+    pub(super) id: RequestId,
+    pub(super) wanted: WantedChange,
+    /// True if the answer has all options.
+    pub(super) is_option: bool,
+}
+
+/// Returns the answer to the prompt of a turn.
+pub(super) fn answered(prompt: Prompt, turn: &TurnFinished) -> Reaction {
+    let stop = match turn.reason {
+        _ if prompt.cancelled => StopReason::Cancelled,
+        EndReason::Provider => return Reaction::Refuse(prompt.id, provider_failed(turn)),
+        EndReason::Refusal => StopReason::Refusal,
+        EndReason::TokenLimit | EndReason::ContextFull => StopReason::MaxTokens,
+        EndReason::StepLimit | EndReason::CostLimit | EndReason::TimeLimit => StopReason::MaxTurnRequests,
+        EndReason::Done
+        | EndReason::GaveUp
+        | EndReason::NothingSaid
+        | EndReason::CallAsText
+        | EndReason::SchemaUnmet
+        | EndReason::DeniedAtEnd => StopReason::EndTurn,
+        EndReason::Aborted
+        | EndReason::Interrupted
+        | EndReason::Closed
+        | EndReason::Terminated
+        | EndReason::HungUp
+        | EndReason::NoSandbox
+        | EndReason::Internal => StopReason::Cancelled,
+    };
+    answer(prompt.id, &PromptResponse::new(stop))
+}
+
+fn provider_failed(turn: &TurnFinished) -> ErrorObject {
+    let why = turn.message.clone().unwrap_or_else(|| turn.reason.to_string());
+    ErrorWord::InternalError.because(why)
+}
+
+/// Returns the end of the call that stands for a text which is sent.
+pub(super) fn sent(call: &str) -> Reaction {
+    Reaction::Update(Box::new(SessionUpdate::ToolCallUpdate(draft::ended(call, true, None))))
+}
+
+/// Returns the answer to a prompt whose text is not sent.
+pub(super) fn dropped(id: RequestId, call: &str, why: &str, stop: StopReason) -> Vec<Reaction> {
+    let ended = SessionUpdate::ToolCallUpdate(draft::ended(call, false, Some(why)));
+    vec![Reaction::Update(Box::new(ended)), answer(id, &PromptResponse::new(stop))]
+}
