@@ -21,6 +21,9 @@ use super::{Fault, LogError};
 /// The most bytes of lines that are kept in memory until they are on the disk.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
+/// Size of the buffer for lines between two events. A long line has a buffer of its own, which is freed once it is written.
+const SPARE: usize = 64 << 10;
+
 /// The log of one session, open for appending.
 #[derive(Debug)]
 pub struct SessionLog {
@@ -180,6 +183,9 @@ impl SessionLog {
                 }
                 self.held.lines.push_back((id, self.line.clone()));
             }
+        }
+        if self.line.capacity() > SPARE {
+            self.line = Vec::with_capacity(4096);
         }
         self.prev = link;
         self.last = event.id;
