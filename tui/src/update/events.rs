@@ -45,8 +45,15 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
             if let EventKind::Notice { code, message } = &event.kind
                 && answers(code)
             {
+                let view = model.agents.of(&event.agent);
                 if code.ends_change() {
-                    model.agents.of(&event.agent).session.pending = None;
+                    view.session.pending = None;
+                }
+                // The turn that a command of the person's own started goes on by another model than the command names: the
+                // answer to the next change would replace a line that says so.
+                if *code == NoticeCode::ModelRefused && view.turn.model_after.take().is_some() {
+                    view.say(Look::Error, message);
+                    return true;
                 }
                 model.answer(Look::Notice, message);
                 return true;

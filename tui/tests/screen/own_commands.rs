@@ -1,7 +1,7 @@
 //! Commands of the person's own: their text comes to the prompt, and is never sent by itself.
 
 use crossterm::event::KeyCode;
-use protocol::event::EndReason;
+use protocol::event::{EndReason, EventKind, NoticeCode};
 use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::own_command::OwnCommand;
 use tui::Start;
@@ -93,4 +93,17 @@ fn a_model_answers_in_that_turn_alone() {
     assert_eq!(seat.told(), [model("other"), message("Go")]);
     seat.end_turn(EndReason::Done);
     assert_eq!(seat.told(), [model("claude-opus-4-5")]);
+}
+
+#[test]
+fn a_model_that_is_refused_is_told_in_the_transcript_and_changed_no_more() {
+    let mut seat = seat();
+    seat.keys(":other\n");
+    seat.press(KeyCode::Enter);
+    assert_eq!(seat.told(), [model("other"), message("Go")]);
+    let refused = "cannot change the model: other is asked at another address".to_owned();
+    seat.log(EventKind::Notice { code: NoticeCode::ModelRefused, message: refused.clone() });
+    seat.end_turn(EndReason::Done);
+    assert!(seat.told().is_empty());
+    assert!(seat.screen().contains(&refused), "{}", seat.screen());
 }
