@@ -28,6 +28,7 @@ pub mod denial;
 pub mod devices;
 pub mod effect;
 pub mod fetch;
+pub mod form;
 pub mod frame;
 pub mod gateway;
 pub mod id;

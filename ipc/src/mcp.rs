@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::form::FormField;
 use crate::image::Image;
 
 /// The most tools of one server.
@@ -26,7 +27,7 @@ pub const MAX_PROMPTS: usize = 256;
 /// The most bytes of a name: of a tool, a prompt, an argument, a program.
 pub const MAX_NAME: usize = 256;
 
-/// The most bytes of a description, of instructions and of a question.
+/// The most bytes of a description and of instructions.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// The most bytes of all tools and prompts of one server.
@@ -119,6 +120,17 @@ pub enum McpAnswer {
     Cancelled,
 }
 
+/// The form of a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum McpForm {
+    /// Fields to fill in, within the bounds of [`crate::form`].
+    Fields(Vec<FormField>),
+    /// The server wants a page to be opened instead.
+    Page,
+    /// A form that is not shown, with the reason.
+    Unshown(String),
+}
+
 /// A message of the guest of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpReport {
@@ -152,8 +164,8 @@ pub enum McpReport {
         request: u64,
         /// The server's words.
         message: String,
-        /// The JSON schema of the form: a flat object.
-        form: String,
+        /// The form, or its replacement.
+        form: McpForm,
     },
     /// The server says that its tools have changed.
     ToolsChanged,

@@ -8,6 +8,7 @@ mod answer;
 mod changes;
 mod command;
 mod fetch;
+mod form;
 mod host;
 mod kinds;
 mod plan;
@@ -19,18 +20,19 @@ pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
     AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer, DeniedCommandApprovalResponse,
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalResponse, HostApprovalResponse,
-    NetworkApprovalResponse, PlanApprovalResponse, ReviewDecision,
+    NetworkApprovalResponse, PlanApprovalResponse, ReviewDecision, ServerFormResponse,
 };
 pub use changes::{FileChange, FileChanges};
 pub use command::{
     AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams,
 };
 pub use fetch::FetchApprovalParams;
+pub use form::{FormValue, FormValues, ServerFormParams, check_all, default_of, defaults, typed};
 pub use host::HostApprovalParams;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,
     EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, FETCH_APPROVAL_METHOD, HOST_APPROVAL_METHOD,
-    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_METHODS,
+    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_FORM_METHOD, SERVER_METHODS,
 };
 pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};

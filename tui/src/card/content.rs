@@ -7,10 +7,10 @@ use ipc::tool::Access;
 use protocol::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
     ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams, FileChange,
-    HostApprovalParams, NetworkApprovalParams, ServerRequest,
+    HostApprovalParams, NetworkApprovalParams, ServerAccess, ServerRequest,
 };
 
-use super::{denied, plan};
+use super::{FormDraft, denied, plan};
 use crate::diff::Diff;
 use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
@@ -30,6 +30,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
             (argv(&params.command), &params.reason, of_network(params, project))
         }
         ServerRequest::HostApproval(params) => (waiting(params), &params.reason, Vec::new()),
+        ServerRequest::ServerForm(_) => (form(request), &None, Vec::new()),
         ServerRequest::FetchApproval(params) => (page(params), &params.reason, Vec::new()),
         ServerRequest::ExternalToolApproval(params) => (arguments(params), &params.reason, Vec::new()),
         ServerRequest::AgentRightsApproval(params) => (task(params), &params.reason, Vec::new()),
@@ -58,6 +59,8 @@ fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
         ServerRequest::DeniedCommandApproval(params) => denied::allowed(params, project),
         ServerRequest::NetworkApproval(params) => allows(&params.grant, project),
         ServerRequest::HostApproval(params) => until_the_end(params),
+        // Its text has all.
+        ServerRequest::ServerForm(_) => Vec::new(),
         ServerRequest::FetchApproval(params) => page_allowed(params),
         ServerRequest::ExternalToolApproval(params) => server(params),
         ServerRequest::AgentRightsApproval(params) => agent_rights(params, project),
@@ -129,15 +132,27 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
 
 /// Returns the rights of the server that is called: it has them whatever the agent may do.
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
-    match &params.access {
-        Some(access) => {
-            let lines = access.to_string();
-            let names = std::iter::once("access").chain(std::iter::repeat(""));
-            let access = names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line));
-            access.chain([fact("allows", "this call, this once; the arguments go to that server")]).collect()
-        }
-        None => vec![fact("allows", "this call, this once; its server is not held by the sandbox")],
-    }
+    let mut parts = server_access(params.access.as_ref());
+    let allows = match &params.access {
+        Some(_) => "this call, this once; the arguments go to that server",
+        None => "this call, this once; its server is not held by the sandbox",
+    };
+    parts.push(fact("allows", allows));
+    parts
+}
+
+/// Returns the rights of a server, one line each.
+pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
+    let Some(access) = access else { return Vec::new() };
+    let lines = access.to_string();
+    let names = std::iter::once("access").chain(std::iter::repeat(""));
+    names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line)).collect()
+}
+
+/// Returns the text of a form with its defaults.
+fn form(request: &ServerRequest) -> Vec<Part> {
+    let ServerRequest::ServerForm(params) = request else { return Vec::new() };
+    FormDraft::of(request).map(|form| form.block(params, false).0.parts).unwrap_or_default()
 }
 
 /// Returns the whole URL, since everything in it is sent.

@@ -45,6 +45,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Comments => keys.commenting(card),
         Stage::Steps if card.editor().is_some() => keys.writing_field(card),
         Stage::Steps => keys.editing(card),
+        Stage::Form => keys.filling(card),
         Stage::Versions(_) => keys.comparing(below),
         Stage::Rule(_) => keys.of_rule(card, below),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
@@ -68,6 +69,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
         Stage::Comments if card.editor().is_none() => return in_rows(keys.commenting(card)),
         Stage::Steps if card.editor().is_some() => return in_rows(keys.writing_field(card)),
         Stage::Steps => return in_rows(keys.editing(card)),
+        Stage::Form => return in_rows(keys.filling(card)),
         _ => return 1,
     });
     if text.saturating_add(usize::from(whole + card.editor_rows((width, height)) + 1)) <= usize::from(height)
@@ -198,6 +200,33 @@ impl Keys<'_> {
         ]
     }
 
+    fn filling(&self, card: &Card) -> Vec<Option<Hint>> {
+        let key = |command, word| self.key(KeyMode::Form, command, word);
+        let takes_text = card.form.as_ref().is_some_and(super::FormDraft::takes_text);
+        vec![
+            key(Command::NextField, "next field"),
+            key(Command::PreviousField, "field before"),
+            self.pair_in(KeyMode::Form, Command::PreviousChoice, Command::NextChoice, "choose")
+                .filter(|_| !takes_text),
+            key(Command::Back, "done"),
+        ]
+    }
+
+    fn deciding_on_form(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Approval, command, word);
+        let is_empty = card.form.as_ref().is_none_or(super::FormDraft::is_empty);
+        vec![
+            key(Command::EditSteps, "fill in").filter(|_| !is_empty),
+            key(Command::ApproveOnce, if is_empty { "yes" } else { "send" }),
+            key(Command::Deny, "decline"),
+            key(Command::Abort, "cancel"),
+            key(Command::DenyWithWord, "decline, because…"),
+            key(Command::Rule, "why"),
+            key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),
+            (below > 0).then(|| Hint::remark(lines(below))),
+        ]
+    }
+
     fn comparing(&self, below: usize) -> Vec<Option<Hint>> {
         let pair = |first, second, word: &str| self.pair_in(KeyMode::Versions, first, second, word);
         vec![
@@ -223,6 +252,9 @@ impl Keys<'_> {
     fn deciding(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         if let ServerRequest::DeniedCommandApproval(params) = &*card.request {
             return self.deciding_on_denial(card, params, below);
+        }
+        if card.form.is_some() {
+            return self.deciding_on_form(card, below);
         }
         if matches!(*card.request, ServerRequest::HostApproval(_)) {
             return self.deciding_on_host(card, below);
@@ -298,7 +330,11 @@ impl Keys<'_> {
             } else {
                 key(Command::DenyWithWord, "no, because…")
             },
-            key(Command::EditSteps, &edit).filter(|_| is_plan),
+            if card.form.as_ref().is_some_and(|form| !form.is_empty()) {
+                key(Command::EditSteps, "fill in")
+            } else {
+                key(Command::EditSteps, &edit).filter(|_| is_plan)
+            },
             key(Command::EditPlan, "editor").filter(|_| is_plan && card.unsaved() == 0),
             key(Command::Versions, &format!("{} versions", card.versions)).filter(|_| card.versions > 1),
             key(Command::Whole, if card.whole { "smaller" } else { "full screen" }),

@@ -3,6 +3,7 @@
 mod comments;
 mod content;
 mod denied;
+mod form;
 mod guard;
 pub(crate) mod hints;
 pub mod plan;
@@ -21,6 +22,7 @@ use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 pub(crate) use comments::Comments;
 pub(crate) use content::in_project;
 pub(crate) use denied::for_session;
+pub(crate) use form::FormDraft;
 use guard::Guard;
 pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::Menu;
@@ -56,6 +58,8 @@ pub(crate) struct Card {
     pub comments: Option<Comments>,
     /// Steps of the plan with the person's edits; kept when the person leaves the step editor.
     pub steps: Option<Steps>,
+    /// Form of a server with the person's values.
+    pub form: Option<FormDraft>,
     pub versions: usize,
     /// Text of the plan as the person edited it, until a request for the edited plan replaces this one.
     pub edited: Option<String>,
@@ -85,6 +89,7 @@ pub(crate) enum Stage {
     Word(Editor),
     Comments,
     Steps,
+    Form,
     Versions(Compared),
     Rule(CardPage),
 }
@@ -117,6 +122,7 @@ impl Card {
             whole: matches!(*request, ServerRequest::PlanApproval(_)),
             comments: Comments::of(&request),
             steps: Steps::of(&request),
+            form: FormDraft::of(&request),
             versions: 0,
             for_session: match &*request {
                 ServerRequest::DeniedCommandApproval(params) => denied::words_for_session(params, project),
@@ -158,6 +164,18 @@ impl Card {
         self.body = CardPage::new(block, revision);
     }
 
+    /// Lays out the form of a server as it is filled in.
+    pub(crate) fn lay_form(&mut self, revision: u64, size: (u16, u16)) {
+        let ServerRequest::ServerForm(params) = &*self.request else { return };
+        let Some(form) = &self.form else { return };
+        let is_editing = matches!(self.stage, Stage::Form);
+        let (block, at) = form.block(params, is_editing);
+        self.body.renew(block, revision);
+        if is_editing {
+            self.body.reveal(at, 2, size);
+        }
+    }
+
     pub(crate) const fn number(&self) -> u64 {
         self.body.revision()
     }
@@ -195,6 +213,7 @@ impl Card {
             Stage::Scope(menu) => menu.editing.as_ref(),
             Stage::Comments => self.comments.as_ref()?.editor(),
             Stage::Steps => self.steps.as_ref()?.editor(),
+            Stage::Form => self.form.as_ref()?.editor(),
             Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
         }
     }
@@ -205,6 +224,7 @@ impl Card {
             Stage::Scope(menu) => menu.editing.as_mut(),
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
             Stage::Steps => self.steps.as_mut()?.editor_mut(),
+            Stage::Form => self.form.as_mut()?.editor_mut(),
             Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
         }
     }
@@ -220,7 +240,7 @@ impl Card {
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Steps => self.steps.as_ref().map_or(&self.body, |steps| &steps.sheet),
             Stage::Versions(compared) => &compared.sheet,
-            Stage::Deciding | Stage::Word(_) => &self.body,
+            Stage::Deciding | Stage::Word(_) | Stage::Form => &self.body,
         }
     }
 
@@ -231,7 +251,7 @@ impl Card {
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Steps => self.steps.as_mut().map_or(&mut self.body, |steps| &mut steps.sheet),
             Stage::Versions(compared) => &mut compared.sheet,
-            Stage::Deciding | Stage::Word(_) => &mut self.body,
+            Stage::Deciding | Stage::Word(_) | Stage::Form => &mut self.body,
         }
     }
 
@@ -319,7 +339,7 @@ impl Card {
             Err(NotYet::Unsaved)
         } else if !self.in_sight
             || !self.approve.is_open(now)
-            || matches!(self.stage, Stage::Rule(_) | Stage::Steps | Stage::Versions(_))
+            || matches!(self.stage, Stage::Rule(_) | Stage::Steps | Stage::Form | Stage::Versions(_))
         {
             Err(NotYet::Unseen)
         } else if !self.body.is_read() || !self.sheet().is_read() {

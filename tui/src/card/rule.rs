@@ -54,6 +54,11 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
             "built in".to_owned(),
             "no setting; s allows this very call for the session",
         ),
+        ServerRequest::ServerForm(_) => (
+            "a server may ask you something while it runs a call; nothing is sent without you".to_owned(),
+            "built in".to_owned(),
+            "no setting; in mode deny every question is declined",
+        ),
         ServerRequest::AgentRightsApproval(_) => (
             "a sub-agent with more access than its parent is asked for".to_owned(),
             "built in".to_owned(),

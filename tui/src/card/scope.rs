@@ -73,6 +73,7 @@ impl Menu {
             request,
             ServerRequest::DeniedCommandApproval(_)
                 | ServerRequest::HostApproval(_)
+                | ServerRequest::ServerForm(_)
                 | ServerRequest::AgentRightsApproval(_)
                 | ServerRequest::PlanApproval(_)
         )
@@ -284,9 +285,10 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
             let always = always.then_some(Choice::ToolInProject);
             [Choice::ExactCall].into_iter().chain(tool).chain(always).collect()
         }
-        // A sub-agent and a plan are approved once; a denial and a host offer a single scope.
+        // A sub-agent, a plan and a form are approved once; a denial and a host offer a single scope.
         ServerRequest::DeniedCommandApproval(_)
         | ServerRequest::HostApproval(_)
+        | ServerRequest::ServerForm(_)
         | ServerRequest::AgentRightsApproval(_)
         | ServerRequest::PlanApproval(_) => Vec::new(),
     }

@@ -38,6 +38,10 @@ impl Title {
                 let (name, rest) = (SafeText::line(&params.host.to_string()), "?".to_owned());
                 return Self { verb: "Connect to ", name, rest, ..Self::default() };
             }
+            ServerRequest::ServerForm(params) => {
+                let (name, rest) = (SafeText::line(&params.server), "?".to_owned());
+                return Self { verb: "Answer the MCP server ", name, rest, ..Self::default() };
+            }
             ServerRequest::FetchApproval(_) => "Fetch this page?",
             ServerRequest::ExternalToolApproval(params) => {
                 let (name, rest) = (SafeText::line(&params.tool), "?".to_owned());

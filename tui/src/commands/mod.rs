@@ -21,6 +21,8 @@ pub enum KeyMode {
     Comments,
     /// Editing the steps of a plan.
     Steps,
+    /// Filling in the form of an MCP server.
+    Form,
     Versions,
     /// Reading a plan and its progress.
     Plan,
@@ -31,7 +33,7 @@ pub enum KeyMode {
 }
 
 impl KeyMode {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -41,6 +43,7 @@ impl KeyMode {
         Self::Agents,
         Self::Comments,
         Self::Steps,
+        Self::Form,
         Self::Versions,
         Self::Plan,
         Self::Log,
@@ -60,6 +63,7 @@ impl KeyMode {
             Self::Agents => "agents",
             Self::Comments => "comments",
             Self::Steps => "steps",
+            Self::Form => "form",
             Self::Versions => "versions",
             Self::Plan => "plan",
             Self::Log => "log",
@@ -70,7 +74,7 @@ impl KeyMode {
 
     /// True if keys without Ctrl or Alt type text in this mode.
     pub const fn is_for_text(self) -> bool {
-        matches!(self, Self::Insert | Self::Command)
+        matches!(self, Self::Insert | Self::Command | Self::Form)
     }
 
     /// True if keys of this mode answer a request; Enter and Space are not allowed then.
@@ -180,6 +184,10 @@ pub enum Command {
     DeleteField,
     Undo,
     SaveSteps,
+    NextField,
+    PreviousField,
+    NextChoice,
+    PreviousChoice,
     Versions,
     OlderVersion,
     NewerVersion,

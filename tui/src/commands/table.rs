@@ -1,7 +1,7 @@
 //! Rows of the command table.
 
 use super::KeyMode::{
-    Agents, Approval, Command as Line, Comments, Denied, Insert, Log, Normal, Page, Plan, Rewind, Scope,
+    Agents, Approval, Command as Line, Comments, Denied, Form, Insert, Log, Normal, Page, Plan, Rewind, Scope,
     Steps, Versions,
 };
 use super::{Command, CommandRow, KeyMode};
@@ -429,6 +429,7 @@ pub const TABLE: &[CommandRow] = &[
             (Scope, &["esc", "n", "ctrl-c"]),
             (Comments, &["esc", "q", "ctrl-c"]),
             (Steps, &["esc", "q", "ctrl-c"]),
+            (Form, &["esc", "ctrl-c"]),
             (Versions, &["esc", "q", "ctrl-c"]),
         ],
         "back",
@@ -441,7 +442,12 @@ pub const TABLE: &[CommandRow] = &[
         "write a comment on it",
     ),
     keyed(Command::SendComments, "send_comments", &[(Comments, &["s"])], "no, with these comments"),
-    keyed(Command::EditSteps, "edit_steps", &[(Approval, &["i"])], "edit the steps of a plan, in place"),
+    keyed(
+        Command::EditSteps,
+        "edit_steps",
+        &[(Approval, &["i", "tab"])],
+        "edit the steps of a plan, or fill in a form",
+    ),
     keyed(Command::EditField, "edit_field", &[(Steps, &["enter", "e", "i"])], "edit the chosen field"),
     keyed(Command::NextStep, "next_step", &[(Steps, &["tab", "]"])], "the next step"),
     keyed(Command::PreviousStep, "previous_step", &[(Steps, &["shift-tab", "["])], "the step before"),
@@ -463,6 +469,10 @@ pub const TABLE: &[CommandRow] = &[
     ),
     keyed(Command::Undo, "undo", &[(Steps, &["u"])], "undo the last change"),
     keyed(Command::SaveSteps, "save_steps", &[(Steps, &["s"])], "save: a new version, asked about anew"),
+    keyed(Command::NextField, "next_field", &[(Form, &["tab", "enter", "down"])], "the next field"),
+    keyed(Command::PreviousField, "previous_field", &[(Form, &["shift-tab", "up"])], "the field before"),
+    keyed(Command::NextChoice, "next_choice", &[(Form, &["right"])], "the next value that can be chosen"),
+    keyed(Command::PreviousChoice, "previous_choice", &[(Form, &["left"])], "the value before"),
     keyed(
         Command::Versions,
         "versions",

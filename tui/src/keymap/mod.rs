@@ -76,6 +76,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Agents, Command::CloseAgents),
     (KeyMode::Comments, Command::Back),
     (KeyMode::Steps, Command::Back),
+    (KeyMode::Form, Command::Back),
     (KeyMode::Versions, Command::Back),
     (KeyMode::Plan, Command::ClosePlan),
     (KeyMode::Log, Command::CloseLog),

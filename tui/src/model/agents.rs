@@ -42,6 +42,8 @@ pub(crate) struct AgentView {
     pub unreached: BTreeSet<String>,
     /// Hosts that the person was asked about while connections wait.
     pub asked_hosts: BTreeMap<ApprovalId, String>,
+    /// Servers whose form the person was asked to fill in.
+    pub asked_forms: BTreeMap<ApprovalId, String>,
 }
 
 impl AgentView {
@@ -63,6 +65,7 @@ impl AgentView {
             guests: Guests::default(),
             unreached: BTreeSet::new(),
             asked_hosts: BTreeMap::new(),
+            asked_forms: BTreeMap::new(),
             ended: None,
         }
     }

@@ -4,7 +4,7 @@ use protocol::approval::{ReviewDecision, ServerRequest, SessionScope};
 use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
-use super::{comments, editing, plan, steps};
+use super::{comments, editing, form, plan, steps};
 use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
@@ -15,6 +15,9 @@ use crate::moment::UiTime;
 /// Handles a key for the request on the screen; returns true if anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Action>) -> bool {
     let Some(card) = model.cards.front() else { return false };
+    if matches!(card.stage, Stage::Form) {
+        return form::key(model, at, key);
+    }
     if card.editor().is_some() {
         return write(model, key, actions);
     }
@@ -26,8 +29,9 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Stage::Comments => return comments::key(model, key, actions),
         Stage::Steps => return steps::key(model, key, actions),
         Stage::Versions(_) => return steps::compare_key(model, key),
-        Stage::Deciding | Stage::Scope(_) | Stage::Word(_) | Stage::Rule(_) => {}
+        Stage::Deciding | Stage::Scope(_) | Stage::Word(_) | Stage::Rule(_) | Stage::Form => {}
     }
+    let is_form = form::is_form(card);
     let Some(command) = model.start.keymap.command(mode_of(card), key) else {
         return key.is_letter() && no_meaning(model, at, key);
     };
@@ -36,8 +40,11 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Command::Repaint => actions.push(Action::Repaint),
         Command::Deny => answer(model, ReviewDecision::DENIED, actions),
         Command::Abort if back(model) => {}
+        Command::Abort if is_form => answer(model, ReviewDecision::Cancelled, actions),
         Command::Abort => answer(model, ReviewDecision::Abort, actions),
         Command::DenyWithWord => set_stage(model, Stage::Word(Editor::default())),
+        Command::ApproveOnce if is_form => form::send(model, at, actions),
+        Command::EditSteps if is_form => form::begin(model),
         Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
         Command::Confirm => approve(model, at, in_session, actions),
         Command::ApproveSession => for_session(model, at, actions),
@@ -123,6 +130,7 @@ const fn mode_of(card: &Card) -> KeyMode {
         Stage::Scope(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
         Stage::Steps => KeyMode::Steps,
+        Stage::Form => KeyMode::Form,
         Stage::Versions(_) => KeyMode::Versions,
         Stage::Deciding | Stage::Word(_) | Stage::Rule(_) => card.key_mode(),
     }
@@ -153,6 +161,7 @@ fn in_session(card: &Card) -> Option<ReviewDecision> {
         | Stage::Word(_)
         | Stage::Comments
         | Stage::Steps
+        | Stage::Form
         | Stage::Versions(_)
         | Stage::Rule(_) => None,
     }
@@ -295,7 +304,7 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
         }
         Stage::Comments => comments::end_writing(model),
         Stage::Steps => steps::end_writing(model, true),
-        Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => {}
+        Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) => {}
     }
 }
 
@@ -305,7 +314,7 @@ fn give_up(model: &mut Model) {
         Stage::Scope(menu) => menu.editing = None,
         Stage::Comments => comments::end_writing(model),
         Stage::Steps => steps::end_writing(model, false),
-        Stage::Word(_) | Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => {
+        Stage::Word(_) | Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) => {
             card.stage = Stage::Deciding;
         }
     }

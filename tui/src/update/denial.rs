@@ -56,7 +56,10 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
             ("allowed by you for the session, run again".to_owned(), false)
         }
         ReviewDecision::Denied { message: Some(word) } => (format!("left denied: {word}"), true),
-        ReviewDecision::Denied { message: None } | ReviewDecision::Abort => {
+        ReviewDecision::Denied { message: None }
+        | ReviewDecision::Abort
+        | ReviewDecision::Filled { .. }
+        | ReviewDecision::Cancelled => {
             let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
             (format!("left denied{cause}"), true)
         }

@@ -15,7 +15,7 @@ use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::typed_prompt::TypedPrompts;
 
 use super::{
-    branch, call, calls, comments, denial, effects, hosts, pause, plan, prompts, reply, rewind, turns,
+    branch, call, calls, comments, denial, effects, form, hosts, pause, plan, prompts, reply, rewind, turns,
 };
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
@@ -111,6 +111,9 @@ fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actio
     }
     if let ServerRequest::HostApproval(params) = &*request {
         view.asked_hosts.insert(asked.id, params.host.to_string());
+    }
+    if let ServerRequest::ServerForm(params) = &*request {
+        view.asked_forms.insert(asked.id, params.server.clone());
     }
     if model.cards.is_empty() {
         model.answered = 0;
@@ -251,7 +254,8 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
         && answered.by == DecidedBy::Deadline
     {
         let view = model.agents.of(&event.agent);
-        if answered.id.is_some_and(|id| view.asked_hosts.contains_key(&id)) {
+        let asks = |id| view.asked_hosts.contains_key(&id) || view.asked_forms.contains_key(&id);
+        if answered.id.is_some_and(asks) {
             // Its command has a request of its own when it has ended.
             return;
         }
@@ -263,7 +267,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
 /// Applies an event that changes the session's state; returns true if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
-        EventKind::ApprovalAnswered(answered) if hosts::answered(view, &answered) => {}
+        EventKind::ApprovalAnswered(answered) if hosts::answered(view, &answered) || form::answered(view, &answered) => {}
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {
@@ -475,6 +479,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         ReviewDecision::Denied { message: None } => ("denied", String::new()),
         ReviewDecision::Denied { message: Some(word) } => ("denied", format!(": {word}")),
         ReviewDecision::Abort => ("denied", ", and the turn ends".to_owned()),
+        ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => ("denied", String::new()),
     };
     let by = match (answered.by, &answered.cause) {
         (DecidedBy::SessionGrant(id), _) => format!(" by grant {id}"),

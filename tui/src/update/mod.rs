@@ -13,6 +13,7 @@ mod editing;
 mod effects;
 mod events;
 mod files;
+mod form;
 mod help;
 mod hosts;
 mod keys;

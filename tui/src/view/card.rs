@@ -43,6 +43,7 @@ pub(super) fn card(
 fn mark(card: &Card) -> String {
     match (&card.stage, &card.comments) {
         (Stage::Comments, Some(comments)) => comments.mark(),
+        (Stage::Form, _) => card.form.as_ref().map(crate::card::FormDraft::mark).unwrap_or_default(),
         (Stage::Steps, _) => card.steps.as_ref().map_or("", |steps| steps.mark()).to_owned(),
         (Stage::Word(_), _) => "no, because › ".to_owned(),
         _ => "pattern › ".to_owned(),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ipc::form::MAX_MESSAGE;
 use ipc::mcp::{
-    MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT, McpAnswer, McpDescription, McpFailure, McpReport, McpResult,
+    MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult,
 };
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -143,9 +144,9 @@ impl GuestState {
         &self,
         request: Option<u64>,
         message: String,
-        form: String,
+        form: McpForm,
     ) -> Result<McpAnswer, NotAsked> {
-        if message.len() > MAX_TEXT || form.len() > MAX_SCHEMA {
+        if message.len() > MAX_MESSAGE {
             return Err(NotAsked::TooLong);
         }
         let Ok(room) = self.reports.reserve().await else { return Ok(McpAnswer::Cancelled) };

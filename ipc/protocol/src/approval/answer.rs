@@ -4,14 +4,15 @@ use ipc::id::ApprovalId;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::approval_kinds;
-use super::{AskKind, SessionScope};
+use super::{AskKind, FormValues, SessionScope};
 use crate::frontend::Op;
 
 /// A person's decision on one request.
 ///
 /// In JSON an object with `decision` and its fields: `{"decision":"approved"}`,
 /// `{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}`,
-/// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`.
+/// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`; for the form of a server also
+/// `{"decision":"approved","values":{"name":"Ada"}}` and `{"decision":"cancelled"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
 #[derive(schemars::JsonSchema)]
@@ -30,6 +31,13 @@ pub enum ReviewDecision {
     },
     /// No, and the turn ends.
     Abort,
+    /// The form of a server, filled in.
+    Filled {
+        /// The values.
+        values: FormValues,
+    },
+    /// The form of a server is closed without an answer; the agent continues.
+    Cancelled,
 }
 
 impl ReviewDecision {
@@ -39,10 +47,11 @@ impl ReviewDecision {
     /// The word for it, as in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Approved => DecisionWord::Approved,
+            Self::Approved | Self::Filled { .. } => DecisionWord::Approved,
             Self::ApprovedForSession { .. } => DecisionWord::ApprovedForSession,
             Self::Denied { .. } => DecisionWord::Denied,
             Self::Abort => DecisionWord::Abort,
+            Self::Cancelled => DecisionWord::Cancelled,
         }
         .as_str()
     }
@@ -65,6 +74,7 @@ enum DecisionWord {
     ApprovedForSession,
     Denied,
     Abort,
+    Cancelled,
 }
 
 impl DecisionWord {
@@ -74,6 +84,7 @@ impl DecisionWord {
             Self::ApprovedForSession => "approved_for_session",
             Self::Denied => "denied",
             Self::Abort => "abort",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -88,19 +99,23 @@ struct Form {
     scope: Option<SessionScope>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<FormValues>,
 }
 
 impl From<ReviewDecision> for Form {
     fn from(decision: ReviewDecision) -> Self {
-        let (word, scope, message) = match decision {
-            ReviewDecision::Approved => (DecisionWord::Approved, None, None),
+        let word = |decision| Self { decision, scope: None, message: None, values: None };
+        match decision {
+            ReviewDecision::Approved => word(DecisionWord::Approved),
             ReviewDecision::ApprovedForSession { scope } => {
-                (DecisionWord::ApprovedForSession, Some(scope), None)
+                Self { scope: Some(scope), ..word(DecisionWord::ApprovedForSession) }
             }
-            ReviewDecision::Denied { message } => (DecisionWord::Denied, None, message),
-            ReviewDecision::Abort => (DecisionWord::Abort, None, None),
-        };
-        Self { decision: word, scope, message }
+            ReviewDecision::Denied { message } => Self { message, ..word(DecisionWord::Denied) },
+            ReviewDecision::Abort => word(DecisionWord::Abort),
+            ReviewDecision::Filled { values } => Self { values: Some(values), ..word(DecisionWord::Approved) },
+            ReviewDecision::Cancelled => word(DecisionWord::Cancelled),
+        }
     }
 }
 
@@ -108,6 +123,12 @@ impl TryFrom<Form> for ReviewDecision {
     type Error = &'static str;
 
     fn try_from(form: Form) -> Result<Self, Self::Error> {
+        if let Some(values) = form.values {
+            return match (form.decision, form.scope, form.message) {
+                (DecisionWord::Approved, None, None) => Ok(Self::Filled { values }),
+                _ => Err("only approved has values"),
+            };
+        }
         match (form.decision, form.scope, form.message) {
             (DecisionWord::Approved, None, None) => Ok(Self::Approved),
             (DecisionWord::ApprovedForSession, scope, None) => {
@@ -115,6 +136,7 @@ impl TryFrom<Form> for ReviewDecision {
             }
             (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
             (DecisionWord::Abort, None, None) => Ok(Self::Abort),
+            (DecisionWord::Cancelled, None, None) => Ok(Self::Cancelled),
             (_, Some(_), _) => Err("only approved_for_session has a scope"),
             (_, None, Some(_)) => Err("only denied has a message"),
         }
@@ -164,19 +186,21 @@ struct ResponseForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<FormValues>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
 
 impl From<ReviewDecision> for ResponseForm {
     fn from(decision: ReviewDecision) -> Self {
-        let Form { decision, scope, message } = decision.into();
-        Self { decision, scope, message, digest: None }
+        let Form { decision, scope, message, values } = decision.into();
+        Self { decision, scope, message, values, digest: None }
     }
 }
 
 impl From<ResponseForm> for Form {
     fn from(form: ResponseForm) -> Self {
-        Self { decision: form.decision, scope: form.scope, message: form.message }
+        Self { decision: form.decision, scope: form.scope, message: form.message, values: form.values }
     }
 }
 

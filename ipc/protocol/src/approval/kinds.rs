@@ -22,6 +22,8 @@ macro_rules! approval_kinds {
             ExternalTool("a call of an external tool"):
                 ExternalToolApproval(ExternalToolApprovalParams) -> ExternalToolApprovalResponse,
                 EXTERNAL_TOOL_APPROVAL_METHOD = "externalToolApproval";
+            Form("a form that an MCP server asks for"): ServerForm(ServerFormParams) -> ServerFormResponse,
+                SERVER_FORM_METHOD = "serverForm";
             Fetch("a page of a host"): FetchApproval(FetchApprovalParams) -> FetchApprovalResponse,
                 FETCH_APPROVAL_METHOD = "fetchApproval";
             Agent("the rights of a sub-agent"):

@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 use super::kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, DENIED_COMMAND_APPROVAL_METHOD,
     EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, FETCH_APPROVAL_METHOD, HOST_APPROVAL_METHOD,
-    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, approval_kinds,
+    NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_FORM_METHOD, approval_kinds,
 };
 use super::{
     AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
     AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalParams, FetchApprovalResponse,
     FileChanges, HostApprovalParams, HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse,
-    PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess,
+    PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess, ServerFormParams, ServerFormResponse,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -213,6 +213,7 @@ impl ServerRequest {
             Self::ApplyPatchApproval(_)
             | Self::HostApproval(_)
             | Self::ExternalToolApproval(_)
+            | Self::ServerForm(_)
             | Self::FetchApproval(_)
             | Self::AgentRightsApproval(_)
             | Self::PlanApproval(_) => None,
@@ -230,7 +231,7 @@ impl ServerRequest {
             Self::AgentRightsApproval(params) => Some(&params.grant),
             Self::PlanApproval(params) => Some(&params.grant),
             Self::FetchApproval(params) => Some(&params.grant),
-            Self::ExternalToolApproval(_) => None,
+            Self::ExternalToolApproval(_) | Self::ServerForm(_) => None,
         }
     }
 }

@@ -284,6 +284,65 @@ fn a_network_request_has_its_shape() {
     );
 }
 
+fn form() -> ServerFormParams {
+    let ExternalToolApprovalParams { server, tool, access, .. } = external();
+    let field = |name: &str, kind| FormField {
+        name: name.to_owned(),
+        title: None,
+        about: String::new(),
+        required: true,
+        kind,
+    };
+    let choices = vec![FormChoice { value: "x".to_owned(), title: Some("The x".to_owned()) }];
+    let [least, most, default] = [Some("1".to_owned()), None, None];
+    ServerFormParams {
+        conversation_id: "s".into(),
+        agent: AgentId::root(),
+        call_id: CallId(7),
+        server,
+        tool,
+        access,
+        message: "Which one?".to_owned(),
+        fields: vec![
+            field("a", FieldKind::Choice { choices, default: None }),
+            field("b", FieldKind::Number { whole: true, least, most, default }),
+        ],
+        digest: "ab".to_owned(),
+        timeout_ms: 1000,
+        reason: None,
+    }
+}
+
+#[test]
+fn a_request_for_a_form_has_its_shape() {
+    golden(
+        ServerRequest::ServerForm(form()),
+        concat!(r#"GOLDEN"#),
+    );
+}
+
+#[test]
+fn values_are_those_of_an_approved_form_alone() {
+    let json = r#"{"decision":"approved","values":{"a":"x","b":3,"c":true,"d":0.5}}"#;
+    let decision: ReviewDecision = serde_json::from_str(json).unwrap();
+    let ReviewDecision::Filled { values } = &decision else { panic!("{decision:?}") };
+    assert_eq!(values["b"], FormValue::Number(3.into()));
+    assert_eq!(serde_json::to_string(&decision).unwrap(), json);
+    let cancelled = r#"{"decision":"cancelled"}"#;
+    assert_eq!(serde_json::from_str::<ReviewDecision>(cancelled).unwrap(), ReviewDecision::Cancelled);
+    for bad in [
+        r#"{"decision":"denied","values":{}}"#,
+        r#"{"decision":"cancelled","values":{}}"#,
+        r#"{"decision":"cancelled","message":"m"}"#,
+        r#"{"decision":"approved","values":{"a":[]}}"#,
+        r#"{"decision":"approved","values":{"a":{}}}"#,
+        r#"{"decision":"approved","values":{"a":null}}"#,
+        r#"{"decision":"approved_for_session","values":{}}"#,
+    ] {
+        assert!(serde_json::from_str::<ReviewDecision>(bad).is_err(), "{bad}");
+    }
+}
+
 #[test]
 fn a_request_for_a_host_has_its_shape() {
     golden(
@@ -367,6 +426,7 @@ fn the_session_is_required_and_nothing_unknown_passes() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::ServerForm(form()),
         ServerRequest::FetchApproval(fetch()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),
@@ -390,6 +450,7 @@ fn each_kind_has_a_request_and_a_response_of_its_own() {
         ServerRequest::NetworkApproval(network()),
         ServerRequest::HostApproval(host()),
         ServerRequest::ExternalToolApproval(external()),
+        ServerRequest::ServerForm(form()),
         ServerRequest::FetchApproval(fetch()),
         ServerRequest::AgentRightsApproval(agent()),
         ServerRequest::PlanApproval(plan()),

@@ -27,6 +27,8 @@ words! {
         EmptyMessage = "empty_message",
         /// A picture was not sent.
         ImageLeftOut = "image_left_out",
+        /// A question of an MCP server was declined without asking anybody.
+        FormDeclined = "form_declined",
         /// The session was imported: everything before this event came from elsewhere.
         Imported = "imported",
         /// The provider did not accept the reply that was interrupted.

@@ -22,6 +22,7 @@ use super::calls::Calls;
 use super::compaction::Compacting;
 use super::declined::Declined;
 use super::history::History;
+use super::forms::HeldForms;
 use super::hosts::HeldHosts;
 use super::ledger::Ledger;
 use super::loops::Steps;
@@ -70,6 +71,7 @@ pub struct Agent {
     pub(super) declined: Declined,
     /// Hosts that somebody is asked about while connections wait.
     pub(super) held_hosts: HeldHosts,
+    pub(super) held_forms: HeldForms,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
@@ -185,6 +187,7 @@ impl Agent {
             grants: SessionGrants::default(),
             declined: Declined::default(),
             held_hosts: HeldHosts::default(),
+            held_forms: HeldForms::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
             tasks: Vec::new(),
@@ -221,6 +224,7 @@ impl Agent {
             Input::Remark { call, text } => self.on_remark(call, text),
             Input::Refused(refused) => self.on_refused(&refused),
             Input::HostAsked(asked) => self.on_host_asked(asked),
+            Input::FormAsked(asked) => self.on_form_asked(asked),
             Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
             Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
             Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),

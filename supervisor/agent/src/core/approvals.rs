@@ -168,7 +168,7 @@ impl Agent {
 
     /// An answer of the user. What is not waited for counts for nothing.
     pub(super) fn on_answer(&mut self, id: ApprovalId, answer: JudgedAnswer) {
-        if self.on_host_answer(id, &answer) {
+        if self.on_host_answer(id, &answer) || self.on_form_answer(id, &answer) {
             return self.go_on();
         }
         let Some((call, asking)) = self.calls.asking(id) else {
@@ -234,7 +234,7 @@ impl Agent {
 
     /// A request is over without an answer that counts.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: String) {
-        if self.on_host_lapsed(id, by, &cause) {
+        if self.on_host_lapsed(id, by, &cause) || self.on_form_lapsed(id, by, &cause) {
             return self.go_on();
         }
         if let Some((call, asking)) = self.calls.asking(id) {
@@ -254,6 +254,7 @@ impl Agent {
 
     fn close_asking(&mut self, by: DecidedBy, cause: &str, text: &str) {
         self.withdraw_hosts(by, cause);
+        self.withdraw_forms(by, cause);
         for id in self.calls.all_asking() {
             if let Some((call, _)) = self.calls.asking(id) {
                 let result = CallResult::not_done(ToolCallStatus::Interrupted, text);

@@ -25,6 +25,7 @@ mod earlier_plan;
 mod end;
 mod fitting;
 mod history;
+mod forms;
 mod hosts;
 mod images;
 mod interrupt;
@@ -61,7 +62,7 @@ pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use port::{
-    CallProgress, ContextItem, Effect, Estimate, HostAsked, HostQuestionId, Input, NewAgent, Purpose,
+    CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent, Purpose,
     ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
 pub use restore::{Counted, standing};

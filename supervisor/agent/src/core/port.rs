@@ -10,6 +10,7 @@ use gate::tools::{ExternalCall, ServedCall, SpawnAgent};
 use ipc::confinement::Tier;
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::image::Image;
+use ipc::mcp::{McpAnswer, McpForm};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
 use ipc::refusal::Refusal;
@@ -99,6 +100,18 @@ pub struct HostAsked {
     pub host: HostRule,
     /// Name that the connecting process gives itself.
     pub program: String,
+}
+
+/// A question of a server to a person, while the server carries out a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormAsked {
+    /// Number of the question, never used again. It is answered once, with [`Effect::AnswerForm`].
+    pub id: u64,
+    /// The call.
+    pub call: CallId,
+    /// Words of the server.
+    pub message: String,
+    pub form: McpForm,
 }
 
 /// A sub-agent to be, as far as its parent decides.
@@ -194,6 +207,8 @@ pub enum Input {
     Refused(Vec<Refusal>),
     /// A command connects to a host beyond the list, and the connection waits.
     HostAsked(HostAsked),
+    /// A server asks a person something.
+    FormAsked(FormAsked),
     /// A call will never be answered: its worker is gone.
     CallLost {
         /// The call.
@@ -343,6 +358,13 @@ pub enum Effect {
         id: HostQuestionId,
         /// True if the connections may go on.
         allowed: bool,
+    },
+    /// Answers the question of a server.
+    AnswerForm {
+        /// The question.
+        id: u64,
+        /// The answer.
+        answer: McpAnswer,
     },
     /// A request is over, whoever decided.
     CloseApproval(ApprovalId),

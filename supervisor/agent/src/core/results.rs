@@ -122,6 +122,7 @@ impl Agent {
         }
         self.calls.close(call, result, observed.duration_ms);
         self.end_hosts_of(call);
+        self.end_forms_of(call);
     }
 
     fn note_changes(&mut self, tool_use: &ToolUse, result: &CallResult) {

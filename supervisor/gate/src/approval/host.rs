@@ -89,6 +89,9 @@ impl JudgedAnswer {
             }
             ReviewDecision::Denied { message } => HostRuling::Denied(message),
             ReviewDecision::Abort => HostRuling::Aborted,
+            ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
+                return Err("only the form of a server is answered so".to_owned());
+            }
         })
     }
 }

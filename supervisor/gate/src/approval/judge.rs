@@ -42,6 +42,9 @@ impl JudgedAnswer {
             }
             ReviewDecision::Denied { message } => Ruling::Denied(message),
             ReviewDecision::Abort => Ruling::Aborted,
+            ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
+                return Err("only the form of a server is answered so".to_owned());
+            }
         })
     }
 }

@@ -67,6 +67,7 @@ impl AgentRun {
                 inputs.extend(self.request_approval(shared, id, request)?);
             }
             Effect::AnswerHost { id, allowed } => self.answer_host(id, allowed),
+            Effect::AnswerForm { id, answer } => self.served.answer(id, answer),
             Effect::CloseApproval(id) => self.close_approval(shared, id),
             Effect::KeepTool(call) => self.keep_tool(shared, &call)?,
             Effect::CarryOut { call, effect, grant } => {

@@ -40,6 +40,7 @@ mod rewind;
 mod rewinder;
 mod run;
 mod served;
+mod server_questions;
 mod session;
 mod shared;
 mod sources;

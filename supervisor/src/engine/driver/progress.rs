@@ -100,6 +100,7 @@ fn of(input: &Input) -> Concerns {
         | Input::Remark { .. }
         | Input::Refused(_)
         | Input::HostAsked(_)
+        | Input::FormAsked(_)
         | Input::Located { .. }
         | Input::Lapsed { .. }
         | Input::OutOfBudget { .. }

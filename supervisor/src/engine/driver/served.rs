@@ -11,6 +11,7 @@ use gate::tools::{ExternalCall, PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
 use ipc::image::Image;
+use ipc::mcp::{McpAnswer, McpForm};
 use protocol::event::{HostUse, NoticeCode};
 use protocol::frontend::UiEventKind;
 use protocol::server_prompt::{ExpandedPrompt, WantedPrompt};
@@ -20,6 +21,7 @@ use tokio::time::{Instant, timeout};
 
 use super::flushes::After;
 use super::pages;
+use super::server_questions::{QuestionSender, ServerQuestion, ServerQuestions};
 use super::{AgentRun, Boundary, PageOrder, SessionError, Shared, millis};
 
 /// The most lines about progress that wait to be shown.
@@ -57,6 +59,7 @@ pub struct Caller {
     pub agent: AgentId,
     pub call: CallId,
     progress: mpsc::Sender<CallProgressed>,
+    questions: QuestionSender,
 }
 
 /// Words of a server about the progress of a call: a claim.
@@ -70,6 +73,11 @@ impl Caller {
     /// Shows a line about the progress of the call. It is dropped where too many wait to be shown.
     pub fn progress(&self, words: String) {
         let _ = self.progress.try_send(CallProgressed { call: self.call, words });
+    }
+
+    /// Asks a person something for the call, and waits for the answer.
+    pub fn ask(&self, message: String, form: McpForm) -> BoxFuture<'static, McpAnswer> {
+        Box::pin(self.questions.clone().ask(self.call, message, form))
     }
 }
 
@@ -110,6 +118,7 @@ pub(super) struct ServedCalls {
     running: HashMap<CallId, Running>,
     tasks: JoinSet<ServedOutcome>,
     progress: ProgressChannel,
+    questions: ServerQuestions,
     /// Prompts that a person waits for.
     prompts: JoinSet<ExpandedPrompt>,
     /// Absent before the first call and after the end.
@@ -135,6 +144,8 @@ pub(super) enum ServedUpdate {
     Over(Input),
     /// A call goes on, with a line about it.
     Progress(CallId, String),
+    /// A server asks a person something.
+    Question(ServerQuestion),
     /// A person's prompt has its text, or none.
     Prompt(ExpandedPrompt),
 }
@@ -180,15 +191,17 @@ impl ServedCalls {
             return self.begin_fetch(call, fetch);
         }
         let server = self.server.clone();
-        let caller = Caller { agent: agent.clone(), call, progress: self.progress.sender.clone() };
+        let questions = self.questions.of_call();
+        let progress = self.progress.sender.clone();
+        let caller = Caller { agent: agent.clone(), call, progress, questions: questions.clone() };
         let task = self.tasks.spawn(async move {
             let Some(server) = server else {
                 return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
             };
-            match timeout(longest, server.serve(&caller, wanted)).await {
-                Ok(Ok(answer)) => answer.into(),
-                Ok(Err(text)) => ServedOutcome::Failed(text),
-                Err(_) => ServedOutcome::Late(longest),
+            match questions.within(longest, server.serve(&caller, wanted)).await {
+                Some(Ok(answer)) => answer.into(),
+                Some(Err(text)) => ServedOutcome::Failed(text),
+                None => ServedOutcome::Late(longest),
             }
         });
         self.running.insert(call, Running { began: Instant::now(), task });
@@ -239,6 +252,7 @@ impl ServedCalls {
                         return ServedUpdate::Progress(call, words);
                     }
                 }
+                question = self.questions.next() => return ServedUpdate::Question(question),
                 Some(over) = self.tasks.join_next_with_id() => {
                     if let Some(input) = self.over(over) {
                         return ServedUpdate::Over(input);
@@ -247,6 +261,11 @@ impl ServedCalls {
                 Some(Ok(expanded)) = self.prompts.join_next() => return ServedUpdate::Prompt(expanded),
             }
         }
+    }
+
+    /// Answers the question of a server.
+    pub(super) fn answer(&mut self, question: u64, answer: McpAnswer) {
+        self.questions.answer(question, answer);
     }
 
     /// Has a server expand a prompt for a person.
@@ -302,10 +321,11 @@ impl AgentRun {
         self
     }
 
-    /// Shows news of calls that no worker serves; returns the core's input of one that is over.
+    /// Shows news of calls that no worker serves; returns the core's input of one that is over, or of a question.
     pub(super) fn on_served_update(&mut self, shared: &Shared, update: ServedUpdate) -> Option<Input> {
         match update {
             ServedUpdate::Over(input) => return Some(input),
+            ServedUpdate::Question(question) => return Some(self.served.questions.open(question)),
             ServedUpdate::Progress(call, words) => {
                 self.show(shared, UiEventKind::OutputDelta { call, text: format!("{words}\n") });
             }
@@ -402,7 +422,7 @@ mod tests {
             match timeout(Duration::from_secs(20), calls.next()).await.unwrap() {
                 ServedUpdate::Over(Input::Served { call, outcome, .. }) => return (call.0, outcome),
                 ServedUpdate::Progress(_, words) => assert_eq!(words, "begun"),
-                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) => panic!("nobody asked for it"),
+                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) | ServedUpdate::Question(_) => panic!("nobody asked for it"),
             }
         }
     }
@@ -414,8 +434,8 @@ mod tests {
         let first = timeout(Duration::from_secs(20), calls.next()).await.unwrap();
         assert!(matches!(first, ServedUpdate::Progress(CallId(1), words) if words == "begun"));
         next(&mut calls).await;
-        let caller =
-            Caller { agent: AgentId::root(), call: CallId(1), progress: calls.progress.sender.clone() };
+        let (progress, questions) = (calls.progress.sender.clone(), calls.questions.of_call());
+        let caller = Caller { agent: AgentId::root(), call: CallId(1), progress, questions };
         for _ in 0..10 * PROGRESS_QUEUE {
             caller.progress("late".to_owned());
         }

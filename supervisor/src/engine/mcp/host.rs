@@ -129,9 +129,9 @@ impl McpHost {
         };
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
-        let progress = ProgressLines::of(caller);
+        let progress = ProgressLines::of(caller.clone());
         // An error means that the session ends; then there is no answer either.
-        let _ = orders.send(ServerOrder::Call(ToolCall { id, wanted, progress, answer }));
+        let _ = orders.send(ServerOrder::Call(ToolCall { id, wanted, caller, progress, answer }));
         let mut waiting = WaitingCall { id, orders: Some(orders) };
         async move {
             let outcome = answered.await;

@@ -14,6 +14,7 @@ mod names;
 mod offer;
 mod pin;
 mod progress;
+mod questions;
 mod resources;
 mod result;
 mod server;

@@ -18,8 +18,9 @@ use super::confine::keep_what_runs_later;
 use super::installed::{InstalledServer, NotStarted};
 use super::pin::Pin;
 use super::progress::ProgressLines;
+use super::questions::{AnsweredQuestion, OpenQuestions, QuestionOf};
 use super::result::{answer, words};
-use crate::engine::driver::ServedAnswer;
+use crate::engine::driver::{Caller, ServedAnswer};
 use crate::settings::config::McpServer;
 
 /// The most starts of a server in one session.
@@ -76,6 +77,8 @@ pub(super) struct ToolCall {
     /// Number of the call, never used again.
     pub(super) id: u64,
     pub(super) wanted: WantedCall,
+    /// Nothing for a person's prompt.
+    pub(super) caller: Option<Caller>,
     pub(super) progress: ProgressLines,
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
 }
@@ -190,6 +193,7 @@ struct AttendedServer<'a, L> {
     waiting: Vec<ToolCall>,
     /// Open calls, by the numbers of their requests.
     open: HashMap<u64, ToolCall>,
+    questions: OpenQuestions,
 }
 
 /// The description of a server that runs.
@@ -227,7 +231,8 @@ impl LiveServer {
 
 impl<'a, L: ServerLink> AttendedServer<'a, L> {
     fn new(link: L, spec: &'a ServerSpec) -> Self {
-        Self { link, spec, tools: Vec::new(), live: None, waiting: Vec::new(), open: HashMap::new() }
+        let questions = OpenQuestions::default();
+        Self { link, spec, tools: Vec::new(), live: None, waiting: Vec::new(), open: HashMap::new(), questions }
     }
 
     /// Serves calls until the server ends, and returns the reason; nothing if the session ends.
@@ -236,6 +241,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         loop {
             let fault = tokio::select! {
                 event = self.link.next() => self.on_event(event).await,
+                answered = self.questions.next() => self.on_answered(answered).await,
                 order = orders.recv() => {
                     let Some(order) = order else {
                         self.link.end(GuestEnd::OwnerEnded).await;
@@ -328,13 +334,9 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
                     let _ = call.answer.send(outcome);
                 }
             }
-            // Nobody can be asked yet.
-            McpReport::Question { question, request, message, .. } => {
-                if let Some(call) = self.open.get_mut(&request) {
-                    call.progress.show(&format!("asks, and nobody can answer: {message}"));
-                }
-                let answered = self.link.answer(question, McpAnswer::Cancelled).await;
-                return answered.map_err(|error| error.to_string());
+            McpReport::Question { question, request, message, form } => {
+                let caller = self.open.get(&request).and_then(|call| call.caller.as_ref());
+                self.questions.ask(QuestionOf { question, request }, caller, message, form);
             }
             McpReport::Progress { request, words } => {
                 if let Some(call) = self.open.get_mut(&request) {
@@ -352,6 +354,15 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
             McpReport::Ready | McpReport::Prompt(_) => {}
         }
         Ok(())
+    }
+
+    /// Passes an answer on, if the call that it is for is still open.
+    async fn on_answered(&mut self, answered: AnsweredQuestion) -> Result<(), String> {
+        let AnsweredQuestion { of: QuestionOf { question, request }, answer } = answered;
+        if !self.open.contains_key(&request) {
+            return Ok(());
+        }
+        self.link.answer(question, answer).await.map_err(|error| error.to_string())
     }
 
     async fn described(&mut self, description: &McpDescription) -> Result<(), String> {
@@ -387,7 +398,7 @@ mod tests {
     use std::sync::Mutex;
 
     use boundary::policy::HiddenInodes;
-    use ipc::mcp::{McpContent, McpResult};
+    use ipc::mcp::{McpContent, McpForm, McpResult};
     use ipc::rights::Rights;
     use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -438,7 +449,8 @@ mod tests {
         let (answer, answered) = oneshot::channel();
         let (tool, json) = ("a".to_owned(), "{}".to_owned());
         let wanted = WantedCall::Tool { tool, json, definition: definition.to_owned() };
-        (ServerOrder::Call(ToolCall { id, wanted, progress: ProgressLines::of(None), answer }), answered)
+        let progress = ProgressLines::of(None);
+        (ServerOrder::Call(ToolCall { id, wanted, caller: None, progress, answer }), answered)
     }
 
     #[tokio::test]
@@ -482,7 +494,7 @@ mod tests {
             question: 7,
             request: 1,
             message: "password?".to_owned(),
-            form: "{}".to_owned(),
+            form: McpForm::Page,
         });
         assert_eq!(heard.recv().await.unwrap(), "answer 7 Cancelled");
         let content = vec![McpContent::Text("found".to_owned())];

@@ -3,7 +3,7 @@
 //! An id is a kind and the digest of the exact effect. An answer that names another digest names nothing.
 
 use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind};
-use protocol::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope};
+use protocol::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope, defaults};
 use protocol::shell_word::shell_word;
 
 use super::permission::is_whole;
@@ -31,7 +31,7 @@ impl Choice {
 
     pub(super) fn option(&self, digest: &str) -> PermissionOption {
         let kind = match &self.chosen {
-            Chosen::Decided(ReviewDecision::Approved) => PermissionOptionKind::AllowOnce,
+            Chosen::Decided(ReviewDecision::Approved | ReviewDecision::Filled { .. }) => PermissionOptionKind::AllowOnce,
             Chosen::Decided(ReviewDecision::ApprovedForSession { .. }) => PermissionOptionKind::AllowAlways,
             _ => PermissionOptionKind::RejectOnce,
         };
@@ -47,6 +47,12 @@ pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
         name: name.to_owned(),
         chosen: Chosen::Decided(decision),
     };
+    if let ServerRequest::ServerForm(params) = request {
+        let words = if params.fields.is_empty() { "Yes" } else { "Send these values" };
+        let sent = defaults(&params.fields).ok();
+        let sent = sent.map(|values| decided("allow_once", words, ReviewDecision::Filled { values }));
+        return sent.into_iter().chain([decided("reject_once", "Decline", ReviewDecision::DENIED)]).collect();
+    }
     let once = match request {
         ServerRequest::PlanApproval(_) => "Execute this plan",
         ServerRequest::DeniedCommandApproval(_) => "Run again with this access",
@@ -110,6 +116,7 @@ fn scopes(request: &ServerRequest) -> Vec<Named> {
             vec![exact("Allow exactly this page"), host]
         }
         ServerRequest::ApplyPatchApproval(_)
+        | ServerRequest::ServerForm(_)
         | ServerRequest::AgentRightsApproval(_)
         | ServerRequest::PlanApproval(_) => Vec::new(),
     }

@@ -8,7 +8,9 @@ use agent_client_protocol_schema::v1::{
 };
 use ipc::path::WirePath;
 use ipc::tool::Access;
-use protocol::approval::{ApplyPatchApprovalParams, FileChange, PlanApprovalParams, ServerRequest};
+use protocol::approval::{
+    ApplyPatchApprovalParams, FileChange, PlanApprovalParams, ServerFormParams, ServerRequest, default_of, defaults,
+};
 use protocol::rpc::ResponseOutcome;
 
 use super::choices::{self, Chosen};
@@ -65,6 +67,7 @@ pub(super) fn is_whole(request: &ServerRequest) -> bool {
         }),
         ServerRequest::ExternalToolApproval(params) => shown::is_visible(&params.json),
         ServerRequest::HostApproval(params) => shown::is_visible(&params.command),
+        ServerRequest::ServerForm(params) => shown::is_visible(&params.message),
         ServerRequest::AgentRightsApproval(params) => shown::is_visible(&params.task),
         ServerRequest::PlanApproval(params) => shown::is_visible(&params.markdown),
         ServerRequest::FetchApproval(_) => true,
@@ -87,7 +90,7 @@ fn kind(request: &ServerRequest) -> ToolKind {
     match request {
         ServerRequest::ApplyPatchApproval(_) => ToolKind::Edit,
         ServerRequest::FetchApproval(_) => ToolKind::Fetch,
-        ServerRequest::ExternalToolApproval(_) => ToolKind::Other,
+        ServerRequest::ExternalToolApproval(_) | ServerRequest::ServerForm(_) => ToolKind::Other,
         ServerRequest::AgentRightsApproval(_) => ToolKind::Think,
         // Clients show a permission of this kind as the end of planning.
         ServerRequest::PlanApproval(_) => ToolKind::SwitchMode,
@@ -107,6 +110,7 @@ fn title(request: &ServerRequest) -> String {
         ServerRequest::ExternalToolApproval(params) => format!("Call {} of {}", params.tool, params.server),
         ServerRequest::FetchApproval(params) => format!("Fetch {}", params.url),
         ServerRequest::HostApproval(params) => format!("Connect to {}", params.host),
+        ServerRequest::ServerForm(params) => format!("Answer the MCP server {}", params.server),
         ServerRequest::AgentRightsApproval(_) => "Start a sub-agent".to_owned(),
         ServerRequest::PlanApproval(params) => format!("Execute the plan: {}", params.plan.title),
         ServerRequest::DeniedCommandApproval(_) => format!("Run again: {}", command_line(request)),
@@ -179,6 +183,7 @@ fn facts(request: &ServerRequest) -> String {
                 format!("server {}, tool {}", shown::line(&params.server), shown::line(&params.tool));
             vec![shown::block(&params.json, "json"), server, shown::line(&access)]
         }
+        ServerRequest::ServerForm(params) => form(params),
         ServerRequest::FetchApproval(params) => {
             vec![shown::block(&params.url, ""), format!("all of it is sent to {}", shown::line(&params.host))]
         }
@@ -197,6 +202,23 @@ fn facts(request: &ServerRequest) -> String {
     };
     lines.extend(grant);
     lines.join("\n\n")
+}
+
+/// Returns a form with its defaults, since an editor shows no fields to fill in.
+fn form(params: &ServerFormParams) -> Vec<String> {
+    let asked = format!("the server asks, while it runs {}:", shown::line(&params.tool));
+    let mut lines = vec![asked, shown::block(&params.message, "")];
+    lines.extend(params.fields.iter().map(|field| {
+        let value = default_of(field).and_then(|value| serde_json::to_string(&value).ok());
+        let value = value.unwrap_or_else(|| "no value".to_owned());
+        shown::line(&format!("{} ({}): {value}", field.label(), field.name))
+    }));
+    lines.extend(params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))));
+    lines.extend(defaults(&params.fields).err().map(|why| {
+        let sentence = "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
+        shown::line(&format!("{sentence} ({why})."))
+    }));
+    lines
 }
 
 const fn access_word(access: Access) -> &'static str {

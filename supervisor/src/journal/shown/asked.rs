@@ -39,6 +39,14 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
                 ShownPart::whole(format!("{} connects to {}", params.program, params.host)).named("host"),
             ]
         }
+        ServerRequest::ServerForm(params) => {
+            let fields = params.fields.iter().map(|field| {
+                let must = if field.required { "" } else { " (may stay empty)" };
+                ShownPart::cut(&format!("{}{must}", field.label()), full).named(format!("field {}", field.name))
+            });
+            let asked = format!("the MCP server {} asks, while it runs {}", params.server, params.tool);
+            std::iter::once(ShownPart::cut(&params.message, full).named(asked)).chain(fields).collect()
+        }
         ServerRequest::FetchApproval(params) => vec![ShownPart::cut(&params.url, full).named("page")],
         ServerRequest::ExternalToolApproval(params) => {
             vec![ShownPart::cut(&params.json, full).named(format!("{} of {}", params.tool, params.server))]

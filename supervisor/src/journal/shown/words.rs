@@ -11,6 +11,7 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
         AskKind::Network => "the network",
         AskKind::Host => "a host that a running command connects to",
         AskKind::ExternalTool => "a call of an external tool",
+        AskKind::Form => "a form that an MCP server asks for",
         AskKind::Fetch => "a page of a host",
         AskKind::Agent => "the rights of a sub-agent",
         AskKind::Plan => "the execution of a plan",
@@ -23,6 +24,8 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
         ReviewDecision::ApprovedForSession { .. } => "approved for the session",
         ReviewDecision::Denied { .. } => "denied",
         ReviewDecision::Abort => "aborted",
+        ReviewDecision::Filled { .. } => "filled in and sent",
+        ReviewDecision::Cancelled => "cancelled",
     }
 }
 

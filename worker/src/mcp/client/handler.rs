@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use ipc::mcp::McpAnswer;
+use ipc::mcp::{McpAnswer, McpForm};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -17,6 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
+use super::form;
 use crate::mcp::state::GuestState;
 
 /// The most characters of words about progress.
@@ -73,11 +74,13 @@ pub(super) async fn elicit(
     request: Option<u64>,
     question: ElicitRequestParams,
 ) -> Result<ElicitResult, ErrorData> {
-    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = question else {
-        return Err(ErrorData::invalid_params("only forms were announced", None));
+    let (message, form) = match question {
+        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+            (message, form::of(&requested_schema))
+        }
+        ElicitRequestParams::UrlElicitationParams { message, .. } => (message, McpForm::Page),
+        _ => return Err(ErrorData::invalid_params("only forms were announced", None)),
     };
-    let form = serde_json::to_string(&requested_schema)
-        .map_err(|_| ErrorData::invalid_params("the form is no JSON schema", None))?;
     let answer = state
         .ask(request, message, form)
         .await

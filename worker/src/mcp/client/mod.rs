@@ -4,6 +4,7 @@
 //! `initialize` (2025-11-25, or what older version it names).
 
 mod content;
+mod form;
 mod handler;
 mod listing;
 mod request;

@@ -10,9 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipc::form::{MAX_MESSAGE, fault};
 use ipc::mcp::{
     MAX_DEFINITIONS, MAX_NAME, MAX_PARTS, MAX_PROMPTS, MAX_RESULT, MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT,
-    MAX_TOOLS, MAX_WORDS, McpContent, McpDescription, McpFailure, McpPrompt, McpReport, McpResult, McpTool,
+    MAX_TOOLS, MAX_WORDS, McpContent, McpDescription, McpFailure, McpForm, McpPrompt, McpReport, McpResult, McpTool,
 };
 
 /// A message that the guest may not send now.
@@ -101,8 +102,8 @@ impl Conversation {
             }
             (Phase::Serving, McpReport::Question { question, request, message, form }) => {
                 self.question(*question, *request)?;
-                within(message.len(), MAX_TEXT, "a question")?;
-                within(form.len(), MAX_SCHEMA, "a form")
+                within(message.len(), MAX_MESSAGE, "a question")?;
+                bounded_form(form)
             }
             (Phase::Serving, McpReport::ToolsChanged) => Ok(()),
             (Phase::Describing | Phase::Serving, McpReport::Gone(failure)) => {
@@ -182,6 +183,14 @@ fn whole_pictures(result: &McpResult) -> Result<(), McpViolation> {
     if result.content.iter().all(is_whole) { Ok(()) } else { Err(McpViolation::Picture) }
 }
 
+fn bounded_form(form: &McpForm) -> Result<(), McpViolation> {
+    match form {
+        McpForm::Fields(fields) => fault(fields).map_or(Ok(()), |_| Err(McpViolation::TooMuch("a form"))),
+        McpForm::Page => Ok(()),
+        McpForm::Unshown(why) => within(why.len(), MAX_WORDS, "words"),
+    }
+}
+
 fn bounded_failure(failure: &McpFailure) -> Result<(), McpViolation> {
     match failure {
         McpFailure::Ended { said: words, .. }
@@ -198,6 +207,7 @@ fn within(size: usize, most: usize, of: &'static str) -> Result<(), McpViolation
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ipc::form::{FieldKind, FormField};
     use ipc::image::{Image, MediaType};
     use ipc::mcp::McpLink;
 
@@ -227,7 +237,7 @@ mod tests {
     }
 
     fn question(question: u64, request: u64) -> McpReport {
-        McpReport::Question { question, request, message: String::new(), form: "{}".to_owned() }
+        McpReport::Question { question, request, message: String::new(), form: McpForm::Fields(Vec::new()) }
     }
 
     fn serving() -> Conversation {
@@ -271,6 +281,23 @@ mod tests {
             conversation.admit(&question(number, 1)).unwrap();
         }
         assert_eq!(conversation.admit(&question(100, 1)), Err(McpViolation::TooMuch("questions")));
+        let nameless = FormField {
+            name: String::new(),
+            title: None,
+            about: String::new(),
+            required: false,
+            kind: FieldKind::YesNo { default: None },
+        };
+        conversation.opened(2);
+        let forms = [
+            (String::new(), McpForm::Fields(vec![nameless]), "a form"),
+            (String::new(), McpForm::Unshown("x".repeat(MAX_WORDS + 1)), "words"),
+            ("x".repeat(MAX_MESSAGE + 1), McpForm::Page, "a question"),
+        ];
+        for (number, (message, form, of)) in (200..).zip(forms) {
+            let report = McpReport::Question { question: number, request: 2, message, form };
+            assert_eq!(conversation.admit(&report), Err(McpViolation::TooMuch(of)));
+        }
     }
 
     #[test]

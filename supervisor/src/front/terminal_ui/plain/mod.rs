@@ -14,7 +14,7 @@ use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
-use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
+use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest, defaults};
 use protocol::event::EventKind;
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
@@ -265,11 +265,19 @@ impl PlainUi {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        let decision = match TypedAnswer::of(text) {
-            TypedAnswer::Yes => ReviewDecision::Approved,
-            TypedAnswer::No(message) => ReviewDecision::Denied { message },
-            TypedAnswer::Stop => ReviewDecision::Abort,
-            TypedAnswer::Unclear => {
+        let decision = match (TypedAnswer::of(text), self.asked.front().map(|asked| &*asked.request)) {
+            (TypedAnswer::Yes, Some(ServerRequest::ServerForm(params))) => match defaults(&params.fields) {
+                Ok(values) => ReviewDecision::Filled { values },
+                Err(why) => {
+                    self.say(&format!("This form needs more than its defaults ({why}), and is filled in on a full screen alone. {ANSWERS}"));
+                    self.invite();
+                    return None;
+                }
+            },
+            (TypedAnswer::Yes, _) => ReviewDecision::Approved,
+            (TypedAnswer::No(message), _) => ReviewDecision::Denied { message },
+            (TypedAnswer::Stop, _) => ReviewDecision::Abort,
+            (TypedAnswer::Unclear, _) => {
                 self.say(&format!("That is no answer. {ANSWERS}"));
                 self.invite();
                 return None;

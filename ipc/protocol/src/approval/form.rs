@@ -1,0 +1,292 @@
+//! The request of an MCP server for a filled in form, and the check of the values.
+
+use std::collections::BTreeMap;
+
+use ipc::form::{FieldKind, FormField, MAX_VALUE, TextFormat, number, whole_number};
+use ipc::id::{AgentId, CallId, ConversationId};
+use serde::{Deserialize, Serialize};
+
+use super::ServerAccess;
+
+/// Asks the person to fill in a form for an MCP server that carries out a call.
+///
+/// `approved` with `values` sends the values to that server, for that call. `denied` tells it that the person declined, and
+/// `cancelled` that nobody answered, as does no answer in time. There is no scope for the session. A form that seems to ask for a
+/// secret makes no request: it is declined, and a notice says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct ServerFormParams {
+    /// The session.
+    pub conversation_id: ConversationId,
+    /// The agent whose call it is.
+    pub agent: AgentId,
+    /// The call that the server carries out.
+    pub call_id: CallId,
+    /// Name of the server in the settings.
+    pub server: String,
+    /// The tool that was called, by the server's own name for it.
+    pub tool: String,
+    /// The rights of the server; absent where nothing confines it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<ServerAccess>,
+    /// The server's words: a claim, not sanitised.
+    pub message: String,
+    /// The fields, in their order. All texts are the server's.
+    pub fields: Vec<FormField>,
+    /// SHA-256 of session, agent, call, number of the question, server, words and fields, in hexadecimal.
+    pub digest: String,
+    /// Time for an answer, in milliseconds from the request on.
+    pub timeout_ms: u64,
+    /// The agent's reason: always absent, since the server asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Value of a field that was filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[derive(schemars::JsonSchema)]
+pub enum FormValue {
+    /// Yes or no.
+    YesNo(bool),
+    /// A number.
+    Number(serde_json::Number),
+    /// A text, or a chosen value.
+    Text(String),
+}
+
+/// Values of a form by the names of their fields. A field that is left empty has none.
+pub type FormValues = BTreeMap<String, FormValue>;
+
+/// Returns the value that stands in a field at first.
+pub fn default_of(field: &FormField) -> Option<FormValue> {
+    match &field.kind {
+        FieldKind::Text { default, .. } | FieldKind::Choice { default, .. } => {
+            default.clone().map(FormValue::Text)
+        }
+        FieldKind::Number { default, whole, .. } => {
+            default.as_ref().and_then(|text| numeric(text, *whole)).map(FormValue::Number)
+        }
+        FieldKind::YesNo { default } => default.map(FormValue::YesNo),
+    }
+}
+
+/// Reads what was typed into a field. Nothing is an empty field; the error says how to fill it in.
+pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String> {
+    if text.trim().is_empty() {
+        return check(field, None).map(|()| None);
+    }
+    let value = match &field.kind {
+        FieldKind::Text { .. } => FormValue::Text(text.to_owned()),
+        FieldKind::Choice { .. } => FormValue::Text(text.trim().to_owned()),
+        FieldKind::Number { whole, .. } => {
+            numeric(text.trim(), *whole).map(FormValue::Number).ok_or_else(|| expected(*whole).to_owned())?
+        }
+        FieldKind::YesNo { .. } => match text.trim() {
+            "yes" => FormValue::YesNo(true),
+            "no" => FormValue::YesNo(false),
+            _ => return Err("answer yes or no".to_owned()),
+        },
+    };
+    check(field, Some(&value)).map(|()| Some(value))
+}
+
+/// Returns the values that stand in a form at first. The error names the first field that needs another one.
+pub fn defaults(fields: &[FormField]) -> Result<FormValues, String> {
+    let value = |field: &FormField| Some((field.name.clone(), default_of(field)?));
+    let values: FormValues = fields.iter().filter_map(value).collect();
+    check_all(fields, &values).map(|()| values)
+}
+
+/// Checks the value of a field. The error says how to fill it in.
+fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
+    let Some(value) = value else {
+        return if field.required { Err("a value is needed".to_owned()) } else { Ok(()) };
+    };
+    match (&field.kind, value) {
+        (FieldKind::Text { format, least, most, .. }, FormValue::Text(text)) => {
+            check_text(text, *format, *least, *most)
+        }
+        (FieldKind::Choice { choices, .. }, FormValue::Text(text)) => {
+            let is_one = choices.iter().any(|choice| choice.value == *text);
+            is_one.then_some(()).ok_or_else(|| "choose one of the values".to_owned())
+        }
+        (FieldKind::YesNo { .. }, FormValue::YesNo(_)) => Ok(()),
+        (FieldKind::Number { whole, least, most, .. }, FormValue::Number(value)) => {
+            let is_whole = !whole || value.is_i64() || value.is_u64();
+            let value = value.as_f64().filter(|_| is_whole).ok_or_else(|| expected(*whole).to_owned())?;
+            let bound = |text: &Option<String>| text.as_deref().and_then(number);
+            match (bound(least), bound(most)) {
+                (Some(least), _) if value < least => Err(format!("at least {least}")),
+                (_, Some(most)) if value > most => Err(format!("at most {most}")),
+                _ => Ok(()),
+            }
+        }
+        _ => Err("a value of another kind".to_owned()),
+    }
+}
+
+/// Checks all values of a form. The error names the first field that has a fault.
+pub fn check_all(fields: &[FormField], values: &FormValues) -> Result<(), String> {
+    if let Some(name) = values.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
+        return Err(format!("the form has no field {name:?}"));
+    }
+    fields.iter().try_for_each(|field| {
+        check(field, values.get(&field.name)).map_err(|why| format!("field {:?}: {why}", field.name))
+    })
+}
+
+const fn expected(whole: bool) -> &'static str {
+    if whole { "a whole number is needed" } else { "a number is needed" }
+}
+
+fn numeric(text: &str, whole: bool) -> Option<serde_json::Number> {
+    if let Some(number) = whole_number(text) {
+        return Some(number.into());
+    }
+    number(text).filter(|_| !whole).and_then(serde_json::Number::from_f64)
+}
+
+fn check_text(
+    text: &str,
+    format: Option<TextFormat>,
+    least: Option<u32>,
+    most: Option<u32>,
+) -> Result<(), String> {
+    let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+    if text.len() > MAX_VALUE {
+        return Err(format!("at most {MAX_VALUE} bytes"));
+    }
+    if let Some(least) = least.filter(|least| characters < *least) {
+        return Err(format!("at least {least} characters"));
+    }
+    if let Some(most) = most.filter(|most| characters > *most) {
+        return Err(format!("at most {most} characters"));
+    }
+    match format {
+        Some(TextFormat::Email) if !is_email(text) => Err("a mail address is needed".to_owned()),
+        Some(TextFormat::Uri) if !is_uri(text) => Err("an address with a scheme is needed".to_owned()),
+        Some(TextFormat::Date) if !is_date(text) => {
+            Err("a date is needed, such as 2026-11-29".to_owned())
+        }
+        Some(TextFormat::DateTime) if !is_date_time(text) => {
+            Err("a date and time is needed, such as 2026-11-29T17:30:00Z".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_email(text: &str) -> bool {
+    let parts = text.rsplit_once('@');
+    parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()) && !text.contains(char::is_whitespace)
+}
+
+fn is_uri(text: &str) -> bool {
+    let scheme = text.split_once(':').filter(|(_, rest)| !rest.is_empty()).map(|(scheme, _)| scheme);
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    scheme.is_some_and(is_scheme) && !text.contains(char::is_whitespace)
+}
+
+fn is_date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let mut part = |digits: usize| {
+        let part = parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
+        part.and_then(|part| part.parse::<u32>().ok())
+    };
+    let (year, month, day) = (part(4), part(2), part(2));
+    let is_day = matches!((month, day), (Some(1..=12), Some(1..=31)));
+    year.is_some() && is_day && parts.next().is_none()
+}
+
+fn is_date_time(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
+    let clock = time.get(..8).unwrap_or_default();
+    let is_clock = clock.split(':').count() == 3
+        && clock.split(':').all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()));
+    let zone = time.get(8..).unwrap_or_default().trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    is_date(date) && is_clock && (matches!(zone, "Z" | "z") || zone.starts_with(['+', '-']) && zone.len() == 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::form::FormChoice;
+
+    use super::*;
+
+    fn field(required: bool, kind: FieldKind) -> FormField {
+        FormField { name: "a".to_owned(), title: None, about: String::new(), required, kind }
+    }
+
+    fn text(format: Option<TextFormat>, least: Option<u32>, most: Option<u32>) -> FormField {
+        field(true, FieldKind::Text { format, least, most, default: None })
+    }
+
+    fn numbers(whole: bool) -> FormField {
+        let [least, most] = ["1", "10"].map(|text| Some(text.to_owned()));
+        field(false, FieldKind::Number { whole, least, most, default: Some("2".to_owned()) })
+    }
+
+    fn choice() -> FormField {
+        let choices = ["x", "y"].map(|value| FormChoice { value: value.to_owned(), title: None });
+        field(true, FieldKind::Choice { choices: choices.into(), default: None })
+    }
+
+    #[test]
+    fn typed_text_is_a_value_of_the_field_or_says_how_to_fill_it_in() {
+        use TextFormat::{Date, DateTime, Email, Uri};
+        let yes_no = || field(true, FieldKind::YesNo { default: Some(false) });
+        let rows = [
+            (text(None, Some(2), Some(3)), "äé", Ok("\"äé\"")),
+            (text(None, Some(2), Some(3)), "a", Err("at least 2 characters")),
+            (text(None, None, Some(3)), "abcd", Err("at most 3 characters")),
+            (text(None, None, None), " ", Err("a value is needed")),
+            (text(Some(Email), None, None), "a@b.example", Ok("\"a@b.example\"")),
+            (text(Some(Email), None, None), "a.example", Err("a mail address is needed")),
+            (text(Some(Uri), None, None), "https://a.example", Ok("\"https://a.example\"")),
+            (text(Some(Uri), None, None), "a.example", Err("an address with a scheme is needed")),
+            (text(Some(Date), None, None), "2026-11-29", Ok("\"2026-11-29\"")),
+            (text(Some(Date), None, None), "29.11.2026", Err("a date is needed, such as 2026-11-29")),
+            (text(Some(DateTime), None, None), "2026-11-29T17:30:00.5+01:00", Ok("\"2026-11-29T17:30:00.5+01:00\"")),
+            (
+                text(Some(DateTime), None, None),
+                "2026-11-29",
+                Err("a date and time is needed, such as 2026-11-29T17:30:00Z"),
+            ),
+            (numbers(true), "7", Ok("7")),
+            (numbers(true), "7.5", Err("a whole number is needed")),
+            (numbers(true), "11", Err("at most 10")),
+            (numbers(false), "0.5", Err("at least 1")),
+            (numbers(false), "2.5", Ok("2.5")),
+            (numbers(false), "NaN", Err("a number is needed")),
+            (numbers(false), "many", Err("a number is needed")),
+            (yes_no(), "yes", Ok("true")),
+            (yes_no(), "perhaps", Err("answer yes or no")),
+            (choice(), "y", Ok("\"y\"")),
+            (choice(), "z", Err("choose one of the values")),
+        ];
+        for (field, said, expected) in rows {
+            let value = typed(&field, said).map(|value| serde_json::to_string(&value.unwrap()).unwrap());
+            assert_eq!(value, expected.map(str::to_owned).map_err(str::to_owned), "{said} {field:?}");
+        }
+        assert_eq!(typed(&numbers(true), ""), Ok(None));
+        assert_eq!(default_of(&numbers(true)), Some(FormValue::Number(2.into())));
+    }
+
+    #[test]
+    fn values_are_those_of_the_form_and_of_the_kinds_of_its_fields() {
+        let values = |json: &str| -> FormValues { serde_json::from_str(json).unwrap() };
+        let fields = [numbers(true)];
+        assert_eq!(check_all(&fields, &values("{}")), Ok(()));
+        assert_eq!(check_all(&fields, &values(r#"{"a":3}"#)), Ok(()));
+        for bad in [r#"{"b":3}"#, r#"{"a":"3"}"#, r#"{"a":true}"#, r#"{"a":3.5}"#, r#"{"a":1e9}"#, r#"{"a":0}"#] {
+            assert!(check_all(&fields, &values(bad)).is_err(), "{bad}");
+        }
+        assert!(check_all(&[choice()], &values("{}")).is_err());
+        let long = FormValues::from([("a".to_owned(), FormValue::Text("x".repeat(MAX_VALUE + 1)))]);
+        assert!(check_all(&[text(None, None, None)], &long).is_err());
+    }
+}

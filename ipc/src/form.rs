@@ -1,0 +1,235 @@
+//! Forms in which an MCP server asks a person something: flat, typed and bounded.
+//!
+//! The guest reads the server's JSON schema and reports these. All texts are the server's.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// The most fields of one form.
+pub const MAX_FIELDS: usize = 16;
+
+/// The most choices of one field.
+pub const MAX_CHOICES: usize = 64;
+
+/// The most bytes of a name, a title and a choice.
+pub const MAX_LABEL: usize = 256;
+
+/// The most bytes of the description of a field.
+pub const MAX_ABOUT: usize = 1 << 10;
+
+/// The most bytes of a text that is filled in.
+pub const MAX_VALUE: usize = 4 << 10;
+
+/// The most bytes of the words of a question.
+pub const MAX_MESSAGE: usize = 4 << 10;
+
+/// A field of a form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FormField {
+    /// The server's name for it.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// The server's description; empty without one.
+    pub about: String,
+    /// True if it has to be filled in.
+    pub required: bool,
+    /// Kind of its value.
+    pub kind: FieldKind,
+}
+
+/// Kind of a field's value, with its bounds and its default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum FieldKind {
+    /// A text.
+    Text {
+        /// The form of the text.
+        format: Option<TextFormat>,
+        /// The fewest characters.
+        least: Option<u32>,
+        /// The most characters.
+        most: Option<u32>,
+        /// The text that stands in the field at first.
+        default: Option<String>,
+    },
+    /// A number. Bounds and default are decimal numbers.
+    Number {
+        /// True if it has no fraction.
+        whole: bool,
+        /// The smallest number.
+        least: Option<String>,
+        /// The largest number.
+        most: Option<String>,
+        /// The number that stands in the field at first.
+        default: Option<String>,
+    },
+    /// Yes or no.
+    YesNo {
+        /// The answer that is chosen at first.
+        default: Option<bool>,
+    },
+    /// One of some values.
+    Choice {
+        /// The values, in their order.
+        choices: Vec<FormChoice>,
+        /// The value that is chosen at first.
+        default: Option<String>,
+    },
+}
+
+/// A value that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FormChoice {
+    /// The value.
+    pub value: String,
+    /// A name for people.
+    pub title: Option<String>,
+}
+
+/// Form of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum TextFormat {
+    /// A mail address.
+    Email,
+    /// An address with a scheme.
+    Uri,
+    /// A date: `2026-11-29`.
+    Date,
+    /// A date with time and zone: `2026-11-29T17:30:00Z`.
+    DateTime,
+}
+
+impl FormField {
+    /// The name for people: the title, or the name without one.
+    pub fn label(&self) -> &str {
+        self.title.as_deref().filter(|title| !title.trim().is_empty()).unwrap_or(&self.name)
+    }
+}
+
+/// Returns the reason why a form is beyond the bounds of this module; `None` if it is within them.
+pub fn fault(fields: &[FormField]) -> Option<&'static str> {
+    let mut names = BTreeSet::new();
+    let faults = fields.iter().map(|field| {
+        if field.name.is_empty() || !names.insert(&field.name) {
+            return Some("a field without a name of its own");
+        }
+        let labels = [Some(&field.name), field.title.as_ref()];
+        if labels.into_iter().flatten().any(|label| label.len() > MAX_LABEL) || field.about.len() > MAX_ABOUT {
+            return Some("a field with a long name or description");
+        }
+        fault_of_kind(&field.kind)
+    });
+    let too_many = (fields.len() > MAX_FIELDS).then_some("more fields than the bound");
+    too_many.or_else(|| faults.flatten().next())
+}
+
+fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
+    match kind {
+        FieldKind::Text { default, least, .. } => {
+            let is_long = default.as_ref().is_some_and(|text| text.len() > MAX_VALUE)
+                || least.is_some_and(|least| usize::try_from(least).is_ok_and(|least| least > MAX_VALUE));
+            is_long.then_some("a text beyond the bound")
+        }
+        FieldKind::Number { whole, least, most, default } => {
+            let is_number = |text: &String| match whole {
+                true => whole_number(text).is_some(),
+                false => number(text).is_some(),
+            };
+            let bounds = [least, most].into_iter().flatten().all(|text| number(text).is_some());
+            (!bounds || !default.iter().all(is_number)).then_some("a bound or default that is no number")
+        }
+        FieldKind::YesNo { .. } => None,
+        FieldKind::Choice { choices, default } => {
+            let labels = choices.iter().flat_map(|choice| [Some(&choice.value), choice.title.as_ref()]);
+            let values: BTreeSet<_> = choices.iter().map(|choice| &choice.value).collect();
+            if choices.is_empty() || choices.len() > MAX_CHOICES || values.len() < choices.len() {
+                Some("no choices, too many, or the same twice")
+            } else if labels.flatten().any(|label| label.len() > MAX_LABEL) {
+                Some("a long choice")
+            } else {
+                default.as_ref().filter(|value| !values.contains(value)).map(|_| "a default that is no choice")
+            }
+        }
+    }
+}
+
+/// Reads a decimal number that is finite.
+pub fn number(text: &str) -> Option<f64> {
+    let is_plain = text.len() <= 32 && text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+}
+
+/// Reads a decimal number without a fraction.
+pub fn whole_number(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &str, kind: FieldKind) -> FormField {
+        FormField { name: name.to_owned(), title: None, about: String::new(), required: true, kind }
+    }
+
+    fn choice(values: &[&str], default: Option<&str>) -> FieldKind {
+        let choice = |value: &&str| FormChoice { value: (*value).to_owned(), title: None };
+        FieldKind::Choice {
+            choices: values.iter().map(choice).collect(),
+            default: default.map(str::to_owned),
+        }
+    }
+
+    fn text(default: Option<String>, least: Option<u32>) -> FieldKind {
+        FieldKind::Text { format: None, least, most: None, default }
+    }
+
+    fn numbers(whole: bool, bound: &str, default: &str) -> FieldKind {
+        let [bound, default] = [bound, default].map(|text| Some(text.to_owned()));
+        FieldKind::Number { whole, least: bound.clone(), most: bound, default }
+    }
+
+    #[test]
+    fn a_form_is_within_its_bounds_or_has_a_fault() {
+        let fine = [
+            field("a", text(Some("x".repeat(MAX_VALUE)), Some(1))),
+            field("b", numbers(true, "-3.5", "7")),
+            field("c", numbers(false, "1e3", "0.25")),
+            field("d", FieldKind::YesNo { default: None }),
+            field("e", choice(&["x", "y"], Some("y"))),
+        ];
+        assert_eq!(fault(&fine), None);
+        assert_eq!(fault(&[]), None);
+        let many: Vec<_> = (0..=MAX_CHOICES).map(|number| number.to_string()).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        for kind in [
+            text(Some("x".repeat(MAX_VALUE + 1)), None),
+            text(None, Some(5000)),
+            numbers(true, "1", "0.5"),
+            numbers(false, "1", "NaN"),
+            numbers(false, "inf", "1"),
+            numbers(false, "1", "1e999"),
+            choice(&[], None),
+            choice(&["x", "x"], None),
+            choice(&["x"], Some("y")),
+            choice(&many, None),
+            choice(&["x".repeat(MAX_LABEL + 1).as_str()], None),
+        ] {
+            assert!(fault(&[field("a", kind.clone())]).is_some(), "{kind:?}");
+        }
+        let yes_no = || FieldKind::YesNo { default: None };
+        assert!(fault(&[field("a", yes_no()), field("a", yes_no())]).is_some());
+        assert!(fault(&[field("", yes_no())]).is_some());
+        assert!(fault(&[field(&"x".repeat(MAX_LABEL + 1), yes_no())]).is_some());
+        assert!(fault(&[FormField { about: "x".repeat(MAX_ABOUT + 1), ..field("a", yes_no()) }]).is_some());
+        let fields: Vec<_> = (0..=MAX_FIELDS).map(|number| field(&number.to_string(), yes_no())).collect();
+        assert!(fault(&fields).is_some() && fault(&fields[1..]).is_none());
+    }
+}

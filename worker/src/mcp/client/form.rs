@@ -1,0 +1,196 @@
+//! The JSON schema of a question as a typed form. A schema that cannot be shown as one is none.
+
+use ipc::form::{FieldKind, FormChoice, FormField, TextFormat, fault};
+use ipc::mcp::McpForm;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Returns the form of a schema, or the reason why it cannot be shown.
+pub(super) fn of(schema: &impl Serialize) -> McpForm {
+    let schema = serde_json::to_value(schema).unwrap_or_default();
+    match fields(&schema) {
+        Ok(fields) => McpForm::Fields(fields),
+        Err(why) => McpForm::Unshown(why.to_owned()),
+    }
+}
+
+fn fields(schema: &Value) -> Result<Vec<FormField>, &'static str> {
+    let required: Vec<_> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let empty = Map::new();
+    let properties = match &schema["properties"] {
+        Value::Object(properties) => properties,
+        Value::Null => &empty,
+        _ => return Err("a form that is no list of fields"),
+    };
+    let fields = properties.iter().map(|(name, property)| {
+        let text = |key: &str| property[key].as_str().map(str::to_owned);
+        Ok::<_, &'static str>(FormField {
+            name: name.clone(),
+            title: text("title"),
+            about: text("description").unwrap_or_default(),
+            required: required.contains(&name.as_str()),
+            kind: kind(property)?,
+        })
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    if required.iter().any(|name| !properties.contains_key(*name)) {
+        return Err("a required field that the form does not have");
+    }
+    fault(&fields).map_or(Ok(fields), Err)
+}
+
+fn kind(property: &Value) -> Result<FieldKind, &'static str> {
+    if let Some(choices) = choices(property)? {
+        return Ok(FieldKind::Choice { choices, default: default(property, Value::as_str)?.map(str::to_owned) });
+    }
+    let count = |key: &str| match &property[key] {
+        Value::Null => Ok(None),
+        number => {
+            let count = number.as_u64().and_then(|count| u32::try_from(count).ok());
+            count.map(Some).ok_or("a length that is no number")
+        }
+    };
+    match property["type"].as_str() {
+        Some("string") => Ok(FieldKind::Text {
+            format: format(property)?,
+            least: count("minLength")?,
+            most: count("maxLength")?,
+            default: default(property, Value::as_str)?.map(str::to_owned),
+        }),
+        Some(word @ ("number" | "integer")) => Ok(FieldKind::Number {
+            whole: word == "integer",
+            least: number(&property["minimum"])?,
+            most: number(&property["maximum"])?,
+            default: number(&property["default"])?,
+        }),
+        Some("boolean") => Ok(FieldKind::YesNo { default: default(property, Value::as_bool)? }),
+        _ => Err("a field that is no text, number, choice, or yes and no"),
+    }
+}
+
+/// Returns the default of a field, which has to be of its kind.
+fn default<'a, T>(
+    property: &'a Value,
+    read: impl Fn(&'a Value) -> Option<T>,
+) -> Result<Option<T>, &'static str> {
+    match &property["default"] {
+        Value::Null => Ok(None),
+        value => read(value).map(Some).ok_or("a default of another kind than its field"),
+    }
+}
+
+fn number(value: &Value) -> Result<Option<String>, &'static str> {
+    match value {
+        Value::Null => Ok(None),
+        // 3.0 is a whole number of a server that knows no others.
+        Value::Number(number) => {
+            let text = number.to_string();
+            Ok(Some(text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)))
+        }
+        _ => Err("a bound or default that is no number"),
+    }
+}
+
+fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
+    Ok(Some(match property["format"].as_str() {
+        None if property["format"].is_null() => return Ok(None),
+        Some("email") => TextFormat::Email,
+        Some("uri") => TextFormat::Uri,
+        Some("date") => TextFormat::Date,
+        Some("date-time") => TextFormat::DateTime,
+        _ => return Err("a text of an unknown format"),
+    }))
+}
+
+/// Returns the values that a field offers, in each of the ways that MCP has for it; `None` if it offers none.
+fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
+    let strings = |values: &Value| -> Option<Vec<String>> {
+        values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+    };
+    if !property["enum"].is_null() {
+        let values = strings(&property["enum"]).ok_or("choices that are no texts")?;
+        let titles = strings(&property["enumNames"]).unwrap_or_default();
+        let titles = titles.into_iter().map(Some).chain(std::iter::repeat(None));
+        let choices = values.into_iter().zip(titles).map(|(value, title)| FormChoice { value, title });
+        return Ok(Some(choices.collect()));
+    }
+    let titled = ["oneOf", "anyOf"].into_iter().find_map(|key| property[key].as_array());
+    let Some(titled) = titled else { return Ok(None) };
+    let choice = |entry: &Value| {
+        let value = entry["const"].as_str()?.to_owned();
+        Some(FormChoice { value, title: entry["title"].as_str().map(str::to_owned) })
+    };
+    titled.iter().map(choice).collect::<Option<Vec<_>>>().map(Some).ok_or("choices that are no texts")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(properties: &Value) -> Result<Vec<FieldKind>, &'static str> {
+        let schema = json!({"type": "object", "properties": properties, "required": ["a"]});
+        fields(&schema).map(|fields| fields.into_iter().map(|field| field.kind).collect())
+    }
+
+    #[test]
+    fn each_kind_of_field_has_its_bounds_and_its_default() {
+        let kinds = shown(&json!({
+            "a": {"type": "string", "minLength": 1, "maxLength": 9, "format": "email", "default": "a@b.c"},
+            "b": {"type": "integer", "minimum": 1, "maximum": 10.0, "default": 3.0},
+            "c": {"type": "number", "minimum": -0.5},
+            "d": {"type": "boolean", "default": true},
+            "e": {"type": "string", "enum": ["x", "y"], "enumNames": ["The x"], "default": "y"},
+            "f": {"type": "string", "oneOf": [{"const": "z", "title": "The z"}]},
+        }));
+        let text = |text: &str| Some(text.to_owned());
+        let choice = |value: &str, title: Option<&str>| FormChoice {
+            value: value.to_owned(),
+            title: title.map(str::to_owned),
+        };
+        let number = |whole, least, most, default| FieldKind::Number { whole, least, most, default };
+        assert_eq!(
+            kinds.unwrap(),
+            [
+                FieldKind::Text {
+                    format: Some(TextFormat::Email),
+                    least: Some(1),
+                    most: Some(9),
+                    default: text("a@b.c"),
+                },
+                number(true, text("1"), text("10"), text("3")),
+                number(false, text("-0.5"), None, None),
+                FieldKind::YesNo { default: Some(true) },
+                FieldKind::Choice {
+                    choices: vec![choice("x", Some("The x")), choice("y", None)],
+                    default: text("y"),
+                },
+                FieldKind::Choice { choices: vec![choice("z", Some("The z"))], default: None },
+            ]
+        );
+    }
+
+    #[test]
+    fn a_form_that_cannot_be_shown_as_it_is_has_a_reason() {
+        for property in [
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}}),
+            json!({"type": "string", "format": "password"}),
+            json!({"type": "string", "enum": [1, 2]}),
+            json!({"type": "string", "enum": []}),
+            json!({"type": "integer", "default": 0.5}),
+            json!({"type": "integer", "default": "3"}),
+            json!({"type": "boolean", "default": "yes"}),
+            json!({"type": "string", "minLength": -1}),
+            json!({}),
+        ] {
+            assert!(shown(&json!({ "a": property })).is_err(), "{property}");
+        }
+        assert!(shown(&json!({})).is_err(), "a required field is missing");
+        let many: Map<_, _> = (0..40).map(|n| (n.to_string(), json!({"type": "boolean"}))).collect();
+        assert!(matches!(of(&json!({ "properties": many })), McpForm::Unshown(_)));
+        assert_eq!(of(&json!({"type": "object"})), McpForm::Fields(Vec::new()));
+    }
+}
