@@ -155,7 +155,8 @@ mod tests {
     }
 
     fn picker(rows: Vec<PickerRow>) -> Picker {
-        let capabilities = Capabilities { colour: Colour::None, theme: ThemeName::Dark, size: (44, 10) };
+        let capabilities =
+            Capabilities { colour: Colour::None, theme: Some(ThemeName::Dark), size: (44, 10) };
         Picker::new("go on with a session of /p", rows, capabilities)
     }
 

@@ -64,7 +64,8 @@ pub enum StatusWords {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     pub colour: Colour,
-    pub theme: ThemeName,
+    /// Theme of the settings, or the one for the terminal's background; `None` if the background is unknown.
+    pub theme: Option<ThemeName>,
     pub size: (u16, u16),
 }
 
@@ -74,6 +75,8 @@ pub enum Colour {
     None,
     /// Only the sixteen colours of the terminal's palette.
     Sixteen,
+    /// The 256 colours that most terminals have.
+    Indexed,
     /// Exact colours.
     Exact,
 }

@@ -91,7 +91,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
         status: tui::StatusWords::Full,
         capabilities: Capabilities {
             colour: Colour::Sixteen,
-            theme: ThemeName::default(),
+            theme: Some(ThemeName::default()),
             size: (SIZE.width, SIZE.height),
         },
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
-use super::OPTIONS;
+use super::{OPTIONS, notes};
 
 /// Maximum number of definitions in a reply.
 const MOST: usize = 1000;
@@ -35,6 +35,9 @@ impl Definitions {
 
     /// Returns address and title of a link whose definition is outside its block.
     pub(super) fn find<'a>(&self, link: &BrokenLink<'_>) -> Option<(CowStr<'a>, CowStr<'a>)> {
+        if notes::raised(&link.reference).is_some() {
+            return Some((notes::ADDRESS.into(), "".into()));
+        }
         let (address, title) = self.0.get(&key(&link.reference))?;
         Some((address.clone().into(), title.clone().into()))
     }

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod inline;
+mod notes;
 mod render;
 mod source;
 mod table;

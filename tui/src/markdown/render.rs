@@ -6,9 +6,9 @@ use pulldown_cmark::{BrokenLink, CodeBlockKind, Event, HeadingLevel, Parser, Tag
 use ratatui::style::Modifier;
 
 use super::definitions::Definitions;
-use super::inline::Inline;
+use super::inline::{Inline, check_mark};
 use super::source::start;
-use super::{OPTIONS, Piece, Table};
+use super::{OPTIONS, Piece, Table, notes};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
@@ -17,6 +17,11 @@ const MARGIN: &str = "  ";
 
 /// Maximum depth of quotes and lists that are indented.
 const DEEPEST: usize = 16;
+
+const BULLET: &str = "• ";
+
+/// Maximum length of the rule below a title.
+const RULE: usize = 24;
 
 /// Converts a piece of Markdown to parts with their marks.
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {
@@ -120,6 +125,11 @@ impl Render {
                     code.text.push_str(&text);
                 }
             }
+            Event::TaskListMarker(is_done) if self.has_bullet() => {
+                if let Some(Around::Item(mark, _)) = self.around.last_mut() {
+                    check_mark(is_done).clone_into(mark);
+                }
+            }
             Event::Rule => {
                 self.apart();
                 self.text("─".repeat(20).as_str(), Tone::of(Ink::Mark));
@@ -129,15 +139,25 @@ impl Render {
         }
     }
 
+    /// True if the next text is the first of a list item with a bullet.
+    fn has_bullet(&self) -> bool {
+        self.around.len() <= DEEPEST
+            && matches!(self.around.last(), Some(Around::Item(mark, false)) if mark == BULLET)
+    }
+
     /// Handles the start of a block; returns false for other tags.
     fn starts(&mut self, tag: &Tag<'_>) -> bool {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.begin(Modifier::empty()),
-            Tag::Heading { level, .. } => self.begin(match level {
-                HeadingLevel::H1 => Modifier::BOLD | Modifier::UNDERLINED,
-                HeadingLevel::H2 => Modifier::BOLD,
-                _ => Modifier::BOLD | Modifier::ITALIC,
-            }),
+            Tag::Paragraph | Tag::HtmlBlock => self.begin(Ink::Plain, Modifier::empty()),
+            // Three weights that differ without colour too, and from bold text. The first has a rule below.
+            Tag::Heading { level, .. } => self.begin(
+                Ink::Heading,
+                match level {
+                    HeadingLevel::H1 => Modifier::BOLD,
+                    HeadingLevel::H2 => Modifier::BOLD | Modifier::UNDERLINED,
+                    _ => Modifier::UNDERLINED,
+                },
+            ),
             Tag::BlockQuote(_) => {
                 self.apart();
                 self.mark();
@@ -177,6 +197,14 @@ impl Render {
     /// Handles the end of a block; returns false for other tags.
     fn ends(&mut self, tag: TagEnd) -> bool {
         match tag {
+            TagEnd::Heading(HeadingLevel::H1) => {
+                let columns = self.inline.as_ref().map_or(0, Inline::columns).min(RULE);
+                self.end_paragraph();
+                if columns > 0 {
+                    self.text(&"━".repeat(columns), Tone::of(Ink::Heading));
+                }
+                self.gap = true;
+            }
             TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => {
                 self.end_paragraph();
                 self.gap = true;
@@ -221,14 +249,16 @@ impl Render {
         let text = text.get(range).unwrap_or_default();
         if !text.trim().is_empty() {
             self.apart();
-            self.text(text.trim_matches('\n'), Tone::default());
+            let text = text.trim_matches('\n');
+            let note = notes::begun(text);
+            self.text(note.as_deref().unwrap_or(text), Tone::default());
             self.gap = true;
         }
     }
 
-    fn begin(&mut self, emphasis: Modifier) {
+    fn begin(&mut self, ink: Ink, emphasis: Modifier) {
         self.apart();
-        self.inline = Some(Inline::begin(emphasis));
+        self.inline = Some(Inline::begin(ink, emphasis));
     }
 
     fn begin_item(&mut self) {
@@ -239,7 +269,7 @@ impl Render {
                 *number = number.saturating_add(1);
                 mark
             }
-            _ => "• ".to_owned(),
+            _ => BULLET.to_owned(),
         };
         self.around.push(Around::Item(mark, false));
         self.gap = false;

@@ -1,5 +1,6 @@
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use ratatui::style::Modifier;
 
 use super::source::WINDOW;
 use super::*;
@@ -52,32 +53,75 @@ fn headings_lists_and_quotes() {
     let text = "# The plan\nTwo steps, of which the first is **hard** and the `second()` is not so hard.\n\n\
         3. first: a line that is long enough to be wrapped\n   - nested\n     \n     and a paragraph\n4. second\n1. third\n\n\
         > a quote that is long enough to be wrapped\n> > inside\n\n- [x] done\n- [ ] open\n\n---\n<b>html</b>\n";
-    assert_snapshot!(at_once(text, 36), @r#"
+    assert_snapshot!(at_once(text, 36), @"
 
-      The plan
-      Two steps, of which the first is
-      hard and the second() is not so
-      hard.
+    The plan
+    ━━━━━━━━
+    Two steps, of which the first is
+    hard and the second() is not so
+    hard.
 
-      3. first: a line that is long
-         enough to be wrapped
-         • nested
+    3. first: a line that is long
+       enough to be wrapped
+       • nested
 
-           and a paragraph
-      4. second
-      5. third
+         and a paragraph
+    4. second
+    5. third
 
-      ▏ a quote that is long enough to
-      ▏ be wrapped
-      ▏
-      ▏ ▏ inside
+    ▏ a quote that is long enough to
+    ▏ be wrapped
+    ▏
+    ▏ ▏ inside
 
-      • [x] done
-      • [ ] open
+    ☑ done
+    ☐ open
 
-      ────────────────────
-      <b>html</b>
-    "#);
+    ────────────────────
+    <b>html</b>
+    ");
+}
+
+#[test]
+fn numbers_of_notes_are_raised_and_nothing_else_in_brackets() {
+    let text = "It holds[^1], as **told[^12]**. Not [^a-z], `[^1]` or [^1](https://a.example).\n\n\
+        [^1]: A note of several words.\n\n[^12]: word\n\n[^x]: word\n";
+    assert_snapshot!(at_once(text, 60), @"
+
+    It holds¹, as told¹². Not [^a-z], [^1] or ^1
+    (https://a.example).
+
+    ¹: A note of several words.
+
+    ¹²: word
+
+    [^x]: word
+    ");
+}
+
+#[test]
+fn headings_have_three_weights_without_colour() {
+    let text = "# One\n\n## Two\n\n### Three\n\n**bold**\n";
+    let mut weights = Vec::new();
+    for block in blocks([text]) {
+        for part in &block.parts {
+            part.with_text(60, |text| {
+                let pieces = text.pieces(0..text.text().len());
+                let words =
+                    pieces.into_iter().map(|(range, tone)| (&text.text().as_str()[range], tone.emphasis));
+                weights.extend(words.map(|(text, emphasis)| (text.to_owned(), emphasis)));
+            });
+        }
+    }
+    weights.retain(|(text, _)| !text.trim().is_empty());
+    let expected = [
+        ("One", Modifier::BOLD),
+        ("━━━", Modifier::empty()),
+        ("Two", Modifier::BOLD | Modifier::UNDERLINED),
+        ("Three", Modifier::UNDERLINED),
+        ("bold", Modifier::BOLD),
+    ];
+    assert_eq!(weights, expected.map(|(text, emphasis)| (text.to_owned(), emphasis)));
 }
 
 #[test]
@@ -132,6 +176,7 @@ fn a_reply_is_laid_out_as_lines() {
     assert_eq!(laid_out(text, 60), rows(&blocks([text]), 60).trim_matches('\n'));
     assert_snapshot!(laid_out(text, 60), @r"
     Done
+    ━━━━
 
     It is fixed in a.rs: 👨‍👩‍👧 x\u{200d}y \u{1b}[2J
 

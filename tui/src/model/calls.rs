@@ -10,7 +10,7 @@ use super::look::Look;
 use super::part::{Fold, Part};
 use super::reads::FinishedRead;
 use crate::diff::Diff;
-use crate::text::{Output, SafeText};
+use crate::text::{Ink, Output, SafeText, Styled, Tone};
 use crate::tool_summary::{ToolSummary, edits, text};
 
 /// Number of rows of a folded diff or new file.
@@ -150,12 +150,23 @@ impl Call {
             return;
         }
         if let Some(head) = block.parts.first_mut() {
-            let (mark, look) = if done { ('✓', Look::Tool) } else { ('✗', Look::ToolFailed) };
+            let (mark, ink) = match ending.status {
+                ToolCallStatus::Completed => ("✓", Ink::Plain),
+                ToolCallStatus::Denied => ("✗", Ink::Blocked),
+                ToolCallStatus::Failed | ToolCallStatus::Interrupted if self.refused => ("✗", Ink::Blocked),
+                ToolCallStatus::Failed | ToolCallStatus::Interrupted => ("✗", Ink::Failed),
+            };
             let head_words = match counts {
                 Some(counts) => self.summary.head_with(&counts.to_string()),
                 None => self.summary.head(),
             };
-            head.replace(SafeText::line(&format!("{mark} {head_words}{}{words}", self.answer)), look);
+            // The command itself is no louder than one that succeeded.
+            let parts = [(mark, ink), (&format!(" {head_words}{}", self.answer), Ink::Plain), (&words, ink)];
+            let mut row = Styled::default();
+            for (text, ink) in parts {
+                row.append(SafeText::line(text).all(), Tone::of(ink));
+            }
+            head.replace(row, Look::Tool);
         }
         // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
         let content = if self.refused || done && self.changes_files() { "" } else { ending.content };

@@ -64,7 +64,7 @@ pub(crate) use look::Look;
 pub(crate) use outgoing::{Outgoing, Pasted};
 pub(crate) use own::OwnTurn;
 pub(crate) use palette::Palette;
-pub(crate) use part::{Fold, Part, Unfolded};
+pub(crate) use part::{Fold, MEASURE, Part, Unfolded};
 pub(crate) use reads::Reads;
 pub(crate) use recall::Recall;
 pub(crate) use rewind::{Rewind, SaidBefore};

@@ -11,7 +11,7 @@ use crate::markdown::Table;
 use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
 /// Maximum number of columns of a line of prose.
-pub(super) const MEASURE: usize = 100;
+pub(crate) const MEASURE: u16 = 100;
 
 /// Number of rows of a part that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,9 +226,9 @@ impl Part {
         }
     }
 
-    pub(crate) fn replace(&mut self, text: SafeText, look: Look) {
+    pub(crate) fn replace(&mut self, text: impl Into<Styled>, look: Look) {
         let fold = self.fold;
-        *self = Self::new(text, look).folded(fold);
+        *self = Self::styled(text.into(), look).folded(fold);
     }
 
     pub(crate) fn set_look(&mut self, look: Look) {
@@ -320,7 +320,11 @@ impl Part {
             None => usize::from(self.look.gutter_columns(is_first)),
         };
         let left = usize::from(width).saturating_sub(gutter).max(1);
-        if self.look.is_prose() && !matches!(self.body, Body::Table(_)) { left.min(MEASURE) } else { left }
+        if self.look.is_prose() && !matches!(self.body, Body::Table(_)) {
+            left.min(usize::from(MEASURE))
+        } else {
+            left
+        }
     }
 }
 

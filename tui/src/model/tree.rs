@@ -153,7 +153,7 @@ impl Model {
         let has_content =
             self.tree().len() > 1 || self.plans.beside().is_some() || self.open_tasks().is_some();
         let shows = self.walks_tree() || has_content && !self.is_pane_folded;
-        let left = width.saturating_sub(u16::try_from(MEASURE).unwrap_or(u16::MAX));
+        let left = width.saturating_sub(MEASURE);
         (shows && width >= BESIDE).then(|| left.clamp(COLUMNS.0, COLUMNS.1))
     }
 

@@ -16,6 +16,11 @@ pub enum Ink {
     Plain,
     /// Marks of Bailiwick: line numbers, borders of tables.
     Mark,
+    Heading,
+    /// Mark and status of a command that failed.
+    Failed,
+    /// Mark and status of a call that was blocked.
+    Blocked,
     Comment,
     Literal,
     /// Number or other constant in code.
@@ -49,6 +54,12 @@ pub enum Ground {
     AddedWords,
     /// Removed words in a changed line.
     RemovedWords,
+}
+
+impl Ground {
+    pub(crate) const fn is_words(self) -> bool {
+        matches!(self, Self::AddedWords | Self::RemovedWords)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -99,7 +99,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
             model.say(Look::Notice, &text);
             true
         }
-        Msg::Theme(theme) => std::mem::replace(&mut model.start.capabilities.theme, theme) != theme,
+        Msg::Theme(theme) => model.start.capabilities.theme.replace(theme) != Some(theme),
         Msg::Attached(read) => typed::attached(model, read),
         Msg::PictureFound { text, image } => picture::found(model, text, image),
         Msg::CoreGone => core_gone(model),

@@ -2,6 +2,8 @@
 
 mod beside;
 mod card;
+#[cfg(test)]
+mod contrast;
 mod listed;
 mod log;
 mod page;

@@ -1,20 +1,39 @@
-//! Colours of each theme.
+//! Colours of each theme: few tones, each as exact values and as one of the 256 colours that most terminals have.
 
 use ratatui::style::{Color, Style};
 
-use crate::start::ThemeName;
+use crate::start::{Colour, ThemeName};
+
+/// A colour in red, green and blue values, and the one of the 256 that replaces it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shade {
+    exact: Color,
+    indexed: Color,
+}
+
+impl Shade {
+    pub(super) const fn of(self, colour: Colour) -> Color {
+        match colour {
+            Colour::Indexed => self.indexed,
+            Colour::Exact => self.exact,
+            Colour::None | Colour::Sixteen => Color::Reset,
+        }
+    }
+}
 
 /// Text and background colours with a contrast of at least 4.5:1 (WCAG 2.2), or 7:1 in the high-contrast theme.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
-    exact: (Color, Color),
+    text: Shade,
+    ground: Shade,
     /// Colours of the terminal's palette. Never bold: some terminals draw bold black as grey.
     sixteen: (Color, Color),
 }
 
 impl Pair {
-    pub(super) const fn exact(self) -> Style {
-        Style::new().fg(self.exact.0).bg(self.exact.1)
+    /// Returns the style in exact colours or in the nearest of the 256.
+    pub(super) const fn toned(self, colour: Colour) -> Style {
+        Style::new().fg(self.text.of(colour)).bg(self.ground.of(colour))
     }
 
     pub(super) const fn sixteen(self) -> Style {
@@ -25,11 +44,24 @@ impl Pair {
 /// Colours of the kinds of text in code. Each is readable on the backgrounds of code, and of added and removed lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inks {
-    pub comment: Color,
-    pub literal: Color,
-    pub constant: Color,
-    pub keyword: Color,
-    pub other: Color,
+    pub comment: Shade,
+    pub literal: Shade,
+    pub constant: Shade,
+    pub keyword: Shade,
+    pub other: Shade,
+}
+
+/// Colours of text on the terminal's own background.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tints {
+    /// Secondary text. Terminals draw faint text too differently to rely on it.
+    pub quiet: Shade,
+    /// Headings and marks of what is chosen.
+    pub accent: Shade,
+    /// Commands and steps that failed.
+    pub calm: Shade,
+    /// Blocked, lost or denied.
+    pub red: Shade,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +78,8 @@ pub(super) struct Pairs {
     pub planner: Pair,
     pub code: Pair,
     pub inks: Inks,
-    /// Style of a failure on the terminal's background.
-    pub failed: Style,
+    /// `None` if all text has the terminal's own colour.
+    pub tints: Option<Tints>,
 }
 
 impl Pairs {
@@ -60,84 +92,102 @@ impl Pairs {
     }
 }
 
-const BLACK: Color = Color::Rgb(0, 0, 0);
-const WHITE: Color = Color::Rgb(255, 255, 255);
+/// Returns a colour by its red, green and blue values, and by its number among the 256.
+const fn shade(exact: u32, indexed: u8) -> Shade {
+    Shade { exact: Color::from_u32(exact), indexed: Color::Indexed(indexed) }
+}
+
+const BLACK: Shade = shade(0, 16);
+const WHITE: Shade = shade(0x00ff_ffff, 231);
 
 /// Returns a pair in exact colours and in the nearest of the sixteen.
-const fn pair(exact: (Color, Color), sixteen: (Color, Color)) -> Pair {
-    Pair { exact, sixteen }
+const fn pair(text: Shade, ground: Shade, sixteen: (Color, Color)) -> Pair {
+    Pair { text, ground, sixteen }
 }
 
 /// Returns a pair of a theme that does not use the sixteen colours.
-const fn exactly(text: Color, background: Color) -> Pair {
-    Pair { exact: (text, background), sixteen: (Color::Reset, Color::Reset) }
+const fn exactly(text: Shade, ground: Shade) -> Pair {
+    Pair { text, ground, sixteen: (Color::Reset, Color::Reset) }
 }
 
-const BOLD: Style = Style::new().add_modifier(ratatui::style::Modifier::BOLD);
+const ON_GREEN: (Color, Color) = (Color::Black, Color::Green);
+const ON_RED: (Color, Color) = (Color::White, Color::Red);
+const ON_GREY: (Color, Color) = (Color::Black, Color::Gray);
 
-const ALARM: Pair = pair((BLACK, Color::Rgb(0xf2, 0xc9, 0x4c)), (Color::Black, Color::Yellow));
-const DANGER: Pair = pair((WHITE, Color::Rgb(0xa6, 0x1b, 0x1b)), (Color::White, Color::Red));
-const NORMAL: Pair = pair((WHITE, Color::Rgb(0x1d, 0x4e, 0xd8)), (Color::White, Color::Blue));
-const INSERT: Pair = pair((BLACK, Color::Rgb(0x7f, 0xd1, 0x8b)), (Color::Black, Color::Green));
-const COMMAND: Pair = pair((BLACK, Color::Rgb(0x7d, 0xd3, 0xe0)), (Color::Black, Color::Cyan));
-const PLANNER: Pair = pair((WHITE, Color::Rgb(0x6d, 0x28, 0xd9)), (Color::White, Color::Magenta));
+const ALARM: Pair = pair(BLACK, shade(0x00f2_c94c, 221), (Color::Black, Color::Yellow));
+const DANGER: Pair = pair(WHITE, shade(0x00a6_1b1b, 124), ON_RED);
+const NORMAL: Pair = pair(WHITE, shade(0x001d_4ed8, 26), (Color::White, Color::Blue));
+const INSERT: Pair = pair(BLACK, shade(0x007f_d18b, 114), ON_GREEN);
+const COMMAND: Pair = pair(BLACK, shade(0x007d_d3e0, 116), (Color::Black, Color::Cyan));
+const PLANNER: Pair = pair(WHITE, shade(0x006d_28d9, 55), (Color::White, Color::Magenta));
 
 const DARK: Pairs = Pairs {
     alarm: ALARM,
     danger: DANGER,
-    added: pair((WHITE, Color::Rgb(0x0f, 0x3d, 0x22)), (Color::Black, Color::Green)),
-    removed: pair((WHITE, Color::Rgb(0x5c, 0x15, 0x15)), (Color::White, Color::Red)),
-    added_words: pair((WHITE, Color::Rgb(0x16, 0x65, 0x34)), (Color::Black, Color::Green)),
-    removed_words: pair((WHITE, Color::Rgb(0x99, 0x1b, 0x1b)), (Color::White, Color::Red)),
+    added: pair(WHITE, shade(0x000f_3d22, 22), ON_GREEN),
+    removed: pair(WHITE, shade(0x005c_1515, 52), ON_RED),
+    added_words: pair(WHITE, shade(0x0016_6534, 28), ON_GREEN),
+    removed_words: pair(WHITE, shade(0x0099_1b1b, 88), ON_RED),
     normal: NORMAL,
     insert: INSERT,
     command: COMMAND,
     planner: PLANNER,
-    code: pair((WHITE, Color::Rgb(0x1f, 0x29, 0x37)), (Color::Black, Color::Gray)),
+    code: pair(WHITE, shade(0x001f_2937, 236), ON_GREY),
     inks: Inks {
-        comment: Color::Rgb(0xd1, 0xd5, 0xdb),
-        literal: Color::Rgb(0xbb, 0xf7, 0xd0),
-        constant: Color::Rgb(0xfe, 0xd7, 0xaa),
-        keyword: Color::Rgb(0xe9, 0xd5, 0xff),
-        other: Color::Rgb(0xba, 0xe6, 0xfd),
+        comment: shade(0x00d1_d5db, 252),
+        literal: shade(0x00bb_f7d0, 158),
+        constant: shade(0x00fe_d7aa, 223),
+        keyword: shade(0x00e9_d5ff, 189),
+        other: shade(0x00ba_e6fd, 153),
     },
-    failed: BOLD.fg(Color::Red),
+    tints: Some(Tints {
+        quiet: shade(0x009a_a4b2, 247),
+        accent: shade(0x007c_c4fa, 117),
+        calm: shade(0x00e5_b567, 179),
+        red: shade(0x00ff_8a80, 210),
+    }),
 };
 
 const LIGHT: Pairs = Pairs {
     alarm: ALARM,
     danger: DANGER,
-    added: pair((BLACK, Color::Rgb(0xda, 0xf5, 0xe0)), (Color::Black, Color::Green)),
-    removed: pair((BLACK, Color::Rgb(0xfd, 0xe2, 0xe2)), (Color::White, Color::Red)),
-    added_words: pair((BLACK, Color::Rgb(0xa9, 0xe8, 0xb8)), (Color::Black, Color::Green)),
-    removed_words: pair((BLACK, Color::Rgb(0xf9, 0xbd, 0xbd)), (Color::White, Color::Red)),
+    added: pair(BLACK, shade(0x00da_f5e0, 194), ON_GREEN),
+    removed: pair(BLACK, shade(0x00fd_e2e2, 224), ON_RED),
+    added_words: pair(BLACK, shade(0x00a9_e8b8, 157), ON_GREEN),
+    removed_words: pair(BLACK, shade(0x00f9_bdbd, 217), ON_RED),
     normal: NORMAL,
     insert: INSERT,
     command: COMMAND,
     planner: PLANNER,
-    code: pair((BLACK, Color::Rgb(0xee, 0xf0, 0xf3)), (Color::Black, Color::Gray)),
+    code: pair(BLACK, shade(0x00ee_f0f3, 255), ON_GREY),
     inks: Inks {
-        comment: Color::Rgb(0x37, 0x41, 0x51),
-        literal: Color::Rgb(0x14, 0x53, 0x2d),
-        constant: Color::Rgb(0x7c, 0x2d, 0x12),
-        keyword: Color::Rgb(0x58, 0x1c, 0x87),
-        other: Color::Rgb(0x1e, 0x3a, 0x8a),
+        comment: shade(0x0037_4151, 238),
+        literal: shade(0x0014_532d, 22),
+        constant: shade(0x007c_2d12, 88),
+        keyword: shade(0x0058_1c87, 54),
+        other: shade(0x001e_3a8a, 18),
     },
-    failed: BOLD.fg(Color::Rgb(0xa6, 0x1b, 0x1b)),
+    tints: Some(Tints {
+        quiet: shade(0x005b_6472, 241),
+        accent: shade(0x001d_4ed8, 26),
+        calm: shade(0x008a_4b08, 94),
+        red: shade(0x00a6_1b1b, 124),
+    }),
 };
 
 const HIGH_CONTRAST: Pairs = Pairs {
-    alarm: exactly(BLACK, Color::Rgb(0xff, 0xff, 0)),
-    danger: exactly(WHITE, Color::Rgb(0x80, 0, 0)),
-    added: exactly(WHITE, Color::Rgb(0, 0x30, 0)),
-    removed: exactly(WHITE, Color::Rgb(0x48, 0, 0)),
-    added_words: exactly(WHITE, Color::Rgb(0, 0x60, 0)),
-    removed_words: exactly(WHITE, Color::Rgb(0x90, 0, 0)),
-    normal: exactly(WHITE, Color::Rgb(0, 0, 0x80)),
-    insert: exactly(BLACK, Color::Rgb(0, 0xff, 0)),
-    command: exactly(BLACK, Color::Rgb(0, 0xff, 0xff)),
-    planner: exactly(WHITE, Color::Rgb(0x50, 0, 0x80)),
+    alarm: exactly(BLACK, shade(0x00ff_ff00, 226)),
+    danger: exactly(WHITE, shade(0x0080_0000, 88)),
+    added: exactly(WHITE, shade(0x0000_3000, 22)),
+    removed: exactly(WHITE, shade(0x0048_0000, 52)),
+    // Among the 256, the next green that white is readable on is the one of the line.
+    added_words: exactly(shade(0x00ff_ffff, 16), shade(0x0000_6000, 120)),
+    removed_words: exactly(WHITE, shade(0x0090_0000, 88)),
+    normal: exactly(WHITE, shade(0x0000_0080, 18)),
+    insert: exactly(BLACK, shade(0x0000_ff00, 46)),
+    command: exactly(BLACK, shade(0x0000_ffff, 51)),
+    planner: exactly(WHITE, shade(0x0050_0080, 54)),
     code: exactly(WHITE, BLACK),
     inks: Inks { comment: WHITE, literal: WHITE, constant: WHITE, keyword: WHITE, other: WHITE },
-    failed: BOLD,
+    tints: None,
 };

@@ -1,5 +1,7 @@
 //! Area of the screen: the only place that writes cells.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -61,10 +63,10 @@ impl<'a> Pane<'a> {
         x
     }
 
-    /// Sets the style of a row from a column on.
-    pub(super) fn fill(&mut self, x: u16, y: u16, style: Style) {
+    /// Empties columns of a row in a style.
+    pub(super) fn fill(&mut self, columns: Range<u16>, y: u16, style: Style) {
         if y < self.area.height {
-            (x..self.area.width).for_each(|x| self.cell(x, y, " ", style));
+            (columns.start..columns.end.min(self.area.width)).for_each(|x| self.cell(x, y, " ", style));
         }
     }
 

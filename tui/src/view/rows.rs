@@ -6,8 +6,11 @@ use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
-use crate::model::{Block, BlockRow, Fold, Look, Part};
+use crate::model::{Block, BlockRow, Fold, Look, MEASURE, Part};
 use crate::text::{Clusters, Row, SafeText, Styled};
+
+/// Column after the background of code, which ends where prose does, after a gutter of two columns.
+const CODE: u16 = 2 + MEASURE;
 
 /// Draws one row of a block, with its marks in a style of their own.
 pub(super) fn draw(
@@ -49,7 +52,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look:
         x = pane.put(x, y, text.text().slice(range), theme.toned(style, look, tone));
     }
     if look == Look::Code {
-        pane.fill(x, y, style);
+        pane.fill(x..CODE, y, style);
     }
 }
 

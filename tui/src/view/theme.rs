@@ -5,7 +5,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::palette::{Pair, Pairs};
+use super::palette::{Pair, Pairs, Shade, Tints};
 use crate::model::{Look, Mode};
 use crate::start::{Capabilities, Colour, ThemeName};
 use crate::text::{Ground, Hue, Ink, Tone};
@@ -16,6 +16,8 @@ pub(super) struct Theme {
     colour: Colour,
     name: ThemeName,
     pairs: &'static Pairs,
+    /// Colours of text on the terminal's own background, if the theme has some and fits it.
+    tints: Option<&'static Tints>,
 }
 
 /// The terminal's sixteen colours in order of their numbers.
@@ -39,7 +41,7 @@ const SIXTEEN: [Color; 16] = [
 ];
 
 /// Returns the red, green and blue values of a colour; `None` for colours of the terminal's palette.
-fn exact(colour: Color) -> Option<[u8; 3]> {
+pub(super) fn exact(colour: Color) -> Option<[u8; 3]> {
     const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     match colour {
         Color::Rgb(red, green, blue) => Some([red, green, blue]),
@@ -81,13 +83,17 @@ const fn on(background: Color) -> Color {
 }
 
 impl Theme {
-    pub(super) const fn new(Capabilities { colour, theme: name, .. }: Capabilities) -> Self {
+    pub(super) fn new(Capabilities { colour, theme, .. }: Capabilities) -> Self {
+        let name = theme.unwrap_or_default();
         // The contrast between colours of the user's palette is unknown.
         let colour = match (colour, name) {
             (Colour::Sixteen, ThemeName::HighContrast) => Colour::None,
             (colour, _) => colour,
         };
-        Self { colour, name, pairs: Pairs::of(name) }
+        let pairs = Pairs::of(name);
+        // On an unknown background, no colour of text is readable for certain.
+        let tints = pairs.tints.as_ref().filter(|_| theme.is_some());
+        Self { colour, name, pairs, tints }
     }
 
     /// Returns the style of a row of text outside diffs.
@@ -95,7 +101,7 @@ impl Theme {
         let plain = Style::new();
         let style = match look {
             Look::User | Look::Heading | Look::PlanHeading => plain.add_modifier(Modifier::BOLD),
-            Look::PlanCode | Look::Code if self.colour == Colour::Exact => self.pairs.code.exact(),
+            Look::PlanCode | Look::Code if self.has_tones() => self.pairs.code.toned(self.colour),
             Look::Assistant
             | Look::Tool
             | Look::Command
@@ -105,12 +111,13 @@ impl Theme {
             | Look::PlanItem
             | Look::Code
             | Look::PlanCode => plain,
-            Look::Void => plain.add_modifier(Modifier::DIM | Modifier::CROSSED_OUT),
-            Look::Thinking => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
+            Look::Void => self.dim().add_modifier(Modifier::CROSSED_OUT),
+            Look::Thinking => self.dim().add_modifier(Modifier::ITALIC),
             Look::Output | Look::Notice | Look::Turn => self.dim(),
             Look::Claim => plain.add_modifier(Modifier::ITALIC),
             Look::Denial => self.loud(self.pairs.danger),
-            Look::ToolFailed | Look::Error => self.red(),
+            Look::ToolFailed => self.calm(),
+            Look::Error => self.red(),
         };
         self.without_faint(style)
     }
@@ -123,7 +130,14 @@ impl Theme {
         }
         let style = self.on(row, look, tone.ground);
         let style = match tone.ink {
+            // The tones of marks and headings are for the terminal's background.
+            Ink::Mark | Ink::Heading | Ink::Failed | Ink::Blocked if style.bg.is_some() => style,
             Ink::Mark => style.patch(self.dim()),
+            Ink::Heading => style.patch(self.tinted(|tints| tints.accent)),
+            Ink::Failed => style.patch(self.calm()),
+            Ink::Blocked => style.patch(self.red()),
+            // One of the 256 is too bright behind changed words for text in other colours.
+            _ if self.colour == Colour::Indexed && tone.ground.is_words() => style,
             Ink::Chosen { text, background } => self.chosen(style, text, background),
             Ink::Plain => style,
             ink => self.syntax(style, ink),
@@ -141,7 +155,7 @@ impl Theme {
             Ink::Keyword => (inks.keyword, Modifier::BOLD),
             _ => (inks.other, Modifier::empty()),
         };
-        let style = if self.colour == Colour::Exact { row.fg(colour) } else { row };
+        let style = if self.has_tones() { row.fg(colour.of(self.colour)) } else { row };
         style.add_modifier(emphasis)
     }
 
@@ -169,7 +183,8 @@ impl Theme {
             (Colour::None, _) => None,
             (_, Hue::Numbered(number @ 0..16)) => SIXTEEN.get(usize::from(number)).copied(),
             (Colour::Sixteen, _) => None,
-            (Colour::Exact, Hue::Numbered(number)) => Some(Color::Indexed(number)),
+            (Colour::Indexed | Colour::Exact, Hue::Numbered(number)) => Some(Color::Indexed(number)),
+            (Colour::Indexed, Hue::Exact(..)) => None,
             (Colour::Exact, Hue::Exact(red, green, blue)) => Some(Color::Rgb(red, green, blue)),
         }
     }
@@ -179,7 +194,7 @@ impl Theme {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
             Ground::Code => return row.patch(self.code()),
-            Ground::Same if self.colour == Colour::Exact => return self.pairs.code.exact(),
+            Ground::Same if self.has_tones() => return self.pairs.code.toned(self.colour),
             Ground::Same | Ground::None => return row,
             Ground::Added => (self.pairs.added, true, false),
             Ground::Removed => (self.pairs.removed, true, false),
@@ -193,13 +208,18 @@ impl Theme {
             Colour::None | Colour::Sixteen if line => row,
             Colour::None => self.strong(),
             Colour::Sixteen => sign.sixteen(),
-            Colour::Exact => sign.exact(),
+            Colour::Indexed | Colour::Exact => sign.toned(self.colour),
         }
     }
 
     /// Returns the style of secondary text. Requests do not use it: some terminals draw it too faint to read.
     pub(super) fn dim(self) -> Style {
-        self.without_faint(Style::new().add_modifier(Modifier::DIM))
+        let faint = Style::new().add_modifier(Modifier::DIM);
+        if self.has_tones() && self.tints.is_some() {
+            self.tinted(|tints| tints.quiet)
+        } else {
+            self.without_faint(faint)
+        }
     }
 
     /// Removes faint and italic text for high contrast.
@@ -235,7 +255,7 @@ impl Theme {
 
     pub(super) fn code(self) -> Style {
         match self.colour {
-            Colour::Exact => self.pairs.code.exact(),
+            Colour::Indexed | Colour::Exact => self.pairs.code.toned(self.colour),
             Colour::None | Colour::Sixteen => Style::new().add_modifier(Modifier::UNDERLINED),
         }
     }
@@ -245,11 +265,28 @@ impl Theme {
         self.loud(self.pairs.danger)
     }
 
+    /// True if the theme has tones of its own, in exact colours or among the 256.
+    const fn has_tones(self) -> bool {
+        matches!(self.colour, Colour::Indexed | Colour::Exact)
+    }
+
+    /// Returns the style of text in a tone of the theme; plain if the theme has none.
+    fn tinted(self, tint: impl FnOnce(&Tints) -> Shade) -> Style {
+        let tint = self.tints.filter(|_| self.has_tones()).map(tint);
+        tint.map_or_else(Style::new, |tint| Style::new().fg(tint.of(self.colour)))
+    }
+
+    /// Returns the style of commands and steps that failed, which is no reason for alarm.
+    fn calm(self) -> Style {
+        self.strong().patch(self.tinted(|tints| tints.calm))
+    }
+
+    /// Returns the style of what was blocked, lost or denied.
     fn red(self) -> Style {
         match self.colour {
             Colour::None => self.strong(),
             Colour::Sixteen => self.strong().fg(Color::Red),
-            Colour::Exact => self.pairs.failed,
+            Colour::Indexed | Colour::Exact => self.strong().patch(self.tinted(|tints| tints.red)),
         }
     }
 
@@ -257,7 +294,7 @@ impl Theme {
         match self.colour {
             Colour::None => self.strong().add_modifier(Modifier::REVERSED),
             Colour::Sixteen => pair.sixteen(),
-            Colour::Exact => pair.exact().add_modifier(Modifier::BOLD),
+            Colour::Indexed | Colour::Exact => pair.toned(self.colour).add_modifier(Modifier::BOLD),
         }
     }
 }

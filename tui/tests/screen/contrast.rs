@@ -82,6 +82,10 @@ fn rgb(colour: Color, own: Rgb) -> Rgb {
     match colour {
         Color::Reset => own,
         Color::Rgb(red, green, blue) => [red, green, blue],
+        Color::Indexed(number @ 232..) => [8 + (number - 232) * 10; 3],
+        Color::Indexed(number @ 16..) => {
+            [36, 6, 1].map(|part| [0, 95, 135, 175, 215, 255][usize::from((number - 16) / part % 6)])
+        }
         colour => PALETTE[number(colour).unwrap_or_else(|| panic!("{colour:?}"))],
     }
 }
@@ -123,14 +127,14 @@ fn check(seat: &Seat, rows: impl Iterator<Item = u16>, columns: u16, about: &str
 
 fn seats() -> impl Iterator<Item = Seat> {
     let sizes = [(110, 40), (60, 20), (40, 10)];
-    let colours = [Colour::None, Colour::Sixteen, Colour::Exact];
+    let colours = [Colour::None, Colour::Sixteen, Colour::Indexed, Colour::Exact];
     let of_size = move |size| colours.map(|colour| (size, colour, ThemeName::Dark));
     let themed = colours.map(|colour| ((60, 20), colour, ThemeName::Light));
     let contrasting = colours.map(|colour| ((60, 20), colour, ThemeName::HighContrast));
     sizes.into_iter().flat_map(of_size).chain(themed).chain(contrasting).map(|(size, colour, theme)| {
         let mut start = start(size);
         start.capabilities.colour = colour;
-        start.capabilities.theme = theme;
+        start.capabilities.theme = Some(theme);
         Seat::from(start)
     })
 }
@@ -201,7 +205,7 @@ fn the_word_for_each_mode_can_be_read() {
 
 #[test]
 fn the_word_for_a_planner_can_be_read() {
-    for colour in [Colour::None, Colour::Sixteen, Colour::Exact] {
+    for colour in [Colour::None, Colour::Sixteen, Colour::Indexed, Colour::Exact] {
         let mut start = start((60, 20));
         start.capabilities.colour = colour;
         start.activity = protocol::event::Activity::Plan;
@@ -226,7 +230,7 @@ fn every_text_of_a_denial_can_be_read() {
 
 #[test]
 fn with_high_contrast_no_text_is_faint_slanted_or_near_its_background() {
-    for colour in [Colour::None, Colour::Sixteen, Colour::Exact] {
+    for colour in [Colour::None, Colour::Sixteen, Colour::Indexed, Colour::Exact] {
         let mut start = start((110, 40));
         start.capabilities.colour = colour;
         let mut seat = Seat::from(start);

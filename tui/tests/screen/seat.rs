@@ -52,7 +52,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         status: StatusWords::Full,
         commands: Vec::new(),
         history: Vec::new(),
-        capabilities: Capabilities { colour: Colour::Sixteen, theme: ThemeName::default(), size },
+        capabilities: Capabilities { colour: Colour::Sixteen, theme: Some(ThemeName::default()), size },
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),

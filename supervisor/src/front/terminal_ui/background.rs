@@ -16,9 +16,9 @@ pub(super) fn can_be_asked() -> bool {
     env::var("TERM").is_ok_and(|term| term != "linux")
 }
 
-/// Returns the theme that `COLORFGBG` indicates, or the dark one without it.
-pub(super) fn of_environment() -> ThemeName {
-    env::var("COLORFGBG").ok().as_deref().and_then(by_numbers).unwrap_or_default()
+/// Returns the theme that `COLORFGBG` indicates.
+pub(super) fn of_environment() -> Option<ThemeName> {
+    env::var("COLORFGBG").ok().as_deref().and_then(by_numbers)
 }
 
 /// Returns the theme for the last field, the background's number among sixteen colours. White and the bright colours are light.

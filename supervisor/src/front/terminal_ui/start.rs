@@ -41,7 +41,7 @@ pub(super) fn of(
         history,
         capabilities: Capabilities {
             colour: colour(),
-            theme: effective.theme().unwrap_or_else(background::of_environment),
+            theme: effective.theme().or_else(background::of_environment),
             size: (size.width, size.height),
         },
         previews: Previews { prefix: command_line::preview, pattern },
@@ -76,13 +76,23 @@ pub(super) fn asks_for_background(effective: &Effective) -> bool {
     effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }
 
-/// Returns the colours of the terminal. A non-empty `NO_COLOR` turns them off (no-color.org). `COLORTERM` indicates exact colours.
+/// Returns the colours of the terminal.
 pub(super) fn colour() -> Colour {
-    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-        return Colour::None;
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let [colours, term] = ["COLORTERM", "TERM"].map(|name| std::env::var(name).unwrap_or_default());
+    colour_of(is_off, &colours, &term)
+}
+
+/// Returns the colours by the environment. A non-empty `NO_COLOR` turns them off (no-color.org), `COLORTERM` indicates exact colours,
+/// and the name in `TERM` the number of colours (terminfo(5)).
+fn colour_of(is_off: bool, colours: &str, term: &str) -> Colour {
+    match (colours, term) {
+        _ if is_off => Colour::None,
+        ("truecolor" | "24bit", _) => Colour::Exact,
+        (_, term) if term.ends_with("-direct") => Colour::Exact,
+        (_, term) if term.ends_with("-256color") => Colour::Indexed,
+        _ => Colour::Sixteen,
     }
-    let exact = std::env::var("COLORTERM").is_ok_and(|value| value == "truecolor" || value == "24bit");
-    if exact { Colour::Exact } else { Colour::Sixteen }
 }
 
 /// Returns a description of the files that a path pattern matches, or the error in it.
@@ -90,5 +100,25 @@ fn pattern(glob: &str) -> String {
     match PathPattern::parse(glob) {
         Ok(pattern) => pattern.preview(),
         Err(error) => format!("Matches nothing: {error}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_tells_the_colours_of_the_terminal() {
+        let of = |colours, term| colour_of(false, colours, term);
+        for (colours, term) in [("truecolor", "xterm"), ("24bit", "dumb"), ("", "xterm-direct")] {
+            assert_eq!(of(colours, term), Colour::Exact, "{colours} {term}");
+            assert_eq!(colour_of(true, colours, term), Colour::None, "{colours} {term}");
+        }
+        for term in ["xterm-256color", "screen-256color", "tmux-256color"] {
+            assert_eq!(of("", term), Colour::Indexed, "{term}");
+        }
+        for (colours, term) in [("", ""), ("", "linux"), ("yes", "xterm"), ("", "256color")] {
+            assert_eq!(of(colours, term), Colour::Sixteen, "{colours} {term}");
+        }
     }
 }
