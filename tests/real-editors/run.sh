@@ -8,6 +8,7 @@ place="${PLACE:-$(mktemp -d /var/tmp/real-editors-XXXXXX)}"
 python_sdk=0.12.1
 typescript_sdk=2.4.0
 acpx=0.19.1
+rust_sdk=5.2.0
 failed=0
 
 for need in python3 npm; do
@@ -29,6 +30,29 @@ cp "$here/sdk.mjs" "$place/js"
 npm install --silent --prefix "$place/js" "@agentclientprotocol/sdk@$typescript_sdk"
 echo
 node "$place/js/sdk.mjs" "$url" || failed=1
+
+if command -v cargo >/dev/null; then
+    mkdir -p "$place/rust/src"
+    cp "$here/sdk.rs" "$place/rust/src/main.rs"
+    cat > "$place/rust/Cargo.toml" <<END
+[package]
+name = "sdk"
+version = "0.0.0"
+edition = "2024"
+
+[dependencies]
+agent-client-protocol = { version = "=$rust_sdk", features = ["process"] }
+smol = "2"
+tempfile = "3"
+
+[workspace]
+END
+    CARGO_TARGET_DIR="$place/rust/target" cargo build --quiet --manifest-path "$place/rust/Cargo.toml"
+    echo
+    "$place/rust/target/debug/sdk" "$url" "$rust_sdk" || failed=1
+else
+    echo "skipped: no cargo on this machine" >&2
+fi
 
 # acpx POLICY FILE: one edit under this policy of acpx. FILE says whether it is made.
 acpx() {
