@@ -320,7 +320,7 @@ def is_of(pid, place):
 
 async def main():
     url, failed = model.start(), False
-    print("| flow | `agent-client-protocol` %s |\n| --- | --- |" % importlib.metadata.version("agent-client-protocol"))
+    print("| flow | `agent-client-protocol` %s of PyPI |\n| --- | --- |" % importlib.metadata.version("agent-client-protocol"))
     for name, run in FLOWS.items():
         if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
             continue

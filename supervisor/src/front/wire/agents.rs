@@ -4,9 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::RightsSummary;
-use protocol::event::{Account, EventKind, Recorded, SessionEvent, SubAgentSpawned, SubAgentStatus};
+use protocol::event::{
+    Account, EventKind, GuestEnded, GuestStarted, Recorded, SessionEvent, SubAgentSpawned, SubAgentStatus,
+};
 use protocol::frontend::{UiEvent, UiEventKind};
-use protocol::rpc::{AgentInfo, AgentState, OpenCall};
+use protocol::rpc::{AgentInfo, AgentState, GuestInfo, OpenCall};
+
+/// The most guests of an agent that are listed after their end.
+const ENDED_GUESTS: usize = 20;
 
 /// The agents that a conversation has had so far.
 #[derive(Debug, Default)]
@@ -26,6 +31,7 @@ struct KnownAgent {
     approvals: BTreeSet<ApprovalId>,
     /// The call that waits for another agent to finish its writes.
     awaits_turn: Option<CallId>,
+    guests: Vec<GuestInfo>,
     steps: u64,
     account: Account,
     began_ms: Option<u64>,
@@ -120,6 +126,8 @@ impl KnownAgent {
                 self.set_rights(&started.rights);
             }
             EventKind::RightsChanged(changed) => self.set_rights(&changed.rights),
+            EventKind::GuestStarted(started) => self.guest_started(time_ms, started),
+            EventKind::GuestEnded(ended) => self.guest_ended(time_ms, ended),
             EventKind::TurnFinished(_) => self.end(time_ms),
             _ => {}
         }
@@ -127,6 +135,41 @@ impl KnownAgent {
 
     fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
         self.rights = rights.value().cloned();
+    }
+
+    fn guest_started(&mut self, time_ms: u64, started: &GuestStarted) {
+        let GuestStarted { guest, kind, name, worker, of, call, rights, hosts, .. } = started.clone();
+        let (began_ms, ended_ms, reason, totals) = (time_ms, None, None, None);
+        self.guests.push(GuestInfo {
+            guest,
+            kind,
+            name,
+            worker,
+            of,
+            call,
+            rights,
+            hosts,
+            began_ms,
+            ended_ms,
+            reason,
+            totals,
+        });
+    }
+
+    /// Records the end of a guest, and forgets the oldest of those that have ended. Numbers begin anew with each run of a session.
+    fn guest_ended(&mut self, time_ms: u64, ended: &GuestEnded) {
+        let of = |info: &&mut GuestInfo| info.guest == ended.guest && info.ended_ms.is_none();
+        if let Some(info) = self.guests.iter_mut().find(of) {
+            info.ended_ms = Some(time_ms);
+            info.reason = Some(ended.reason.clone());
+            info.totals = Some(ended.totals);
+        }
+        let has_ended = |info: &GuestInfo| info.ended_ms.is_some();
+        if self.guests.iter().filter(|info| has_ended(info)).count() > ENDED_GUESTS
+            && let Some(oldest) = self.guests.iter().position(has_ended)
+        {
+            self.guests.remove(oldest);
+        }
     }
 
     /// Starts a turn, unless one is running.
@@ -165,6 +208,7 @@ impl KnownAgent {
             state: self.state(),
             status: self.status,
             calls: calls.collect(),
+            guests: self.guests.clone(),
             steps: self.steps,
             usage: self.account.usage,
             cost_usd: self.account.cost,

@@ -10,6 +10,7 @@
 mod arguments;
 mod asked;
 mod entry;
+mod guests;
 mod html;
 mod lines;
 mod live;

@@ -17,6 +17,7 @@ use tui::ToolSummary;
 use super::arguments::arguments;
 use super::asked::asked;
 use super::entry::{EntryKind, ShownEntry, ShownPart, ShownText, moment};
+use super::guests::ShownGuests;
 use super::words::{about, decided_by, decision};
 use crate::journal::session::{Fault, Loaded, LogError, Tree, each_event};
 use crate::process::messages::{PlainDenial, one_line};
@@ -39,12 +40,13 @@ pub(crate) struct Reading<'a> {
     base: usize,
     /// The names of the calls so far.
     calls: BTreeMap<(AgentId, CallId), String>,
+    guests: ShownGuests,
 }
 
 impl<'a> Reading<'a> {
     pub(crate) fn new(agent: Option<&'a AgentId>, full: bool) -> Self {
         let base = agent.map_or(0, AgentId::level);
-        Self { agent, full, project: None, base, calls: BTreeMap::new() }
+        Self { agent, full, project: None, base, calls: BTreeMap::new(), guests: ShownGuests::default() }
     }
 
     #[cfg(test)]
@@ -94,6 +96,7 @@ impl<'a> Reading<'a> {
         let entry = self.conversation(event, &titled);
         let entry = entry.or_else(|| self.acts(event, &titled)).or_else(|| self.decisions(event, &titled));
         let entry = entry.or_else(|| self.agents(event, &titled)).or_else(|| course(event, &titled));
+        let entry = entry.or_else(|| Some(titled(EntryKind::Agent, self.guests.title(event, self.full)?)));
         if let EventKind::ToolCallStarted { call, name, input, .. } = &event.kind {
             let title = ToolSummary::new(name, input.get()).one_line();
             self.calls.insert((event.agent.clone(), *call), title);

@@ -1,12 +1,12 @@
 //! The agents of a conversation, as a front end lists them.
 
-use ipc::id::{AgentId, CallId, ConversationId};
-use ipc::rights::RightsSummary;
+use ipc::id::{AgentId, CallId, ConversationId, Generation, GuestId};
+use ipc::rights::{Hosts, RightsSummary};
 use serde::{Deserialize, Serialize};
 
 use super::Attachment;
 use crate::cost::Usd;
-use crate::event::{SubAgentStatus, TokenUsage};
+use crate::event::{GuestEnd, GuestRole, GuestTotals, SubAgentStatus, TokenUsage};
 
 /// Result of [`LIST_AGENTS_METHOD`](super::LIST_AGENTS_METHOD).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct AgentInfo {
     /// The calls that are open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<OpenCall>,
+    /// The guests that run, and the last that have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestInfo>,
     /// The number of whole replies of its model.
     pub steps: u64,
     /// Tokens of the agent, without those of its sub-agents.
@@ -87,6 +90,45 @@ pub struct OpenCall {
     pub call: CallId,
     /// Name of the tool.
     pub name: String,
+}
+
+/// A guest of an agent: a confined process with rights of its own that is no worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(schemars::JsonSchema)]
+pub struct GuestInfo {
+    /// Number of the guest among those of its agent in this run.
+    pub guest: GuestId,
+    /// Its part in the session.
+    pub kind: GuestRole,
+    /// The server's name in the settings, or the host that a page is fetched from; absent for a gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The worker that it connects for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Generation>,
+    /// The guest that it connects for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<GuestId>,
+    /// The call that it was started for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// The rights that its sandbox holds it to.
+    pub rights: RightsSummary,
+    /// The hosts that its own program keeps to, where its rights have the whole network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
+    /// The time of its start, in milliseconds since 1970.
+    pub began_ms: u64,
+    /// The time of its end; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+    /// The reason of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<GuestEnd>,
+    /// Its account, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totals: Option<GuestTotals>,
 }
 
 /// Parameters of [`SEND_TO_AGENT_METHOD`](super::SEND_TO_AGENT_METHOD).

@@ -13,7 +13,9 @@ mod response;
 mod rewind;
 mod schema;
 
-pub use agents::{AgentInfo, AgentState, ListAgentsResponse, OpenCall, SendToAgentParams, StopAgentParams};
+pub use agents::{
+    AgentInfo, AgentState, GuestInfo, ListAgentsResponse, OpenCall, SendToAgentParams, StopAgentParams,
+};
 pub use attachment::Attachment;
 pub use client::*;
 pub use commands::{GetCommandParams, GetCommandResponse, ListCommandsResponse};

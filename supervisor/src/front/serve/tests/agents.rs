@@ -104,6 +104,44 @@ async fn listed(client: &mut Client) -> Vec<Value> {
 }
 
 #[tokio::test]
+async fn guests_are_listed_with_their_agent_and_the_last_of_those_that_have_ended() {
+    let mut client = Client::greeted().await;
+    let core = client.converse().await;
+    let rights = json!({"write": ["temp"], "net": "off", "hidden": 1, "protected": 0});
+    let started = |guest: u64| {
+        let data = json!({
+            "guest": guest, "kind": "mcp_server", "name": "docs", "call": 4, "pid": 9, "tier": "full", "landlock_abi": 6, "rules": 1,
+            "rights": rights, "rights_digest": "d", "ruleset_digest": "d", "startup_us": 1,
+        });
+        serde_json::from_value(json!({"type": "guest_started", "data": data})).unwrap()
+    };
+    let ended = |guest: u64| {
+        let data = json!({"guest": guest, "reason": {"type": "late"}, "totals": {"calls": 2, "denials": 0}});
+        serde_json::from_value(json!({"type": "guest_ended", "data": data})).unwrap()
+    };
+    for guest in 1..=23 {
+        core.logs(("1", guest), started(guest));
+        if guest < 23 {
+            core.logs(("1", guest + 100), ended(guest));
+        }
+    }
+    for _ in 0..45 {
+        client.read().await;
+    }
+    let guests = listed(&mut client).await[0]["guests"].as_array().unwrap().clone();
+    let numbers: Vec<_> = guests.iter().map(|guest| guest["guest"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (3..=23).collect::<Vec<_>>());
+    let of = |guest: u64| json!({"guest": guest, "kind": "mcp_server", "name": "docs", "call": 4, "rights": rights, "began_ms": guest});
+    let mut late = of(3);
+    late.as_object_mut().unwrap().extend([
+        ("ended_ms".to_owned(), json!(103)),
+        ("reason".to_owned(), json!({"type": "late"})),
+        ("totals".to_owned(), json!({"calls": 2, "denials": 0})),
+    ]);
+    assert_eq!((&guests[0], &guests[20]), (&late, &of(23)));
+}
+
+#[tokio::test]
 async fn agents_are_listed_as_they_were_told_of() {
     let (mut client, core) = with_sub_agents().await;
     let usage =

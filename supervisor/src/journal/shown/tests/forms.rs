@@ -44,6 +44,34 @@ fn a_session_is_shown_as_markdown() {
 }
 
 #[test]
+fn guests_show_their_access_and_their_end() {
+    let fine = json!({"type": "finished"});
+    let late = json!({"type": "late"});
+    let log = Log::new()
+        .began()
+        .guest_started(1, "mcp_server", Some("docs"), &json!({}))
+        .guest_started(2, "gateway", None, &json!({"worker": 1}))
+        .guest_started(3, "gateway", None, &json!({"of": 1}))
+        .guest_started(4, "fetch", Some("a.example"), &json!({"call": 1}))
+        .guest_started(5, "fetch", Some("b.example"), &json!({"call": 2}));
+    let log =
+        [1, 2, 3, 4].into_iter().fold(log, |log, guest| log.guest_ended(guest, &fine)).guest_ended(5, &late);
+    let lines = |full| {
+        let text = stable(&text(&log.shown(full), None));
+        let is_about = |line: &&str| ["mcp docs", "gateway", "fetch"].iter().any(|name| line.contains(name));
+        text.lines().filter(is_about).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(lines(false), @r"
+    ⑂ 00:00:00 mcp docs started · read-only but for $TMPDIR · network off · secrets hidden
+    ⑂ 00:00:00 gateway started · read-only but for $TMPDIR · network off · secrets hidden
+    ⑂ 00:00:00 mcp docs finished · 2 calls
+    ⑂ 00:00:00 gateway finished · 2 calls
+    ⑂ 00:00:00 fetch b.example killed: it was not done in time · 2 calls
+    ");
+    assert_eq!(lines(true).lines().count(), 10);
+}
+
+#[test]
 fn everything_shows_where_that_is_wanted() {
     let text = text(&session().shown(true), None);
     assert!(text.contains("│ hm\n│ hm") && text.contains("│ line 29") && !text.contains("--full"), "{text}");

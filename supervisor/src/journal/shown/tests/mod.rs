@@ -49,6 +49,23 @@ impl Log {
         self.with(agent.rsplit_once('.').unwrap().0, "sub_agent_spawned", data)
     }
 
+    fn guest_started(self, number: u64, kind: &str, name: Option<&str>, more: &Value) -> Self {
+        let mut data = json!({
+            "guest": number, "kind": kind, "pid": 9, "tier": "full", "landlock_abi": 6, "rules": 1, "startup_us": 1,
+            "rights": {"write": ["temp"], "net": "off", "hidden": 1, "protected": 0}, "rights_digest": "d", "ruleset_digest": "d",
+        });
+        let more = more.as_object().cloned().unwrap_or_default();
+        data.as_object_mut()
+            .unwrap()
+            .extend(name.map(|name| ("name".to_owned(), json!(name))).into_iter().chain(more));
+        self.with("1", "guest_started", data)
+    }
+
+    fn guest_ended(self, number: u64, reason: &Value) -> Self {
+        let data = json!({"guest": number, "reason": reason, "totals": {"calls": 2, "denials": 0}});
+        self.with("1", "guest_ended", data)
+    }
+
     fn bytes(&self) -> Vec<u8> {
         std::fs::read(self.log.path()).unwrap()
     }
@@ -130,6 +147,8 @@ fn everywhere(text: &str) -> Log {
         .with("1", "protocol_violation", json!({"generation": 1, "violation": text}))
         .with("1", "model_failed", json!({"kind": "other", "message": text}))
         .with("1", "change_set", json!({"files": [{"path": name, "change": "added"}]}))
+        .guest_started(1, "mcp_server", Some(text), &json!({"variables": [text]}))
+        .guest_ended(1, &json!({"type": "failed", "failure": text}))
         .delegated("1.1", text)
         .said(&format!("1.1{text}"), text)
         .with("1", "sub_agent_result", result)

@@ -1,0 +1,52 @@
+//! Guests in a shown session: gateways, fetches and servers of MCP.
+
+use std::collections::BTreeMap;
+
+use ipc::id::{AgentId, GuestId};
+use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, SessionEvent};
+
+/// The guests that have started so far.
+#[derive(Debug, Default)]
+pub(super) struct ShownGuests(BTreeMap<(AgentId, GuestId), ShownGuest>);
+
+#[derive(Debug)]
+struct ShownGuest {
+    name: String,
+    is_shown: bool,
+}
+
+impl ShownGuests {
+    /// Returns the title for the start or the end of a guest. One that is part of a call that is shown itself has a title with
+    /// `full`, and for an end that nobody wanted.
+    pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
+        match &event.kind {
+            EventKind::GuestStarted(started) => {
+                let guest = ShownGuest { name: started.to_string(), is_shown: full || !is_part(started) };
+                let title = format!("{} started · {}", guest.name, started.access());
+                let is_shown = guest.is_shown;
+                self.0.insert((event.agent.clone(), started.guest), guest);
+                is_shown.then_some(title)
+            }
+            EventKind::GuestEnded(GuestEnded { guest, reason, totals, .. }) => {
+                let started = self.0.remove(&(event.agent.clone(), *guest));
+                let is_shown = started.as_ref().is_none_or(|started| started.is_shown);
+                let name = started.map_or_else(|| format!("guest {guest}"), |started| started.name);
+                let totals = match totals.to_string() {
+                    none if none.is_empty() => none,
+                    totals => format!(" · {totals}"),
+                };
+                (is_shown || reason.is_failure()).then(|| format!("{name} {reason}{totals}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// True for a guest of one call, or of another guest.
+fn is_part(started: &GuestStarted) -> bool {
+    match started.kind {
+        GuestRole::McpServer => false,
+        GuestRole::Gateway => started.call.is_some() || started.of.is_some(),
+        _ => true,
+    }
+}
