@@ -13,14 +13,14 @@ use super::shown;
 
 /// The commands of a session.
 #[derive(Default)]
-pub(super) struct Commands {
+pub(super) struct OfferedCommands {
     own: Vec<OwnCommand>,
     prompts: TypedPrompts,
 }
 
 /// The command that a message names.
 #[derive(Debug, PartialEq)]
-pub(super) enum Named {
+pub(super) enum NamedCommand {
     Plan(String),
     Compact,
     /// A text of the person's own, or of the project.
@@ -29,28 +29,28 @@ pub(super) enum Named {
     Prompt(String, WantedPrompt),
 }
 
-impl Commands {
+impl OfferedCommands {
     pub(super) fn new(own: Vec<OwnCommand>, prompts: Vec<ServerPrompt>) -> Self {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
     /// Returns the command that a message names, or the reason why it cannot be used. Nothing is returned for other words.
-    pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<Named, String>> {
+    pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         match (name, rest.trim()) {
-            ("compact", "") if !has_pictures => return Some(Ok(Named::Compact)),
+            ("compact", "") if !has_pictures => return Some(Ok(NamedCommand::Compact)),
             ("plan", purpose) if !purpose.is_empty() && !has_pictures => {
-                return Some(Ok(Named::Plan(purpose.to_owned())));
+                return Some(Ok(NamedCommand::Plan(purpose.to_owned())));
             }
             _ => {}
         }
         if let Some(command) = self.own.iter().find(|command| command.name == name) {
-            return Some(Draft::of_command(command, rest).map(Named::Own));
+            return Some(Draft::of_command(command, rest).map(NamedCommand::Own));
         }
         let prompt = self.prompts.find(name)?;
         let wanted = prompt.wanted(rest).map_err(|why| format!("/{name} {why}: /{}", prompt.typed));
-        Some(wanted.map(|wanted| Named::Prompt(name.to_owned(), wanted)))
+        Some(wanted.map(|wanted| NamedCommand::Prompt(name.to_owned(), wanted)))
     }
 
     /// Returns the list for the client. A name that cannot be seen whole is left out.
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    fn commands() -> Commands {
+    fn commands() -> OfferedCommands {
         let own = |name: &str, text: &str, of_project| OwnCommand {
             name: name.to_owned(),
             description: "About it.".to_owned(),
@@ -102,25 +102,25 @@ mod tests {
             description: "Greets.".to_owned(),
             arguments: vec![ServerPromptArgument { name: argument.to_owned(), required: true }],
         };
-        Commands::new(
+        OfferedCommands::new(
             vec![own("fix", "Fix $1.", false), own("look", "Look.", true)],
             vec![prompt("greet", "who"), prompt("hid\u{202e}den", "x")],
         )
     }
 
-    fn named(text: &str) -> Option<Result<Named, String>> {
+    fn named(text: &str) -> Option<Result<NamedCommand, String>> {
         commands().named(text, false)
     }
 
     #[test]
     fn what_is_offered_can_be_typed_and_other_words_are_text() {
-        assert_eq!(named("/compact"), Some(Ok(Named::Compact)));
-        assert_eq!(named("/plan  a thing "), Some(Ok(Named::Plan("a thing".to_owned()))));
-        let Some(Ok(Named::Own(draft))) = named("/fix it") else { panic!() };
+        assert_eq!(named("/compact"), Some(Ok(NamedCommand::Compact)));
+        assert_eq!(named("/plan  a thing "), Some(Ok(NamedCommand::Plan("a thing".to_owned()))));
+        let Some(Ok(NamedCommand::Own(draft))) = named("/fix it") else { panic!() };
         assert_eq!((draft.text.as_str(), draft.asks), ("Fix it.", false));
-        let Some(Ok(Named::Own(draft))) = named("/look\nhere") else { panic!() };
+        let Some(Ok(NamedCommand::Own(draft))) = named("/look\nhere") else { panic!() };
         assert_eq!((draft.text.as_str(), draft.asks), ("Look.\n\nhere", true));
-        let Some(Ok(Named::Prompt(_, wanted))) = named("/docs:greet Ada L") else { panic!() };
+        let Some(Ok(NamedCommand::Prompt(_, wanted))) = named("/docs:greet Ada L") else { panic!() };
         assert_eq!(wanted.arguments["who"], "Ada L");
         let why = "/docs:greet also needs who: /docs:greet WHO".to_owned();
         assert_eq!(named("/docs:greet"), Some(Err(why)));

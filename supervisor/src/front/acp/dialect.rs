@@ -15,7 +15,7 @@ use protocol::rpc::{ErrorObject, NewConversationParams, Passing, RequestId, Resp
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::commands::Commands;
+use super::commands::OfferedCommands;
 use super::options::Ceiling;
 use super::reaction::Reaction;
 use super::requests::no_such;
@@ -159,7 +159,7 @@ impl<O: OpenConversation> AcpServer<O> {
         let id = opening.id.clone();
         let opened = opened.and_then(|opened| {
             let ceiling = Ceiling::new(opened.start.clone(), self.dialect.widest);
-            let commands = Commands::new(opened.commands.clone(), opened.prompts.clone());
+            let commands = OfferedCommands::new(opened.commands.clone(), opened.prompts.clone());
             Ok((self.admit(opened)?, AcpSession::new(opening, ceiling, commands)))
         });
         match opened {

@@ -31,7 +31,7 @@ pub(super) struct Draft {
 
 /// The answer to the question whether a text is sent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Sent {
+pub(super) enum DraftAnswer {
     Allowed,
     Denied,
     /// The client cancelled the question, and with it the turn.
@@ -106,23 +106,23 @@ impl Draft {
     }
 
     /// Returns the meaning of a response to the question.
-    pub(super) fn sent(&self, outcome: &ResponseOutcome) -> Sent {
+    pub(super) fn sent(&self, outcome: &ResponseOutcome) -> DraftAnswer {
         let ResponseOutcome::Result(result) = outcome else {
-            return Sent::Invalid("the client answered with an error".to_owned());
+            return DraftAnswer::Invalid("the client answered with an error".to_owned());
         };
         let outcome = match serde_json::from_str::<RequestPermissionResponse>(result.get()) {
             Ok(response) if result.get().starts_with('{') => response.outcome,
-            _ => return Sent::Invalid("the client's answer cannot be understood".to_owned()),
+            _ => return DraftAnswer::Invalid("the client's answer cannot be understood".to_owned()),
         };
         let id = match outcome {
             RequestPermissionOutcome::Selected(selected) => selected.option_id,
-            RequestPermissionOutcome::Cancelled => return Sent::Cancelled,
-            _ => return Sent::Invalid("the client's answer has an unknown outcome".to_owned()),
+            RequestPermissionOutcome::Cancelled => return DraftAnswer::Cancelled,
+            _ => return DraftAnswer::Invalid("the client's answer has an unknown outcome".to_owned()),
         };
         match id.0.split_once(':') {
-            Some((SEND, digest)) if digest == self.digest() => Sent::Allowed,
-            Some((LEAVE, digest)) if digest == self.digest() => Sent::Denied,
-            _ => Sent::Invalid("the client named an option that was not offered".to_owned()),
+            Some((SEND, digest)) if digest == self.digest() => DraftAnswer::Allowed,
+            Some((LEAVE, digest)) if digest == self.digest() => DraftAnswer::Denied,
+            _ => DraftAnswer::Invalid("the client named an option that was not offered".to_owned()),
         }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn answered(draft: &Draft, result: &serde_json::Value) -> Sent {
+    fn answered(draft: &Draft, result: &serde_json::Value) -> DraftAnswer {
         draft.sent(&ResponseOutcome::Result(to_raw_value(result).unwrap()))
     }
 
@@ -163,14 +163,14 @@ mod tests {
         let other = Draft { text: "Greet Bob.".to_owned(), ..Draft::default() };
         let asked = serde_json::to_value(draft.question(&"s".into(), "prompt:1")).unwrap();
         let ids: Vec<_> = (0..2).map(|at| asked["options"][at]["optionId"].as_str().unwrap()).collect();
-        assert_eq!(answered(&draft, &selected(ids[0])), Sent::Allowed);
-        assert_eq!(answered(&draft, &selected(ids[1])), Sent::Denied);
-        assert!(matches!(answered(&other, &selected(ids[0])), Sent::Invalid(_)));
-        assert_eq!(answered(&draft, &json!({"outcome": {"outcome": "cancelled"}})), Sent::Cancelled);
+        assert_eq!(answered(&draft, &selected(ids[0])), DraftAnswer::Allowed);
+        assert_eq!(answered(&draft, &selected(ids[1])), DraftAnswer::Denied);
+        assert!(matches!(answered(&other, &selected(ids[0])), DraftAnswer::Invalid(_)));
+        assert_eq!(answered(&draft, &json!({"outcome": {"outcome": "cancelled"}})), DraftAnswer::Cancelled);
         for odd in
             [selected("allow_once"), selected("allow_once:"), json!({}), json!([]), json!("allow_once")]
         {
-            assert!(matches!(answered(&draft, &odd), Sent::Invalid(_)), "{odd}");
+            assert!(matches!(answered(&draft, &odd), DraftAnswer::Invalid(_)), "{odd}");
         }
     }
 

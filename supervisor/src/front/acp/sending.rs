@@ -6,9 +6,9 @@ use ipc::image::Image;
 use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::rpc::{ErrorObject, ErrorWord, RequestId, ResponseOutcome};
 
-use super::commands::Named;
+use super::commands::NamedCommand;
 use super::dialect::AcpServer;
-use super::draft::{Draft, Sent};
+use super::draft::{Draft, DraftAnswer};
 use super::errors;
 use super::prompt::{self, Message};
 use super::requests::{Refused, conversation};
@@ -27,16 +27,16 @@ impl<O: OpenConversation> AcpServer<O> {
         let named = state.commands.named(&text, !images.is_empty()).transpose();
         match named.map_err(|why| ErrorWord::InvalidParams.because(why))? {
             None => self.deliver(id, &session, Draft { text, images, ..Draft::default() }),
-            Some(Named::Plan(text)) => {
+            Some(NamedCommand::Plan(text)) => {
                 self.act(&session, UserActionKind::Plan { text })?;
                 self.waits(id, &session, Waits::Planner(None))
             }
-            Some(Named::Compact) => {
+            Some(NamedCommand::Compact) => {
                 self.act(&session, AgentAction::Compact.into())?;
                 self.waits(id, &session, Waits::Turn)
             }
-            Some(Named::Own(draft)) => self.own(id, &session, Draft { images, ..draft }, &text),
-            Some(Named::Prompt(name, wanted)) => {
+            Some(NamedCommand::Own(draft)) => self.own(id, &session, Draft { images, ..draft }, &text),
+            Some(NamedCommand::Prompt(name, wanted)) => {
                 if state.is_expanding {
                     return Err(ErrorWord::Busy.because("the text of another prompt is on its way"));
                 }
@@ -99,16 +99,16 @@ impl<O: OpenConversation> AcpServer<O> {
         let Some((session, prompt)) = self.dialect.asking(id) else { return false };
         let Prompt { id, waits: Waits::Question { call, draft, .. }, .. } = prompt else { return false };
         let stop = match draft.sent(outcome) {
-            Sent::Allowed => {
+            DraftAnswer::Allowed => {
                 self.react(&session, vec![sent(&call)]);
                 if let Err(error) = self.deliver(&id, &session, *draft) {
                     self.refuse(Some(&id), &errors::of(error));
                 }
                 return true;
             }
-            Sent::Cancelled => StopReason::Cancelled,
-            Sent::Denied => StopReason::EndTurn,
-            Sent::Invalid(why) => {
+            DraftAnswer::Cancelled => StopReason::Cancelled,
+            DraftAnswer::Denied => StopReason::EndTurn,
+            DraftAnswer::Invalid(why) => {
                 say(&format!("a text is not sent: {why}"));
                 StopReason::EndTurn
             }

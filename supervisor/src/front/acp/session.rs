@@ -19,7 +19,7 @@ use protocol::plan::StepStatus;
 use protocol::rpc::{ErrorWord, Passing, RequestId};
 use protocol::server_prompt::ExpandedPrompt;
 
-use super::commands::Commands;
+use super::commands::OfferedCommands;
 use super::draft::{self, Draft};
 use super::options::{Ceiling, Settled};
 use super::reaction::{Reaction, answer};
@@ -41,7 +41,7 @@ pub(super) struct AcpSession {
     pub(super) closing: Vec<RequestId>,
     /// The question about a plan whose file was edited.
     pub(super) edited: Option<(Asked, Box<ServerRequest>)>,
-    pub(super) commands: Commands,
+    pub(super) commands: OfferedCommands,
     /// True if a server was asked for the text of a prompt and has not answered yet.
     pub(super) is_expanding: bool,
     /// The model that answers again after the turn of a command with another one.
@@ -57,7 +57,7 @@ pub(super) struct AcpSession {
 }
 
 impl AcpSession {
-    pub(super) fn new(opening: Opening, ceiling: Ceiling, commands: Commands) -> Self {
+    pub(super) fn new(opening: Opening, ceiling: Ceiling, commands: OfferedCommands) -> Self {
         let settled = Settled {
             mode: ceiling.mode,
             plans: false,

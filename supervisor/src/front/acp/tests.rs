@@ -7,7 +7,7 @@ use protocol::event::{EventKind, HostUse, NoticeCode, ObservedBy, SessionEvent};
 use protocol::frontend::{UiEvent, UiEventKind};
 use serde_json::Value;
 
-use super::commands::Commands;
+use super::commands::OfferedCommands;
 use super::options::Ceiling;
 use super::reaction::Reaction;
 use super::session::AcpSession;
@@ -19,7 +19,7 @@ fn session() -> AcpSession {
     AcpSession::new(
         opening,
         Ceiling { mode: ApprovalMode::Ask, net: Network::On, models },
-        Commands::default(),
+        OfferedCommands::default(),
     )
 }
 
