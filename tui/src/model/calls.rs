@@ -153,7 +153,7 @@ impl Call {
             let (mark, ink) = match ending.status {
                 ToolCallStatus::Completed => ("✓", Ink::Plain),
                 ToolCallStatus::Denied => ("✗", Ink::Blocked),
-                ToolCallStatus::Failed | ToolCallStatus::Interrupted if self.refused => ("✗", Ink::Blocked),
+                _ if self.refused || self.left_denied => ("✗", Ink::Blocked),
                 ToolCallStatus::Failed | ToolCallStatus::Interrupted => ("✗", Ink::Failed),
             };
             let head_words = match counts {

@@ -286,6 +286,11 @@ impl Theme {
         match self.colour {
             Colour::None => self.strong(),
             Colour::Sixteen => self.strong().fg(Color::Red),
+            Colour::Indexed | Colour::Exact
+                if self.tints.is_none() && self.name != ThemeName::HighContrast =>
+            {
+                self.strong().fg(Color::Red)
+            }
             Colour::Indexed | Colour::Exact => self.strong().patch(self.tinted(|tints| tints.red)),
         }
     }
