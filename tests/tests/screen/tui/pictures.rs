@@ -42,7 +42,7 @@ fn command(text: &str) -> (&'static str, Value) {
 /// The UI in a terminal of all colours.
 fn begun(world: &World, server: &ReplayServer, flags: &[&str]) -> Ui {
     let mut command = world.ui(server, flags);
-    command.env("COLORTERM", "truecolor");
+    command.env("COLORTERM", "truecolor").env("COLORFGBG", "15;0");
     let ui = Ui::start(&command, SIZE);
     ui.until_shown("net off");
     ui
