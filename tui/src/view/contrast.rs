@@ -86,13 +86,17 @@ fn styles(theme: Theme) -> Vec<(String, Style)> {
     };
     for look in LOOKS {
         for ground in [Ground::None, Ground::Code] {
-            PROSE.into_iter().for_each(|ink| toned(look, ink, ground));
+            for ink in PROSE {
+                toned(look, ink, ground);
+            }
         }
     }
     for ink in SYNTAX {
         toned(Look::Code, ink, Ground::None);
         toned(Look::PlanCode, ink, Ground::None);
-        GROUNDS.into_iter().for_each(|ground| toned(Look::Diff, ink, ground));
+        for ground in GROUNDS {
+            toned(Look::Diff, ink, ground);
+        }
     }
     styles
 }

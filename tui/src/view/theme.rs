@@ -180,11 +180,10 @@ impl Theme {
 
     fn colour(self, hue: Hue) -> Option<Color> {
         match (self.colour, hue) {
-            (Colour::None, _) => None,
+            (Colour::None, _) | (Colour::Indexed, Hue::Exact(..)) => None,
             (_, Hue::Numbered(number @ 0..16)) => SIXTEEN.get(usize::from(number)).copied(),
             (Colour::Sixteen, _) => None,
             (Colour::Indexed | Colour::Exact, Hue::Numbered(number)) => Some(Color::Indexed(number)),
-            (Colour::Indexed, Hue::Exact(..)) => None,
             (Colour::Exact, Hue::Exact(red, green, blue)) => Some(Color::Rgb(red, green, blue)),
         }
     }
