@@ -3,12 +3,11 @@
 use crate::prose::sources;
 
 /// Pairs that may be parameters, by their pattern.
-const PAIRS: [(&str, &str); 5] = [
+const PAIRS: [(&str, &str); 4] = [
     ("(x, y)", "a cell of the screen"),
     ("(width, height)", "the size of a screen or of a picture"),
     ("size", "the width and the height of a screen"),
-    ("exact", "the colours of a text and of its background"),
-    ("sixteen", "the same in the sixteen colours of a terminal"),
+    ("sixteen", "the colours of a text and of its background, of the sixteen of a terminal"),
 ];
 
 /// Parameter of a function: the pattern and the type.
