@@ -3,12 +3,24 @@
 
 use similar::TextDiff;
 
-/// Names of models that a session may use; a trailing `*` matches any ending.
+/// Models that a session may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModels {
-    pub set: Vec<String>,
+    /// Models that the settings name.
+    pub set: Vec<KnownModel>,
     /// Models in the catalogue for the current provider.
-    pub catalogue: Vec<String>,
+    pub catalogue: Vec<KnownModel>,
+}
+
+/// Model that can be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownModel {
+    /// Name; a trailing `*` matches any ending.
+    pub name: String,
+    /// Context window in tokens.
+    pub window: u64,
+    /// Price of a million tokens, in words; `None` if it is unknown.
+    pub price: Option<String>,
 }
 
 /// Minimum similarity of a suggested name, from 0 to 1.
@@ -20,7 +32,7 @@ const MOST_OFFERED: usize = 3;
 impl KnownModels {
     /// Returns an error with similar names for an unknown model; `None` for a known one.
     pub fn refusal(&self, name: &str) -> Option<String> {
-        if self.all().any(|known| stands_for(known, name)) {
+        if self.knows(name) {
             return None;
         }
         let near = self.near(name);
@@ -30,14 +42,27 @@ impl KnownModels {
         ))
     }
 
-    fn all(&self) -> impl Iterator<Item = &str> {
-        self.set.iter().chain(&self.catalogue).map(String::as_str)
+    /// True if the name is that of a known model.
+    pub fn knows(&self, name: &str) -> bool {
+        self.names().any(|known| stands_for(known, name))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &KnownModel> {
+        self.set.iter().chain(&self.catalogue)
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<&KnownModel> {
+        self.all().find(|known| known.name == name)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all().map(|known| known.name.as_str())
     }
 
     /// Returns the most similar names, best first.
-    fn near(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn near(&self, name: &str) -> Vec<&str> {
         let like = |known| (TextDiff::from_chars(known, name).ratio(), known);
-        let mut near: Vec<_> = self.all().map(like).filter(|(ratio, _)| *ratio >= LIKE).collect();
+        let mut near: Vec<_> = self.names().map(like).filter(|(ratio, _)| *ratio >= LIKE).collect();
         near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let mut names: Vec<_> = near.into_iter().map(|(_, known)| known).collect();
         names.dedup();
@@ -63,7 +88,8 @@ mod tests {
     use super::*;
 
     fn known() -> KnownModels {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let known = |name: &&str| KnownModel { name: (*name).to_owned(), ..KnownModel::default() };
+        let names = |names: &[&str]| names.iter().map(known).collect();
         KnownModels {
             set: names(&["house-*", "qwen3-coder"]),
             catalogue: names(&["claude-opus-5-5", "claude-opus-5", "claude-haiku-5-5", "gpt-5"]),

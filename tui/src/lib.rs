@@ -40,7 +40,7 @@ mod view;
 
 pub use card::plan as plan_request;
 pub use highlight::{CodeRead, CodeToRead};
-pub use known_models::KnownModels;
+pub use known_models::{KnownModel, KnownModels};
 pub use markdown::laid_out;
 pub use message::{Action, Copied, Msg, Reason};
 pub use model::{LogRow, LogRows, Model, is_tiny};

@@ -208,6 +208,7 @@ pub enum Command {
     UndoRewind,
     ConfirmRewind,
     CloseRewind,
+    ChooseRow,
     ClosePage,
 }
 
@@ -230,8 +231,13 @@ pub fn row(command: Command) -> Option<&'static CommandRow> {
 
 /// True if a typed word is a command.
 pub fn is_taken(word: &str) -> bool {
-    matches!(word, "quit" | "exit")
+    is_quit(word)
         || TABLE.iter().any(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(word)))
+}
+
+/// True if a typed word ends the session.
+pub fn is_quit(word: &str) -> bool {
+    matches!(word, "q" | "quit" | "exit")
 }
 
 pub fn named(name: &str) -> Option<&'static CommandRow> {

@@ -19,6 +19,7 @@ mod history;
 mod lines;
 mod log;
 mod look;
+mod model_list;
 mod net;
 mod outgoing;
 mod own;
@@ -61,6 +62,7 @@ pub(crate) use lines::Lines;
 pub(crate) use log::Log;
 pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
+pub(crate) use model_list::ModelList;
 pub(crate) use outgoing::{Outgoing, Pasted};
 pub(crate) use own::OwnTurn;
 pub(crate) use palette::Palette;
@@ -118,6 +120,8 @@ pub struct Model {
     pub(crate) answer: Option<Answer>,
     /// Long answer that is shown as a page.
     pub(crate) page: CardPage,
+    /// List of models on the page.
+    pub(crate) model_list: Option<ModelList>,
     /// Letters typed in quick succession in a mode where each is a command.
     pub(crate) run: Option<Run>,
     /// Time of the last key that wrote at the prompt.
@@ -224,6 +228,7 @@ impl Model {
             leaves: None,
             answer: None,
             page: CardPage::default(),
+            model_list: None,
             run: None,
             wrote_at: None,
             aside: false,

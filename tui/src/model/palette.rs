@@ -4,7 +4,7 @@ use protocol::own_command::OwnCommand;
 use protocol::typed_prompt::TypedPrompt;
 
 use super::{Editor, LineFor, Mode, Model};
-use crate::commands::{Command, CommandRow, TABLE};
+use crate::commands::{Command, CommandRow, TABLE, is_quit};
 
 /// Row of the list: a command of the table, one of the person's own, or a prompt of a server.
 pub(crate) struct PaletteRow<'a> {
@@ -38,6 +38,12 @@ impl<'a> PaletteRow<'a> {
     }
 }
 
+/// Maximum number of commands that stand first because they were used lately.
+const MOST_USED: usize = 5;
+
+/// Number of sent messages in which used commands are sought.
+const LOOKED_AT: usize = 200;
+
 #[derive(Debug, Default)]
 pub(crate) struct Palette {
     /// Index of the row that was selected by keys.
@@ -53,8 +59,8 @@ impl Palette {
 }
 
 impl Model {
-    /// Returns the commands that start with the typed word, then those that contain it. With an argument, only the command
-    /// itself.
+    /// Returns the commands that start with the typed word, then those that contain it; the last used ones first. With an
+    /// argument, only the command itself.
     pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
@@ -64,17 +70,32 @@ impl Model {
             Some((word, _)) => rows.filter(|row| row.name == word).collect(),
             None => rows.filter(|row| row.name.contains(typed)).collect(),
         };
+        let used = self.used_commands();
+        let unused =
+            |row: &PaletteRow<'_>| used.iter().position(|name| *name == row.name).unwrap_or(used.len());
         // The sort is stable: rows of equal rank keep the table's order.
-        found.sort_by_key(|row| (row.name != typed, !row.name.starts_with(typed)));
+        found.sort_by_key(|row| (row.name != typed, !row.name.starts_with(typed), unused(row)));
         found
+    }
+
+    /// Returns the names of the commands that the person used last, the newest first.
+    fn used_commands(&self) -> Vec<&str> {
+        let commands = self.history.newest_first().take(LOOKED_AT).filter_map(|sent| sent.strip_prefix('/'));
+        let mut used: Vec<&str> = Vec::new();
+        for name in commands.filter_map(|command| command.split_whitespace().next()) {
+            // Each session ends with the command that quits.
+            if used.len() < MOST_USED && !used.contains(&name) && !is_quit(name) {
+                used.push(name);
+            }
+        }
+        used
     }
 
     /// Returns the index of the row that Enter executes and Tab completes.
     pub(crate) fn palette_choice(&self) -> Option<usize> {
         let typed = self.typed_command()?;
         let last = self.palette_rows().len().checked_sub(1)?;
-        let first = (!typed.is_empty()).then_some(0);
-        self.palette.chosen.map(|at| at.min(last)).or(first).filter(|_| !typed.contains(' '))
+        Some(self.palette.chosen.map_or(0, |at| at.min(last))).filter(|_| !typed.contains(' '))
     }
 
     /// True if the list is open and has rows.
@@ -94,13 +115,15 @@ impl Model {
         true
     }
 
-    /// Completes the name of the selected command; returns true if the command needs an argument.
+    /// Completes the name of the selected command. Returns true if the command must not run yet: it needs an argument, or the
+    /// person neither typed a letter of it nor selected it, and Enter after a bare `/` would end the session after a `/q`.
     pub(crate) fn complete(&mut self) -> bool {
         let Some((text, needs_argument)) = self.completed() else { return false };
         let is_line = self.mode == Mode::Command;
+        let is_bare = self.typed_command().is_some_and(str::is_empty) && self.palette.chosen.is_none();
         let (sign, editor) = if is_line { ("", &mut self.line) } else { ("/", &mut self.prompt) };
         *editor = Editor::with(format!("{sign}{text}"));
-        needs_argument
+        needs_argument || is_bare
     }
 
     /// Returns the name of the selected command with the blank before an argument, and true if it needs one.

@@ -10,7 +10,7 @@ use super::{
     search, tell, tree, turns, typed,
 };
 use crate::card::Card;
-use crate::commands::{Command, KeyMode};
+use crate::commands::{Command, KeyMode, is_quit};
 use crate::keymap::Key;
 use crate::message::Action;
 use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Unfolded};
@@ -306,6 +306,9 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if model.mode == Mode::Command {
         model.mode = model.came_from;
         let line = model.line.take();
+        if !line.trim().is_empty() && !is_quit(line.trim()) {
+            remember(model, &format!("/{}", line.trim()), actions);
+        }
         return typed::run(model, ':', &line, actions);
     }
     if model.shows_keys() && model.own.is_none() {

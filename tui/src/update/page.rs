@@ -1,23 +1,42 @@
 //! Keys while the answer to a command is shown as a page.
 
-use super::scrolled;
+use super::{scrolled, typed};
 use crate::card::CardPage;
 use crate::commands::Command;
 use crate::message::Action;
-use crate::model::{Areas, Model, plan_rows};
+use crate::model::{Areas, Editor, Look, Mode, Model, plan_rows};
 
 /// Handles a key of the page. A key that does not scroll closes the page.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
     match scrolled(command, size.1) {
+        Some(rows) if model.move_in_models(rows) => {}
         Some(rows) => model.page.scroll(rows, size),
         None if command == Command::Repaint => actions.push(Action::Repaint),
+        None if command == Command::ChooseRow => choose(model, actions),
         None => close(model),
     }
 }
 
+/// Chooses the selected model. The name of several models becomes the beginning of a command, to be completed.
+fn choose(model: &mut Model, actions: &mut Vec<Action>) {
+    let name = model.chosen_model();
+    close(model);
+    let Some(name) = name else { return };
+    match name.strip_suffix('*') {
+        Some(beginning) => {
+            model.line = Editor::with(format!("model {beginning}"));
+            model.mode = Mode::Command;
+        }
+        None if name == model.agents.shown().session.model => {
+            model.answer(Look::Notice, &format!("nothing changed: the model is {name}"));
+        }
+        None => typed::set_model(&name, actions),
+    }
+}
+
 pub(super) fn close(model: &mut Model) {
-    model.page = CardPage::default();
+    (model.page, model.model_list) = (CardPage::default(), None);
     model.mode = model.came_from;
 }

@@ -12,8 +12,7 @@ use protocol::known_sockets::gives;
 use protocol::network_words;
 
 use super::{copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell, tree};
-use crate::KnownModels;
-use crate::commands::{Command, CommandRow, TABLE};
+use crate::commands::{Command, CommandRow, TABLE, is_quit};
 use crate::message::Action;
 use crate::model::{Block, Look, Model, Part, Pending, Session, access};
 use crate::text::SafeText;
@@ -30,8 +29,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
         return;
     }
     let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
-    let is_quit = matches!(name, "quit" | "exit");
-    let command = found.map(|row| row.command).or_else(|| is_quit.then_some(Command::Quit));
+    let command = found.map(|row| row.command).or_else(|| is_quit(name).then_some(Command::Quit));
     if command.is_some_and(|command| perform(model, command, rest, actions)) {
         return;
     }
@@ -120,34 +118,18 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Executes `:model`: with a name, changes the model; without one, lists the known models.
+/// Executes `:model`: changes the model, or asks about a name that is not known. Without a name, lists the known models.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
-        None => list_models(model),
-        Some(name) => match model.start.models.refusal(name) {
-            Some(why) => model.answer(Look::Error, &why),
-            None => set_model(name, actions),
-        },
+        None => model.open_models(),
+        Some(name) if model.start.models.knows(name) => set_model(name, actions),
+        Some(name) => model.ask_about_model(name),
     }
 }
 
-fn set_model(name: &str, actions: &mut Vec<Action>) {
+pub(super) fn set_model(name: &str, actions: &mut Vec<Action>) {
     let kind = UserActionKind::SetModel { model: name.to_owned() };
     actions.push(Action::User(AgentId::root(), kind));
-}
-
-fn list_models(model: &mut Model) {
-    let now = &model.agents.shown().session.model;
-    let heading = format!("{now} answers; :model NAME has another one answer");
-    let mut parts = vec![Part::new(SafeText::line(&heading), Look::Heading)];
-    let KnownModels { set, catalogue } = &model.start.models;
-    for (title, names) in [("of your settings", set), ("known besides", catalogue)] {
-        if !names.is_empty() {
-            let line = format!("{title:<18}{}", names.join(", "));
-            parts.push(Part::listed(SafeText::line(&line), 18));
-        }
-    }
-    model.open_page(Block::of(parts));
 }
 
 fn detach(model: &mut Model) {

@@ -7,7 +7,14 @@ use super::theme::Theme;
 use crate::model::{Mode, Model};
 use crate::text::SafeText;
 
+/// Column of the descriptions.
 const ABOUT: u16 = 28;
+
+/// Column of the descriptions on a narrow screen.
+const ABOUT_NARROW: u16 = 18;
+
+/// Minimum width of a screen that is not narrow.
+const NARROW: u16 = 70;
 
 /// Draws the commands that fit, including the selected one.
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
@@ -22,26 +29,41 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         return files(model, pane, theme);
     }
     let (rows, chosen) = (model.palette_rows(), model.palette_choice());
-    let room = usize::from(pane.height());
-    let first = (chosen.unwrap_or(0) + 1).saturating_sub(room);
+    let has_mark = rows.len() > usize::from(pane.height()) && pane.height() > 1;
+    let room = pane.height() - u16::from(has_mark);
+    let first = (chosen.unwrap_or(0) + 1).saturating_sub(usize::from(room));
     let sign = if model.mode == Mode::Command { ':' } else { '/' };
-    for (y, (at, row)) in (0..pane.height()).zip(rows.iter().enumerate().skip(first)) {
+    let abouts = if pane.width() < NARROW { ABOUT_NARROW } else { ABOUT };
+    for (y, (at, row)) in (0..room).zip(rows.iter().enumerate().skip(first)) {
         let is_chosen = chosen == Some(at);
         let style = if is_chosen { theme.strong() } else { Style::new() };
         if is_chosen {
             pane.put(0, y, "▸", style);
         }
         let typed = SafeText::line(&format!("{sign}{}", row.typed));
-        let end = pane.put(2, y, typed.all(), style);
+        let end = pane.put_cut(2, y, typed.all(), style);
         let about = SafeText::line(row.about);
-        pane.put(ABOUT.max(end + 2), y, about.all(), if is_chosen { style } else { theme.dim() });
+        pane.put_cut(abouts.max(end + 2), y, about.all(), if is_chosen { style } else { theme.dim() });
+    }
+    if has_mark {
+        let mark = more(first, rows.len() - first - usize::from(room));
+        pane.put(2, room, SafeText::line(&mark).all(), theme.dim());
+    }
+}
+
+/// Returns the mark of a list with hidden rows: `↓ 7 more`.
+fn more(above: usize, below: usize) -> String {
+    match (above, below) {
+        (above, 0) => format!("↑ {above} more"),
+        (0, below) => format!("↓ {below} more"),
+        (above, below) => format!("↑ {above} · ↓ {below} more"),
     }
 }
 
 fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, (key, about)) in (0..pane.height()).zip(model.key_rows()) {
         let end = pane.put(2, y, SafeText::line(&key).all(), theme.strong());
-        pane.put((ABOUT - 12).max(end + 2), y, about, theme.dim());
+        pane.put_cut((ABOUT - 12).max(end + 2), y, about, theme.dim());
     }
 }
 
@@ -54,7 +76,7 @@ fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, (at, name)) in (0..room).zip(model.offered_files().enumerate().skip(first)) {
         let (mark, style) = if chosen == Some(at) { ("▸", theme.strong()) } else { (" ", Style::new()) };
         pane.put(0, y, mark, style);
-        pane.put(2, y, SafeText::line(name).all(), style);
+        pane.put_cut(2, y, SafeText::line(name).all(), style);
     }
     if let Some(note) = note {
         pane.put(2, room, SafeText::line(&note).all(), theme.dim());
@@ -70,6 +92,6 @@ fn recalled(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         let (mark, style) = if at == chosen { ("▸", theme.strong()) } else { (" ", Style::new()) };
         pane.put(0, y, mark, style);
         let beginning: String = sent.chars().take(ROW).collect();
-        pane.put(2, y, SafeText::line(&beginning).all(), style);
+        pane.put_cut(2, y, SafeText::line(&beginning).all(), style);
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use unicode_width::UnicodeWidthStr;
 
 use crate::text::{Clusters, SafeStr};
 
@@ -61,6 +62,29 @@ impl<'a> Pane<'a> {
             x += columns;
         }
         x
+    }
+
+    /// Draws text as [`put`](Self::put) does; text that does not fit ends with `…`.
+    pub(super) fn put_cut<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
+        let text = text.into();
+        let room = self.area.width.saturating_sub(x);
+        let columns: usize = Clusters::new(text.as_str(), 0).map(|cluster| cluster.columns).sum();
+        let end = self.put(x, y, text, style);
+        if columns <= usize::from(room) || room == 0 || y >= self.area.height {
+            return end;
+        }
+        let last = self.area.width - 1;
+        // A wide character whose second cell is overwritten goes too.
+        if end > last && last > x && self.is_wide(last - 1, y) {
+            self.cell(last - 1, y, " ", style);
+        }
+        self.cell(last, y, "…", style);
+        self.area.width
+    }
+
+    fn is_wide(&self, x: u16, y: u16) -> bool {
+        let cell = self.buffer.cell((self.area.x + x, self.area.y + y));
+        cell.is_some_and(|cell| cell.symbol().width() > 1)
     }
 
     /// Empties columns of a row in a style.

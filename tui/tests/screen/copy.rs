@@ -62,10 +62,6 @@ fn clear_and_model_are_told_to_the_first_agent_and_cost_is_shown() {
         seat.told(),
         [UserActionKind::Agent(AgentAction::Clear), UserActionKind::SetModel { model: "other".to_owned() }]
     );
-    let screen = seat.screen();
-    assert!(screen.contains("claude-opus-4-5 answers; :model NAME"), "{screen}");
-    assert!(screen.contains("of your settings  other, house-*"), "{screen}");
-    assert!(screen.contains("known besides     claude-opus-4-5, claude-haiku-5-5"), "{screen}");
     seat.press(KeyCode::Esc);
     let changed = ModelChanged {
         from: "claude-opus-4-5".to_owned(),
@@ -155,13 +151,49 @@ fn a_model_that_nothing_knows_is_refused_unless_it_is_forced() {
     let mut seat = Seat::new(100, 24);
     seat.keys(":model claude-opos-4-5\n");
     assert_eq!(seat.told(), []);
-    let screen = seat.screen();
-    assert!(screen.contains("no model claude-opos-4-5 is known; like it: claude-opus-4-5"), "{screen}");
+    let page = |seat: &Seat| seat.screen().lines().take(4).collect::<Vec<_>>().join("\n");
+    assert_snapshot!(page(&seat), @"
+    no model claude-opos-4-5 is known; choose one
+    ▸ claude-opus-4-5    200k  $5 in, $25 out · now
+      claude-haiku-5-5     1M  $1 in, $5 out
+      claude-opos-4-5       ?  as typed; window and price unknown
+    ");
+    seat.keys("G\n");
     let told = |name: &str| [UserActionKind::SetModel { model: name.to_owned() }];
+    assert_eq!(seat.told(), told("claude-opos-4-5"));
     seat.keys(":model! claude-opos-4-5\n");
     assert_eq!(seat.told(), told("claude-opos-4-5"));
     seat.keys(":model house-7b\n");
     assert_eq!(seat.told(), told("house-7b"));
+}
+
+#[test]
+fn the_models_are_listed_with_window_and_price_and_enter_chooses() {
+    let mut seat = Seat::new(70, 12);
+    let told = |name: &str| [UserActionKind::SetModel { model: name.to_owned() }];
+    seat.keys(":model\n");
+    assert_snapshot!(seat.screen(), @"
+    models · context window · price of a million tokens
+      other              128k  price unknown
+      house-*             32k  price unknown
+    ▸ claude-opus-4-5    200k  $5 in, $25 out · now
+      claude-haiku-5-5     1M  $1 in, $5 out
+
+
+
+    Enter choose  Esc close  j/k move
+    ──────────────────────────────────────────────────────────────────────
+    ›
+     PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
+    ");
+    seat.keys("j\n");
+    assert_eq!(seat.told(), told("claude-haiku-5-5"));
+    seat.keys(":model\n\n");
+    assert_eq!(seat.told(), []);
+    assert!(seat.screen().contains("nothing changed: the model is claude-opus-4-5"), "{}", seat.screen());
+    seat.keys(":model\ngj\n");
+    assert!(seat.screen().contains(":model house-"), "{}", seat.screen());
+    assert_eq!(seat.told(), []);
 }
 
 #[test]

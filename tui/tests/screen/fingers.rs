@@ -24,29 +24,29 @@ fn a_slash_opens_the_list_of_commands() {
     assert_snapshot!(above_status(&seat), @"
     bailiwick in /home/me/project
     · Reads this project, asks before each change. No network. Secrets hidden.
+    ▸ /help                     show all commands and keys
+      /model NAME               choose the model; alone: from a list
       /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
-      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
-      /disallow RIGHT           take back what was allowed
       /rights                   show the access of the agent
-      /grants                   list the grants of this session, as :allow does
-      /revoke N                 take back a grant of this session
-      /image PATH               attach a picture; without PATH: detach it
+      /diff files|steps         show the changes of the session; alone: by file
+      /plan TEXT                make a plan; without TEXT: show the plan
+      /rewind                   take files and conversation back to a message
+      /resume SESSION           go on with another session; alone: choose
+      /cost                     show tokens and money, by agent
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session
-      /model NAME               choose a model; alone: list them; model! takes any name
-      /cost                     show tokens and money, by agent
       /tasks                    show the list of tasks that the agent keeps
-      /copy                     copy the line that was found, or the last answer
-      /copy-code                copy the last code of the last answer
-      /diff files|steps         show the changes of the session; alone: by file
-      /resume SESSION           go on with another session; alone: choose
-      /log                      show the events of the session's log
-      /plan TEXT                make a plan; without TEXT: show the plan
-      /edit-plan                edit the plan that waits, in $EDITOR
-      /revert PATH              take one file back to where the session began
-      /rewind                   take files and conversation back to a message
       /agents                   list the agents: open, message or stop one
+      /copy                     copy the line that was found, or the last answer
+      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
+      /disallow RIGHT           take back what was allowed
+      /image PATH               attach a picture; without PATH: detach it
+      /copy-code                copy the last code of the last answer
+      /revert PATH              take one file back to where the session began
+      /agent ID                 show an agent; what you type is for it
+      /edit-plan                edit the plan that waits, in $EDITOR
+      ↓ 4 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -65,17 +65,17 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /allow RIGHT              allow write PATH, socket PATH or net; alone: list
-      /agents                   list the agents: open, message or stop one
+    ▸ /agents                   list the agents: open, message or stop one
+      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
       /agent ID                 show an agent; what you type is for it
-      /disallow RIGHT           take back what was allowed
-      /grants                   list the grants of this session, as :allow does
-      /image PATH               attach a picture; without PATH: detach it
+      /plan TEXT                make a plan; without TEXT: show the plan
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session
       /tasks                    show the list of tasks that the agent keeps
-      /plan TEXT                make a plan; without TEXT: show the plan
+      /disallow RIGHT           take back what was allowed
+      /image PATH               attach a picture; without PATH: detach it
       /edit-plan                edit the plan that waits, in $EDITOR
+      /grants                   list the grants of this session, as :allow does
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.press(KeyCode::Down);
@@ -105,10 +105,63 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /agents                   list the agents: open, message or stop one
+      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     assert_eq!(seat.told(), []);
+}
+
+#[test]
+fn the_commands_used_last_stand_first_but_not_the_one_that_quits() {
+    let history = ["/cost", "/net on", "a message", "/q", "/cost", "/unheard of"].map(str::to_owned);
+    let mut seat = Seat::from(Start { history: history.into(), ..start((60, 12)) });
+    seat.keys(":log\n");
+    seat.press(KeyCode::Esc);
+    seat.keys("/");
+    let listed = |seat: &Seat| -> Vec<String> {
+        let screen = seat.screen();
+        let rows = screen.lines().filter(|row| row.starts_with("  /") || row.starts_with("▸ /"));
+        rows.map(|row| row.split_whitespace().find(|word| word.starts_with('/')).unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(listed(&seat)[..5], ["/log", "/cost", "/net", "/help", "/model"]);
+    seat.keys("\n");
+    assert!(seat.screen().contains("› /log"), "a bare sign runs nothing\n{}", seat.screen());
+    assert_eq!(listed(&seat).last().unwrap(), "/log");
+}
+
+#[test]
+fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
+    let mut seat = Seat::new(40, 12);
+    seat.keys("/");
+    assert_snapshot!(above_status(&seat), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each
+    ▸ /help           show all commands and…
+      /model NAME     choose the model; alo…
+      /net on|off|HOSTS  set network access…
+      /mode ask|auto|deny  ask first, allow…
+      /rights         show the access of th…
+      /diff files|steps  show the changes o…
+      ↓ 20 more
+    ────────────────────────────────────────
+    ");
+    (0..9).for_each(|_| seat.press(KeyCode::Down));
+    assert_snapshot!(above_status(&seat), @"
+    bailiwick in /home/me/project
+    · Reads this project, asks before each
+      /rights         show the access of th…
+      /diff files|steps  show the changes o…
+      /plan TEXT      make a plan; without …
+      /rewind         take files and conver…
+      /resume SESSION  go on with another s…
+    ▸ /cost           show tokens and money…
+      ↑ 4 · ↓ 16 more
+    ────────────────────────────────────────
+    ");
+    seat.press(KeyCode::Up);
+    (0..9).for_each(|_| seat.press(KeyCode::Up));
+    assert!(seat.screen().contains("↑ ") && !seat.screen().contains("↓ "), "{}", seat.screen());
 }
 
 #[test]
@@ -137,14 +190,14 @@ fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
 fn esc_closes_the_list_and_leaves_the_text() {
     let mut seat = Seat::new(90, 24);
     seat.keys("/he");
-    assert!(seat.screen().contains("show this table"));
+    assert!(seat.screen().contains("show all commands"));
     seat.press(KeyCode::Esc);
-    assert!(!seat.screen().contains("show this table") && seat.screen().contains("› /he"));
+    assert!(!seat.screen().contains("show all commands") && seat.screen().contains("› /he"));
     assert!(seat.screen().contains(" INSERT "));
     seat.keys("y\n");
     assert!(seat.screen().contains("no command /hey"), "{}", seat.screen());
     seat.keys("/he");
-    assert!(seat.screen().contains("show this table"), "the next command has the list again");
+    assert!(seat.screen().contains("show all commands"), "the next command has the list again");
 }
 
 #[test]

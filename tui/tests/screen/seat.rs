@@ -14,8 +14,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Modifier;
 use tui::keymap::Keymap;
 use tui::{
-    Action, Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Shown, Start, StatusWords,
-    ThemeName, UiTime, next_tick, update, view,
+    Action, Capabilities, Colour, KnownModel, KnownModels, Model, Msg, Origins, Previews, Shown, Start,
+    StatusWords, ThemeName, UiTime, next_tick, update, view,
 };
 
 use crate::core::read_only;
@@ -33,6 +33,10 @@ pub(crate) struct Seat {
     pub(crate) draws: bool,
 }
 
+fn known(name: &str, window: u64, price: Option<&str>) -> KnownModel {
+    KnownModel { name: name.to_owned(), window, price: price.map(str::to_owned) }
+}
+
 pub(crate) fn start(size: (u16, u16)) -> Start {
     Start {
         project: "/home/me/project".into(),
@@ -43,8 +47,11 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         tier: Some(Tier::Full),
         model: "claude-opus-4-5".to_owned(),
         models: KnownModels {
-            set: vec!["other".to_owned(), "house-*".to_owned()],
-            catalogue: vec!["claude-opus-4-5".to_owned(), "claude-haiku-5-5".to_owned()],
+            set: vec![known("other", 128_000, None), known("house-*", 32_768, None)],
+            catalogue: vec![
+                known("claude-opus-4-5", 200_000, Some("$5 in, $25 out")),
+                known("claude-haiku-5-5", 1_000_000, Some("$1 in, $5 out")),
+            ],
         },
         window: Some(200_000),
         keymap: Keymap::new(&[]).unwrap(),

@@ -43,11 +43,13 @@ impl Agent {
         let new_context = self.history.has_replies();
         self.history = self.history.for_another_model(self.budget.fixed(), sees_images);
         let to = self.config.model.clone();
-        let message = if new_context {
-            format!("{to} answers from now on, in a new context: it does not see the thinking of {from}")
-        } else {
-            format!("{to} answers from now on")
-        };
+        let mut message = format!("model: {to}");
+        if new_context {
+            message.push_str(" · it reads the conversation without the earlier thinking");
+        }
+        if self.config.prices.is_none() {
+            message.push_str(" · price unknown, so its cost is not counted");
+        }
         self.log(EventKind::ModelChanged(ModelChanged {
             from,
             to,

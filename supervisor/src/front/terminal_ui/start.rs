@@ -6,9 +6,10 @@ use agent::core::Window;
 use gate::command_line;
 use gate::path_pattern::PathPattern;
 use model::provider::catalogue;
+use protocol::cost::{Prices, Rates};
 use ratatui::layout::Size;
 use tui::keymap::KeymapError;
-use tui::{Capabilities, Colour, KnownModels, Origins, Previews, Start};
+use tui::{Capabilities, Colour, KnownModel, KnownModels, Origins, Previews, Start};
 
 use super::background;
 use crate::engine::opening::OpenedSession;
@@ -67,8 +68,22 @@ pub(super) fn known_models(effective: &Effective) -> KnownModels {
     set.retain(|name| seen.insert(name.clone()));
     let api = effective.facts().api;
     let is_reached = |name: &&str| !name.ends_with('*') && effective.facts_of(name).api == api;
-    let catalogue = catalogue::names().filter(is_reached).map(str::to_owned);
-    KnownModels { set, catalogue: catalogue.filter(|name| !seen.contains(name)).collect() }
+    let others = catalogue::names().filter(is_reached).filter(|name| !seen.contains(*name));
+    let known = |name: &str| {
+        let facts = effective.facts_of(name);
+        KnownModel { name: name.to_owned(), window: facts.context, price: facts.prices.map(price) }
+    };
+    KnownModels { set: set.iter().map(|name| known(name)).collect(), catalogue: others.map(known).collect() }
+}
+
+/// Returns the price of a million tokens in words.
+fn price(prices: Prices) -> String {
+    let Rates { input, output, .. } = prices.rates;
+    let long = match prices.long {
+        Some(long) => format!(", more above {} tokens", long.above),
+        None => String::new(),
+    };
+    format!("${input} in, ${output} out{long}")
 }
 
 /// True if the terminal's background selects the theme.

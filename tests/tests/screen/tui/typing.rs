@@ -25,7 +25,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("log", " LOG "),
     ("agents", " AGENTS "),
     ("agent 7", "no agent 7"),
-    ("model", "answers; :model NAME"),
+    ("model", "price of a million tokens"),
     ("image", "no picture is attached"),
     ("image nosuch.png", "nosuch.png"),
     ("revoke x", "cannot use \"x\""),

@@ -32,7 +32,7 @@ fn another_model_goes_on_with_what_was_said_called_and_answered() {
     script.input(choice("n"));
     assert_snapshot!(script.lines(), @r"
     log model m -> n, new context: true by Supervisor
-    log notice model_changed n answers from now on, in a new context: it does not see the thinking of m by Supervisor
+    log notice model_changed model: n · it reads the conversation without the earlier thinking · price unknown, so its cost is not counted by Supervisor
     ");
     script.user("and?");
     assert_snapshot!(script.last_messages(), @r#"
@@ -57,6 +57,6 @@ fn a_model_changes_at_rest_alone() {
     assert_snapshot!(fresh.lines(), @r"
     log notice model_unchanged nothing changed: the model is m by Supervisor
     log model m -> n, new context: false by Supervisor
-    log notice model_changed n answers from now on by Supervisor
+    log notice model_changed model: n · price unknown, so its cost is not counted by Supervisor
     ");
 }
