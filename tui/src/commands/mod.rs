@@ -102,6 +102,7 @@ pub enum Command {
     Tasks,
     Copy,
     CopyCode,
+    Context,
     Diff,
     Plan,
     EditPlan,

@@ -35,6 +35,7 @@ pub const TABLE: &[CommandRow] = &[
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     typed(Command::Rewind, "rewind", "rewind", "take files and conversation back to a message"),
     typed(Command::Resume, "resume", "resume SESSION", "go on with another session; alone: choose"),
+    typed(Command::Context, "context", "context", "show what fills the model's context window"),
     typed(Command::Cost, "cost", "cost", "show tokens and money, by agent"),
     typed(Command::Compact, "compact", "compact", "replace the conversation by a summary"),
     typed(Command::Clear, "clear", "clear", "begin an empty conversation in this session"),

@@ -6,7 +6,7 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::{Account, TasksUpdated};
 
 use super::{
-    AgentRow, Block, Call, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
+    AgentRow, Block, Call, Context, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
 };
 use crate::text::SafeText;
 
@@ -30,6 +30,7 @@ pub(crate) struct AgentView {
     pub answer: String,
     /// Messages to the agent that wait for the end of its turn.
     pub queue: VecDeque<Outgoing>,
+    pub context: Context,
     /// List of tasks that the agent keeps.
     pub tasks: Option<TasksUpdated>,
     /// Task of a sub-agent, in the words of its parent.
@@ -60,6 +61,7 @@ impl AgentView {
             reply: Reply::default(),
             answer: String::new(),
             queue: VecDeque::new(),
+            context: Context::default(),
             tasks: None,
             task: None,
             guests: Guests::default(),

@@ -59,6 +59,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
                 return true;
             }
             branch::follow(model, &event.agent, &event.kind, actions);
+            model.agents.of(&event.agent).context.follow(&event);
             let effect = effects::told(model.agents.of(&event.agent), &event.kind);
             let teller = event.agent.clone();
             let changed = logged(model, *event, actions);

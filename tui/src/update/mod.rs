@@ -6,6 +6,7 @@ mod branch;
 mod calls;
 mod code;
 mod comments;
+mod context;
 mod copy;
 mod cost;
 mod denial;

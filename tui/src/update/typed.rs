@@ -11,7 +11,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::known_sockets::gives;
 use protocol::network_words;
 
-use super::{copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell, tree};
+use super::{context, copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell, tree};
 use crate::commands::{Command, CommandRow, TABLE, is_quit};
 use crate::message::Action;
 use crate::model::{Block, Look, Model, Part, Pending, Session, access};
@@ -100,6 +100,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         }
         (Command::Model, name) => another_model(model, name, actions),
         (Command::Log, None) => log::open(model, actions),
+        (Command::Context, None) => context::show(model),
         (Command::Cost, None) => cost::show(model),
         (Command::Tasks, None) => tasks::show(model),
         (Command::Copy, None) => copy::answer(model, actions),

@@ -33,6 +33,7 @@ fn a_slash_opens_the_list_of_commands() {
       /plan TEXT                make a plan; without TEXT: show the plan
       /rewind                   take files and conversation back to a message
       /resume SESSION           go on with another session; alone: choose
+      /context                  show what fills the model's context window
       /cost                     show tokens and money, by agent
       /compact                  replace the conversation by a summary
       /clear                    begin an empty conversation in this session
@@ -45,8 +46,7 @@ fn a_slash_opens_the_list_of_commands() {
       /copy-code                copy the last code of the last answer
       /revert PATH              take one file back to where the session began
       /agent ID                 show an agent; what you type is for it
-      /edit-plan                edit the plan that waits, in $EDITOR
-      ↓ 4 more
+      ↓ 5 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -143,7 +143,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /mode ask|auto|deny  ask first, allow…
       /rights         show the access of th…
       /diff files|steps  show the changes o…
-      ↓ 20 more
+      ↓ 21 more
     ────────────────────────────────────────
     ");
     (0..9).for_each(|_| seat.press(KeyCode::Down));
@@ -155,8 +155,8 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /plan TEXT      make a plan; without …
       /rewind         take files and conver…
       /resume SESSION  go on with another s…
-    ▸ /cost           show tokens and money…
-      ↑ 4 · ↓ 16 more
+    ▸ /context        show what fills the m…
+      ↑ 4 · ↓ 17 more
     ────────────────────────────────────────
     ");
     seat.press(KeyCode::Up);

@@ -23,6 +23,7 @@ fn help_is_made_from_the_table() {
       :plan TEXT                    make a plan; without TEXT: show the plan
       :rewind                       take files and conversation back to a message
       :resume SESSION               go on with another session; alone: choose
+      :context                      show what fills the model's context window
       :cost                         show tokens and money, by agent
       :compact                      replace the conversation by a summary
       :clear                        begin an empty conversation in this session
@@ -278,8 +279,7 @@ fn help_is_made_from_the_table() {
       pagedown ctrl-f               a page down
       g home                        to the beginning
       G end                         to the end, and follow it
-      enter                         choose the row of a list; else close
-    Esc close  j/k scroll  1 more line
+    Esc close  j/k scroll  2 more lines
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project

@@ -8,6 +8,7 @@ mod approvals;
 mod attention;
 mod cards;
 mod changes;
+mod context;
 mod contrast;
 mod copy;
 mod core;

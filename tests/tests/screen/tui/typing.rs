@@ -18,6 +18,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("allow", "allowed in this session"),
     ("allow fly", "the command is :allow write PATH"),
     ("disallow fly", "the command is :disallow"),
+    ("context", "the context is empty"),
     ("cost", "tokens and money"),
     ("tasks", "keeps no list of tasks"),
     ("copy", "no answer yet to copy"),
