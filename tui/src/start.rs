@@ -35,6 +35,8 @@ pub struct Start {
     pub history: Vec<String>,
     pub capabilities: Capabilities,
     pub status: StatusWords,
+    /// Function that formats a time of the log, in milliseconds since the epoch, in the time zone of the machine.
+    pub local_time: fn(u64) -> String,
     /// Functions that describe the scope of an approval.
     pub previews: Previews,
     /// Origins of the settings that cause requests.

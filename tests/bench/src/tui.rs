@@ -94,6 +94,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
             theme: Some(ThemeName::default()),
             size: (SIZE.width, SIZE.height),
         },
+        local_time: |_| String::new(),
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
         origins: Origins::default(),
     }))

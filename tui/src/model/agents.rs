@@ -6,7 +6,8 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::{Account, TasksUpdated};
 
 use super::{
-    AgentRow, Block, Call, Context, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript, Turn,
+    AgentRow, Block, Call, Context, Ended, Guests, Look, Outgoing, Part, Reads, Reply, Session, Transcript,
+    Turn,
 };
 use crate::text::SafeText;
 

@@ -1,6 +1,7 @@
 //! Files that changed in the session: changes by file tools, and changes found by comparing snapshots of the project.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use ipc::id::{AgentCall, AgentId};
 use ipc::path::WirePath;
@@ -130,6 +131,25 @@ impl Changes {
                 Some(net) => _ = self.nets.insert(path, net.counts()),
                 None => drop(self.nets.remove(&path)),
             }
+        }
+    }
+
+    /// Returns a summary of the changes with these numbers, such as `2 files +5 -1`; `None` without changes.
+    pub(crate) fn between(&self, numbers: Range<usize>) -> Option<String> {
+        let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
+        for step in self.steps.iter().filter(|step| numbers.contains(&step.number)) {
+            files.entry(&step.path).or_default().push(step);
+        }
+        let nets: Vec<_> = files.values().filter_map(|steps| Net::of(steps)).collect();
+        let mut sum = Counts::default();
+        for counts in nets.iter().map(Net::counts) {
+            sum.added = sum.added.saturating_add(counts.added);
+            sum.removed = sum.removed.saturating_add(counts.removed);
+        }
+        match nets.len() {
+            0 => None,
+            1 => Some(format!("1 file {sum}")),
+            files => Some(format!("{files} files {sum}")),
         }
     }
 

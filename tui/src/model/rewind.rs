@@ -12,6 +12,9 @@ use crate::card::CardPage;
 pub(crate) struct SaidBefore {
     pub id: EventId,
     pub text: String,
+    pub time_ms: u64,
+    /// Branch of the project at the time of the message; `None` if it was not known.
+    pub branch: Option<String>,
     pub block: usize,
     /// Number of the first file change after the message.
     pub change: usize,

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use ipc::id::{AgentCall, AgentId, EventId, Generation};
-use ipc::image::Image;
+use ipc::id::{AgentCall, AgentId, Generation};
 use protocol::approval::{ReviewDecision, ServerRequest, SessionGrant};
 use protocol::error_code::ErrorCode;
 use protocol::event::{
@@ -15,19 +14,17 @@ use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::typed_prompt::TypedPrompts;
 
 use super::{
-    branch, call, calls, comments, denial, effects, form, hosts, pause, plan, prompts, reply, rewind, turns,
+    branch, call, calls, comments, denial, effects, form, hosts, pause, plan, prompts, reply, rewind, said,
+    turns,
 };
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, SaidBefore, Session, TurnActivity,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity,
     access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
-
-/// Number of lines from which on a message folds.
-const LONG_MESSAGE: usize = 20;
 
 /// Applies an event; returns true if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
@@ -188,7 +185,10 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
     let view = model.agents.of(&event.agent);
     match event.kind {
         EventKind::SessionStarted(started) => session_started(view, started),
-        EventKind::UserMessage { text, images } => user_said(model, &event.agent, event.id, text, &images),
+        EventKind::UserMessage { text, images } => {
+            let said = said::SaidAt { id: event.id, time_ms: event.time_ms };
+            said::user_said(model, &event.agent, said, text, &images);
+        }
         EventKind::ContextAdded { source, .. } if !is_our_own(&source) => {
             view.say(Look::Notice, &format!("read {source}"));
         }
@@ -376,49 +376,6 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
 }
 
 /// Shows a message of the user. A message to the first agent can later be chosen for a rewind.
-fn user_said(model: &mut Model, agent: &AgentId, id: EventId, text: String, images: &[Image]) {
-    let now = model.now;
-    let view = model.agents.of(agent);
-    let begins = agent.is_top_level() && !view.turn.is_running();
-    let folded = model.pasted.iter().position(|pasted| pasted.whole == text);
-    let folded = folded.and_then(|at| model.pasted.remove(at)).map(|pasted| pasted.folded);
-    let block = user_message(view, now, &text, folded.as_deref(), images);
-    if agent.is_top_level() {
-        model.rewind.can_undo = false;
-        let change = model.changes.next();
-        model.rewind.said.push(SaidBefore { id, text, block, change });
-    }
-    if begins {
-        model.agents.forget_ended();
-        model.plans.forget_ended();
-    }
-}
-
-/// Shows a message of the user: as it stood at the prompt, with pastes folded, unless output is unfolded.
-fn user_message(
-    view: &mut AgentView,
-    now: UiTime,
-    text: &str,
-    folded: Option<&str>,
-    images: &[Image],
-) -> usize {
-    if !view.turn.is_running() {
-        view.turn.begin(now);
-    }
-    let said = |text: &str| Part::new(SafeText::prose(text), Look::User);
-    let images = images.iter().map(|image| said(&image.to_string()));
-    let fold = match folded {
-        Some(_) => Fold::Told,
-        // A message of an earlier run, whose pastes are not known.
-        None if text.lines().count() > LONG_MESSAGE => Fold::Head(LONG_MESSAGE / 2),
-        None => Fold::Never,
-    };
-    let folded = folded.map(|folded| said(folded).folded(Fold::Stands));
-    let whole = Some(text).filter(|text| !text.is_empty()).map(|text| said(text).folded(fold));
-    let parts = images.chain(folded).chain(whole);
-    view.transcript.push(Block::of(parts.collect()).apart())
-}
-
 /// Completes a streamed message, or shows one that was not streamed.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);

@@ -29,6 +29,7 @@ mod recall;
 mod reply;
 mod rewind;
 mod run;
+mod said;
 mod search;
 mod shell;
 mod steps;

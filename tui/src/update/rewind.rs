@@ -17,11 +17,10 @@ use crate::text::SafeText;
 /// Opens the list of messages; the last one is selected.
 pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
-        return model
-            .answer(Look::Notice, "an agent is at work: stop it (Esc) before you take anything back");
+        return model.answer(Look::Notice, "an agent is at work: stop it (Esc) before a rewind");
     }
     if model.rewind.said.is_empty() && !model.rewind.can_undo {
-        return model.answer(Look::Notice, "nothing was said that the session could be taken back to");
+        return model.answer(Look::Notice, "there is no message to rewind to");
     }
     model.mode = Mode::Rewind;
     model.rewind.only.clear();
@@ -172,9 +171,9 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     }
     let words = match (target.to.is_some(), target.scope) {
         (false, _) => "the last rewind is undone",
-        (true, RewindScope::Both) => "files and conversation are as they were before that message",
-        (true, RewindScope::Files) => "files are as they were before that message",
-        (true, RewindScope::Conversation) => "the conversation is as it was before that message",
+        (true, RewindScope::Both) => "files and conversation restored to before that message",
+        (true, RewindScope::Files) => "files restored to before that message",
+        (true, RewindScope::Conversation) => "conversation restored to before that message",
     };
     let view = model.agents.of(&AgentId::root());
     view.say(Look::Notice, &format!("{words}{}", counted(files.len())));
@@ -182,7 +181,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
         view.say(Look::Notice, &format!("{} stays as it is: {}", left.path, left.reason));
     }
     if let Some(error) = error {
-        view.say(Look::Error, &format!("not everything was taken back: {error}"));
+        view.say(Look::Error, &format!("cannot restore everything: {error}"));
     }
     if model.mode == Mode::Rewind {
         model.mode = model.came_from;
@@ -215,16 +214,29 @@ fn part(text: &str, look: Look) -> Part {
     Part::new(SafeText::line(text), look)
 }
 
+/// Returns the list of messages: number, time, changes of files that followed, a branch that is another one now.
 fn messages(model: &Model) -> Block {
     const ROW: usize = 300;
-    let mut parts = vec![part("take the session back to before a message of yours", Look::Heading)];
-    for (at, said) in model.rewind.said.iter().enumerate() {
+    let mut parts = vec![part("restore the session to before a message", Look::Heading)];
+    let said = &model.rewind.said;
+    let ends = said.iter().skip(1).map(|next| next.change).chain([model.changes.next()]);
+    let changes: Vec<_> = said
+        .iter()
+        .zip(ends)
+        .map(|(said, end)| model.changes.between(said.change..end).unwrap_or_default())
+        .collect();
+    let width = changes.iter().map(|change| change.chars().count()).max().unwrap_or(0);
+    for (at, (said, change)) in said.iter().zip(&changes).enumerate() {
         let first = said.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(a picture)");
         let first: String = first.chars().take(ROW).collect();
         let is_chosen = at == model.rewind.chosen;
-        let mark = if is_chosen { "▸" } else { " " };
-        let look = if is_chosen { Look::Heading } else { Look::Tool };
-        parts.push(part(&format!("{mark} {:>3}  {first}", at + 1), look));
+        let (mark, look) = if is_chosen { ("▸", Look::Heading) } else { (" ", Look::Tool) };
+        let time = (model.start.local_time)(said.time_ms);
+        let branch = said.branch.as_ref().filter(|_| said.branch != model.branch);
+        let branch = branch.map(|name| format!(" · on branch {name}")).unwrap_or_default();
+        let gap = if width == 0 { "" } else { "  " };
+        let text = format!("{mark} {:>3}  {time}{gap}{change:<width$}  {first}{branch}", at + 1);
+        parts.push(part(&text, look));
     }
     Block::of(parts)
 }
@@ -244,11 +256,10 @@ fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
     if target.scope.has_files() {
         parts.extend(files.iter().map(|file| {
             let verb = match file.change {
-                ChangeKind::Added => "put back",
-                ChangeKind::Deleted => "REMOVED",
-                ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "as it was",
+                ChangeKind::Deleted => "delete",
+                ChangeKind::Added | ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "restore",
             };
-            Part::new(SafeText::labelled(&format!("{verb:<10}"), file.path.as_bytes()), Look::Fact)
+            Part::new(SafeText::labelled(&format!("{verb:<8}"), file.path.as_bytes()), Look::Fact)
         }));
         if files.is_empty() {
             parts.push(part("no file changes", Look::Assistant));

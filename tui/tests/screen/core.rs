@@ -26,7 +26,7 @@ pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     UiEventKind::Logged(Box::new(SessionEvent {
         id: EventId(id),
         parent: None,
-        time_ms: 0,
+        time_ms: id * 60_000,
         session: "c".into(),
         agent: AgentId::root(),
         parent_agent: None,

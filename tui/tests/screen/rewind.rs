@@ -2,13 +2,14 @@
 
 use ipc::id::EventId;
 use protocol::event::{
-    ChangeKind, ChangedFile, EventKind, LeftFile, NoticeCode, RewindPreview, RewindScope, RewindTarget,
-    Rewound, TokenUsage, TurnFinished,
+    ChangeKind, ChangedFile, EventKind, FileDiff, LeftFile, NoticeCode, RewindPreview, RewindScope,
+    RewindTarget, Rewound, TokenUsage, TurnFinished,
 };
 use protocol::frontend::{UiEventKind, UserActionKind};
 
 use crate::core::logged_as;
 use crate::seat::Seat;
+use crate::text::finish_with;
 
 fn logged(seat: &mut Seat, id: u64, kind: EventKind) {
     seat.core(logged_as(id, kind));
@@ -69,9 +70,9 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     let mut seat = seat();
     seat.keys(":rewind\n");
     insta::assert_snapshot!(seat.screen(), @"
-    take the session back to before a message of yours
-        1  first things
-    ▸   2  second things
+    restore the session to before a message
+        1  11-29 17:03  first things
+    ▸   2  11-29 17:07  second things
 
 
 
@@ -95,9 +96,9 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     insta::assert_snapshot!(seat.screen(), @r"
     back to before: first things
       conversation: your last message, and all that followed
-      put back  a\u{1b}[2Jb
-      REMOVED   new
-      as it was src/main.rs
+      restore a\u{1b}[2Jb
+      delete  new
+      restore src/main.rs
     · stays as it is (changed by somebody else than the agents): mine
     · not covered: ignored files, git's own directory (commits stay), files
       above 2 MiB
@@ -149,10 +150,35 @@ fn what_was_taken_back_is_gone_and_can_be_had_again() {
 }
 
 #[test]
+fn a_message_tells_its_time_its_changes_and_another_branch() {
+    let mut seat = Seat::new(80, 14);
+    seat.core(UiEventKind::Branch { name: Some("main".to_owned()) });
+    turn(&mut seat, 3, "first things", "alpha");
+    seat.core(UiEventKind::Branch { name: Some("topic".to_owned()) });
+    turn(&mut seat, 7, "second things", "omega");
+    for (call, path, old, new) in [(1, "a", Some("1\n"), "2\n3\n"), (2, "b", None, "4\n")] {
+        let file = FileDiff {
+            path: format!("/home/me/project/{path}").as_str().into(),
+            first_line: Some(1),
+            old_text: old.map(str::to_owned),
+            new_text: new.to_owned(),
+        };
+        seat.call(call, "write_file", &serde_json::json!({"path": path, "content": new}));
+        finish_with(&mut seat, call, vec![file]);
+    }
+    seat.keys(":rewind\n");
+    let rows: Vec<_> = (1..3).map(|y| seat.row(y)).collect();
+    insta::assert_snapshot!(rows.join("\n"), @"
+        1  11-29 17:03                 first things · on branch main
+    ▸   2  11-29 17:07  2 files +3 -1  second things
+    ");
+}
+
+#[test]
 fn while_an_agent_works_and_before_the_first_word_there_is_nothing_to_choose() {
     let mut seat = Seat::new(72, 16);
     seat.keys(":rewind\n");
-    assert!(seat.screen().contains("nothing was said"), "{}", seat.screen());
+    assert!(seat.screen().contains("there is no message to rewind to"), "{}", seat.screen());
     logged(&mut seat, 3, EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
     seat.keys(":rewind\n");
     assert!(seat.screen().contains("an agent is at work"), "{}", seat.screen());

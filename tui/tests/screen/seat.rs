@@ -60,6 +60,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
         commands: Vec::new(),
         history: Vec::new(),
         capabilities: Capabilities { colour: Colour::Sixteen, theme: Some(ThemeName::default()), size },
+        local_time: |time_ms| format!("11-29 17:{:02}", time_ms / 60_000),
         previews: Previews {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),

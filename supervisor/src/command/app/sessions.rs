@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::journal::sessions::{Index, ListedSession, Needle};
 use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
-use crate::process::messages::{complain, harmless};
+use crate::process::messages::{complain, harmless, time};
 use crate::settings::args::{SessionsArgs, SessionsCommand};
 
 use super::{delete, prune};
@@ -95,6 +95,8 @@ fn object(found: &FoundSession) -> serde_json::Value {
         "changed": changed(session),
         "bytes": bytes,
         "message": summary.message,
+        "answer": summary.answer,
+        "changed_files": summary.changed_files,
         "usage": summary.usage,
         "tokens": summary.usage.total(),
         "cost_usd": summary.cost_usd,
@@ -107,7 +109,7 @@ fn object(found: &FoundSession) -> serde_json::Value {
 fn lines(found: &FoundSession, all: bool) -> String {
     let FoundSession { session, line } = found;
     let ListedSession { bytes, summary, .. } = session;
-    let changed = changed(session).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let changed = changed(session).map(time::local);
     let imported = if summary.imported { " · imported" } else { "" };
     let spent = summary.account();
     let project = if all {
@@ -117,8 +119,11 @@ fn lines(found: &FoundSession, all: bool) -> String {
     };
     let message = summary.message.lines().next().filter(|message| !message.is_empty());
     let line = line.as_ref().map(|line| format!("    > {}\n", tui::cut(line, COLUMNS))).unwrap_or_default();
+    let last = summary.last_words().map(|answer| format!("→ {}", tui::cut(answer, COLUMNS)));
+    let end = [summary.changes(), last].into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    let end = if end.is_empty() { end } else { format!("    {end}\n") };
     format!(
-        "{}  {}  {} · {} · {spent}{imported}\n    {}\n{project}{line}",
+        "{}  {}  {} · {} · {spent}{imported}\n    {}\n{end}{project}{line}",
         id(session),
         changed.unwrap_or_default(),
         size(*bytes),

@@ -16,6 +16,7 @@ use super::painter::Painter;
 use super::start::colour;
 use super::tty::{Engaged, Tty};
 use crate::journal::sessions::{Index, ListedSession};
+use crate::process::messages::time;
 
 /// The choice of the person.
 pub(super) enum UiChoice {
@@ -65,18 +66,17 @@ pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) ->
 /// Returns the row for a session: its first message, then its facts. Both can be searched.
 fn row(session: &ListedSession, project: &Path) -> PickerRow {
     let ListedSession { log, changed, summary, .. } = session;
-    let changed = Timestamp::try_from(*changed).map(|time| time.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let changed = Timestamp::try_from(*changed).map(time::local);
     let first = summary.message.lines().next().filter(|message| !message.is_empty());
     let is_near = summary.project.as_path() == project;
     let elsewhere = if is_near { String::new() } else { format!(" · {}", summary.project) };
     let imported = if summary.imported { " · imported" } else { "" };
     let id = log.file_stem().unwrap_or_default().to_string_lossy();
-    let about = format!(
-        "{} · {} · {}{imported}{elsewhere} · {id}",
-        changed.unwrap_or_default(),
-        summary.model,
-        summary.account(),
-    );
+    let last = summary.last_words().map(|answer| format!("→ {answer}"));
+    let facts =
+        [changed.ok(), summary.changes(), last, summary.account().money(), Some(summary.model.clone())];
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
+    let about = format!("{}{imported}{elsewhere} · {id}", facts.join(" · "));
     PickerRow { title: first.unwrap_or("(nothing was said)").to_owned(), about, is_near }
 }
 

@@ -13,6 +13,7 @@ use tui::{Capabilities, Colour, KnownModel, KnownModels, Origins, Previews, Star
 
 use super::background;
 use crate::engine::opening::OpenedSession;
+use crate::process::messages::time;
 use crate::settings::config::Effective;
 
 /// Returns the data for a new session, whose model has this context window, on a terminal of this size.
@@ -45,6 +46,7 @@ pub(super) fn of(
             theme: effective.theme().or_else(background::of_environment),
             size: (size.width, size.height),
         },
+        local_time: time::of_log,
         previews: Previews { prefix: command_line::preview, pattern },
         origins: Origins {
             mode: effective.origin("mode"),

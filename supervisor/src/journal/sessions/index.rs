@@ -17,7 +17,7 @@ use super::summary::Summary;
 const NAME: &str = "sessions-index.jsonl";
 
 /// The first line of the index. It differs in other versions.
-const HEAD: &str = "{\"sessions_index\":2}";
+const HEAD: &str = "{\"sessions_index\":3}";
 
 const LARGEST: u64 = 256 << 20;
 
@@ -235,6 +235,30 @@ mod tests {
         let summary = &listed(&state)[0].summary;
         assert_eq!(summary.cost_usd, None, "a part is unknown");
         assert!(summary.account().money().is_some_and(|money| money.starts_with("≥ $")), "{summary:?}");
+    }
+
+    #[test]
+    fn the_last_answer_and_the_changed_files_are_listed() {
+        let (state, mut log) = state();
+        let answer = |text: &str| {
+            json!({
+                "message_id": "i", "model": "n", "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
+                "usage": {"input": 1, "cache_creation": 0, "cache_read": 0, "output": 1},
+            })
+        };
+        let changed = |path: &str, by: serde_json::Value| json!({"files": [{"path": path, "change": "modified", "content": "text", "by": by}]});
+        let by_call = || json!([{"agent": "1", "call": 1}]);
+        add(&mut log, "assistant_message", answer("I look."));
+        add(&mut log, "files_changed", changed("a", by_call()));
+        add(&mut log, "files_changed", changed("a", by_call()));
+        add(&mut log, "files_changed", changed("b", by_call()));
+        add(&mut log, "files_changed", changed("by-the-person", json!([])));
+        add(&mut log, "assistant_message", answer("\nDone.\nMore."));
+        let summary = &listed(&state)[0].summary;
+        assert_eq!(
+            (summary.last_words(), summary.changes()),
+            (Some("Done."), Some("2 files changed".to_owned()))
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The summary of a log for listings.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use ipc::id::AgentId;
 use ipc::path::WirePath;
 use protocol::cost::Usd;
 use protocol::event::{Account, Activity, EventKind, NoticeCode, SessionEvent, TokenUsage};
@@ -13,9 +15,54 @@ use super::bounded::{BoundedLines, event};
 /// The most characters of the first message that are kept.
 const LONGEST_MESSAGE: usize = 300;
 
+/// The files that a session changed until an event of its log.
+#[derive(Debug, Default)]
+struct FilesSoFar {
+    paths: BTreeSet<WirePath>,
+    /// The number of changes that the log does not list.
+    more: u64,
+}
+
+impl FilesSoFar {
+    fn follow(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::FilesChanged(changed) => {
+                self.paths.extend(
+                    changed.files.iter().filter(|file| !file.by.is_empty()).map(|file| file.path.clone()),
+                );
+                self.more = self.more.saturating_add(changed.more);
+            }
+            EventKind::Rewound(done) if done.target.to.is_some() => {
+                done.files.iter().for_each(|file| _ = self.paths.remove(&file.path));
+            }
+            EventKind::Rewound(done) => self.paths.extend(done.files.iter().map(|file| file.path.clone())),
+            _ => {}
+        }
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from(self.paths.len()).unwrap_or(u64::MAX).saturating_add(self.more)
+    }
+}
+
+/// Returns the text of a block of a reply, unless it is empty or no text.
+fn text_of(block: &str) -> Option<String> {
+    let block: serde_json::Value = serde_json::from_str(block).ok()?;
+    let is_text = block.get("type")?.as_str()? == "text";
+    let text = block.get("text")?.as_str()?.trim();
+    (is_text && !text.is_empty()).then(|| text.to_owned())
+}
+
 /// The types of events from which a summary is computed.
-const TYPES: &[&str] =
-    &["session_started", "user_message", "assistant_message", "context_compacted", "notice"];
+const TYPES: &[&str] = &[
+    "session_started",
+    "user_message",
+    "assistant_message",
+    "context_compacted",
+    "notice",
+    "files_changed",
+    "rewound",
+];
 
 /// The main values of a session, from its log, whose digest chain is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +74,12 @@ pub(crate) struct Summary {
     pub began_ms: u64,
     /// The person's first message, shortened.
     pub message: String,
+    /// The last answer of the first agent, shortened.
+    #[serde(default)]
+    pub answer: String,
+    /// The number of files that the session changed and did not restore.
+    #[serde(default)]
+    pub changed_files: u64,
     /// The tokens of the session, without those of the session that it was copied from.
     pub usage: TokenUsage,
     /// The price of the tokens, if it is completely known.
@@ -43,15 +96,36 @@ impl Summary {
     /// Reads a log. Returns nothing if it is no log of a session.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let mut lines = BoundedLines::open(log)?;
-        let mut summary = None;
+        let (mut summary, mut files) = (None, FilesSoFar::default());
         while let Some(line) = lines.next()? {
             let Some(event) = event(line, TYPES) else { continue };
             match &mut summary {
                 None => summary = Self::begun(event),
-                Some(summary) => summary.add(event.kind),
+                Some(summary) => {
+                    files.follow(&event.kind);
+                    summary.answered(&event);
+                    summary.add(event.kind);
+                }
             }
         }
+        if let Some(summary) = &mut summary {
+            summary.changed_files = files.count();
+        }
         Ok(summary)
+    }
+
+    /// Returns the number of changed files in words; nothing without any.
+    pub(crate) fn changes(&self) -> Option<String> {
+        match self.changed_files {
+            0 => None,
+            1 => Some("1 file changed".to_owned()),
+            files => Some(format!("{files} files changed")),
+        }
+    }
+
+    /// Returns the first line of the last answer; nothing without an answer.
+    pub(crate) fn last_words(&self) -> Option<&str> {
+        self.answer.lines().find(|line| !line.trim().is_empty())
     }
 
     pub(crate) const fn account(&self) -> Account {
@@ -66,11 +140,22 @@ impl Summary {
             activity: started.activity,
             began_ms: event.time_ms,
             message: String::new(),
+            answer: String::new(),
+            changed_files: 0,
             usage: TokenUsage::default(),
             cost_usd: None,
             known_usd: Usd::ZERO,
             imported: false,
         })
+    }
+
+    fn answered(&mut self, event: &SessionEvent) {
+        let EventKind::AssistantMessage(message) = &event.kind else { return };
+        if event.agent == AgentId::root()
+            && let Some(text) = message.content.iter().rev().find_map(|block| text_of(block.get()))
+        {
+            self.answer = text.trim().chars().take(LONGEST_MESSAGE).collect();
+        }
     }
 
     fn add(&mut self, kind: EventKind) {

@@ -5,6 +5,7 @@ mod denied;
 mod errors_page;
 pub(crate) mod notes;
 mod progress;
+pub(crate) mod time;
 
 use std::fmt::Display;
 use std::io::Write;

@@ -118,7 +118,7 @@ fn counted(count: u32, one: &str, more: &str) -> String {
 }
 
 fn minute(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+    crate::process::messages::time::local(time)
 }
 
 /// Executes an approved and unchanged plan.
