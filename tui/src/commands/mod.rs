@@ -91,8 +91,7 @@ pub enum Command {
     Mode,
     Allow,
     Disallow,
-    Rights,
-    Grants,
+    Access,
     Revoke,
     Image,
     Compact,
@@ -230,10 +229,19 @@ pub fn row(command: Command) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.command == command)
 }
 
+/// Returns the command that a typed word names, under its present or an earlier name.
+pub fn of_word(word: &str) -> Option<&'static CommandRow> {
+    let word = match word {
+        "rights" | "grants" => "access",
+        word if is_quit(word) => "q",
+        word => word,
+    };
+    TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(word)))
+}
+
 /// True if a typed word is a command.
 pub fn is_taken(word: &str) -> bool {
-    is_quit(word)
-        || TABLE.iter().any(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(word)))
+    of_word(word).is_some()
 }
 
 /// True if a typed word ends the session.

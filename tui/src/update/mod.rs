@@ -1,5 +1,6 @@
 //! Handling of each input message.
 
+mod access;
 mod approval;
 mod aside;
 mod branch;
@@ -42,7 +43,7 @@ use std::time::Duration;
 
 use protocol::frontend::UserActionKind;
 
-pub use typed::{ALLOWED, allowed};
+pub use access::{ALLOWED, allowed};
 
 use crate::card::{Asked, LAST_MINUTE};
 use crate::commands::Command;

@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use ipc::id::AgentId;
 use ipc::image::Image;
 use ipc::path::WirePath;
-use ipc::rights::{NamedRoot, Rights, RightsChange, RightsSummary};
-use protocol::approval::{ApprovalMode, SessionGrant};
+use ipc::rights::{Rights, RightsChange};
+use protocol::approval::ApprovalMode;
 use protocol::frontend::{AgentAction, UserActionKind};
-use protocol::known_sockets::gives;
 use protocol::network_words;
 
-use super::{context, copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell, tree};
-use crate::commands::{Command, CommandRow, TABLE, is_quit};
+use super::{
+    access as access_page, context, copy, cost, help, keys, log, own, plan, prompts, rewind, tasks, tell,
+    tree,
+};
+use crate::commands::{Command, CommandRow, of_word};
 use crate::message::Action;
-use crate::model::{Block, Look, Model, Part, Pending, Session, access};
-use crate::text::SafeText;
+use crate::model::{Block, Look, Model, Pending};
 
 /// Executes a typed command, or explains the mistake in it; `sign` is the character before the command.
 pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) {
@@ -28,9 +29,8 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     if own::run(model, line) || prompts::run(model, sign, line, actions) {
         return;
     }
-    let found = TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(name)));
-    let command = found.map(|row| row.command).or_else(|| is_quit(name).then_some(Command::Quit));
-    if command.is_some_and(|command| perform(model, command, rest, actions)) {
+    let found = of_word(name);
+    if found.is_some_and(|row| perform(model, row.command, rest, actions)) {
         return;
     }
     let mut mistake = match found {
@@ -67,7 +67,6 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Net, Some(words)) => net(model, words, actions),
         (Command::Allow, Some("net")) => net(model, "on", actions),
         (Command::Disallow, Some("net")) => net(model, "off", actions),
-        (Command::Allow | Command::Grants, None) => grants(model),
         (Command::Allow | Command::Disallow, Some(what)) => match what.split_once(char::is_whitespace) {
             Some(("write", path)) => write(model, path.trim(), command == Command::Allow, actions),
             Some(("socket", path)) => socket(model, path.trim(), command == Command::Allow, actions),
@@ -93,7 +92,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Revert, Some(path)) => rewind::revert(model, path, actions),
         (Command::Agents, None) => tree::open(model),
         (Command::Agent, Some(id)) => tree::show(model, &id.into()),
-        (Command::Rights, None) => rights(model),
+        (Command::Access | Command::Allow, None) => access_page::show(model),
         (Command::Compact, None) => tell(model, actions, UserActionKind::Agent(AgentAction::Compact)),
         (Command::Clear, None) => {
             actions.push(Action::User(AgentId::root(), UserActionKind::Agent(AgentAction::Clear)));
@@ -227,79 +226,4 @@ pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
         ApprovalMode::Auto | ApprovalMode::Deny => ApprovalMode::Ask,
     };
     set_mode(model, next, actions);
-}
-
-fn rights(model: &mut Model) {
-    let session = &model.agents.shown().session;
-    let sandbox = match session.tier {
-        None => "not started".to_owned(),
-        Some(tier) => format!("{} ({tier} tier)", access::sandbox(session.tier)),
-    };
-    let facts = [
-        ("access", access::plain(&session.rights)),
-        ("exactly", session.rights.to_string()),
-        ("mode", format!("{}: {}", session.mode, about(session.mode))),
-        ("sandbox", sandbox),
-        ("model", session.model.clone()),
-    ];
-    let part =
-        |(name, value): &(&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);
-    let mut parts = vec![Part::new(SafeText::line("access of the agent"), Look::Heading)];
-    parts.extend(facts.iter().map(part));
-    model.open_page(Block::of(parts));
-}
-
-const fn about(mode: ApprovalMode) -> &'static str {
-    match mode {
-        ApprovalMode::Ask => "changes and other access wait for your answer",
-        ApprovalMode::Auto => "changes in the project are allowed, other access is denied",
-        ApprovalMode::Deny => "changes and other access are denied",
-    }
-}
-
-/// Lists the approvals for the session, with the commands that revoke them.
-fn grants(model: &mut Model) {
-    let Session { grants, rights, mode, .. } = &model.agents.shown().session;
-    let lines = allowed(rights, *mode, grants);
-    let mut parts = vec![Part::new(SafeText::line(ALLOWED), Look::Heading)];
-    parts.extend(lines.iter().map(|line| Part::listed(SafeText::line(line), 2)));
-    model.open_page(Block::of(parts));
-}
-
-/// Heading of the list of approvals for the session.
-pub const ALLOWED: &str = "allowed in this session";
-
-/// Returns one line for each approval of the session, with the command that revokes it.
-pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
-    // In mode `ask`, write access to the project was granted separately, and changing the mode would not revoke it.
-    let asks_again = match mode {
-        ApprovalMode::Ask => ":disallow write .",
-        ApprovalMode::Auto | ApprovalMode::Deny => ":mode ask",
-    };
-    let mut lines = Vec::new();
-    for root in &rights.write {
-        match root {
-            NamedRoot::Path(path) => {
-                let name = SafeText::labelled("", path.as_bytes());
-                lines.push(format!("writes in {0} · :disallow write {0}", name.as_str()));
-            }
-            NamedRoot::Project => lines.push(format!("writes in the project · {asks_again} asks first")),
-            NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => {}
-        }
-    }
-    lines.extend(rights.sockets.iter().map(|path| {
-        let name = SafeText::labelled("", path.as_bytes());
-        format!("reaches {0}: {1} · :disallow socket {0}", name.as_str(), gives(path))
-    }));
-    if !rights.net.is_off() {
-        lines.push("network on · :disallow net".to_owned());
-    }
-    let of_grant = |grant: &SessionGrant| {
-        format!("{}  {} · {} · :revoke {}", grant.id, grant.covers, grant.given(), grant.id)
-    };
-    lines.extend(grants.iter().map(of_grant));
-    if lines.is_empty() {
-        lines.push("nothing beyond what every agent may".to_owned());
-    }
-    lines
 }

@@ -28,32 +28,32 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     seat.change_rights(rights);
     seat.wait(6_100);
     seat.keys(":grants\n");
-    assert_snapshot!(seat.screen(), @r"
+    assert_snapshot!(seat.screen(), @r#"
+    access of the agent
+      access    writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on ·
+                secrets hidden
+      hidden    9 places with secrets: nothing in them can be read
+      mode      ask: changes and other access wait for your answer
+      sandbox   full tier
+      exactly   writes in $TMPDIR, the project, "/srv/a b", "/x\u{1b}\n\xFF" ·
+                network on · secrets hidden
     allowed in this session
       writes in the project · :disallow write . asks first
       writes in /srv/a b · :disallow write /srv/a b
       writes in /x\u{1b}\u{a}\xff · :disallow write /x\u{1b}\u{a}\xff
       network on · :disallow net
-
-
-
-
-
-
-
-
-
-
-
-
-
-
+    to change it
+      :mode ask|auto|deny   ask first, allow changes in the project, or deny
+      :net on|off|HOSTS     the network, or these hosts alone
+      :allow write PATH     a directory or file outside of the project
+      :allow socket PATH    a socket of another program
+      :disallow ACCESS      take one of these back
 
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net on · ↑0 ↓0/↑0 ↓0
-    ");
+    "#);
     seat.press(KeyCode::Esc);
     seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
     seat.keys(":allow\n");

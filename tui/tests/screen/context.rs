@@ -39,22 +39,22 @@ fn the_context_is_told_by_kind_file_tool_and_message_largest_first() {
     seat.log(reply("Done."));
     assert_snapshot!(page(&mut seat), @r"
     context · 1k of 200k tokens · 1%
-    /compact replaces about 926 of them by a summary; the rest begins each request
-    about, by kind
+    sizes of the pieces are estimates · /compact replaces about 926 by a summary
+    by kind
        606  49%  ████████████████████  files that were read or changed
        303  24%  ██████████            output of commands
        303  24%  ██████████            system prompt and tools
         13   1%  █                     your messages
          3   0%  █                     answers
-    about, by file
+    by file
        606  49%  ████████████████████  src/lexer.rs
-    about, by tool
+    by tool
        606  49%  ████████████████████  read_file
        303  24%  ██████████            shell_exec
-    about, by message of yours, with the work that followed
+    by message, with the work that followed it
        614  49%  ████████████████████  1  mend the lexer
        312  25%  ███████████           2  test\u{1b}[2J it
-    about, largest pieces
+    the largest pieces
        454  36%  ████████████████████  read src/lexer.rs
        303  24%  ██████████████        system prompt
        303  24%  ██████████████        run cargo test
@@ -75,11 +75,11 @@ fn the_context_is_told_by_kind_file_tool_and_message_largest_first() {
     }));
     assert_snapshot!(page(&mut seat), @"
     context · 300 of 200k tokens
-    /compact replaces about 100 of them by a summary; the rest begins each request
-    about, by kind
+    sizes of the pieces are estimates · /compact replaces about 100 by a summary
+    by kind
        200  66%  ████████████████████  system prompt and tools
        100  33%  ██████████            summary of the conversation before
-    about, largest pieces
+    the largest pieces
        200  66%  ████████████████████  system prompt
        100  33%  ██████████            summary of the conversation before
     ");

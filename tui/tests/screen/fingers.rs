@@ -28,25 +28,25 @@ fn a_slash_opens_the_list_of_commands() {
       /model NAME               choose the model; alone: from a list
       /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
-      /rights                   show the access of the agent
+      /access                   show what the agent may do, and how to change it
       /diff files|steps         show the changes of the session; alone: by file
       /plan TEXT                make a plan; without TEXT: show the plan
-      /rewind                   take files and conversation back to a message
+      /rewind                   restore files and conversation to before a message
       /resume SESSION           go on with another session; alone: choose
       /context                  show what fills the model's context window
       /cost                     show tokens and money, by agent
       /compact                  replace the conversation by a summary
-      /clear                    begin an empty conversation in this session
+      /clear                    start an empty conversation in this session
       /tasks                    show the list of tasks that the agent keeps
       /agents                   list the agents: open, message or stop one
-      /copy                     copy the line that was found, or the last answer
-      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
-      /disallow RIGHT           take back what was allowed
+      /copy                     copy the last answer (or the found line)
+      /allow ACCESS             allow write PATH, socket PATH or net
+      /disallow ACCESS          take back what was allowed
       /image PATH               attach a picture; without PATH: detach it
       /copy-code                copy the last code of the last answer
-      /revert PATH              take one file back to where the session began
+      /revert PATH              restore one file to the start of the session
       /agent ID                 show an agent; what you type is for it
-      ↓ 5 more
+      ↓ 4 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -65,17 +65,17 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /agents                   list the agents: open, message or stop one
-      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
+    ▸ /access                   show what the agent may do, and how to change it
+      /agents                   list the agents: open, message or stop one
+      /allow ACCESS             allow write PATH, socket PATH or net
       /agent ID                 show an agent; what you type is for it
       /plan TEXT                make a plan; without TEXT: show the plan
       /compact                  replace the conversation by a summary
-      /clear                    begin an empty conversation in this session
+      /clear                    start an empty conversation in this session
       /tasks                    show the list of tasks that the agent keeps
-      /disallow RIGHT           take back what was allowed
+      /disallow ACCESS          take back what was allowed
       /image PATH               attach a picture; without PATH: detach it
       /edit-plan                edit the plan that waits, in $EDITOR
-      /grants                   list the grants of this session, as :allow does
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.press(KeyCode::Down);
@@ -105,7 +105,7 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-      /allow RIGHT              allow write PATH, socket PATH or net; alone: list
+    ▸ /agents                   list the agents: open, message or stop one
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     assert_eq!(seat.told(), []);
@@ -141,22 +141,22 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /model NAME     choose the model; alo…
       /net on|off|HOSTS  set network access…
       /mode ask|auto|deny  ask first, allow…
-      /rights         show the access of th…
+      /access         show what the agent m…
       /diff files|steps  show the changes o…
-      ↓ 21 more
+      ↓ 20 more
     ────────────────────────────────────────
     ");
     (0..9).for_each(|_| seat.press(KeyCode::Down));
     assert_snapshot!(above_status(&seat), @"
     bailiwick in /home/me/project
     · Reads this project, asks before each
-      /rights         show the access of th…
+      /access         show what the agent m…
       /diff files|steps  show the changes o…
       /plan TEXT      make a plan; without …
-      /rewind         take files and conver…
+      /rewind         restore files and con…
       /resume SESSION  go on with another s…
     ▸ /context        show what fills the m…
-      ↑ 4 · ↓ 17 more
+      ↑ 4 · ↓ 16 more
     ────────────────────────────────────────
     ");
     seat.press(KeyCode::Up);
@@ -167,7 +167,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
 #[test]
 fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
     let mut seat = Seat::new(90, 24);
-    seat.keys("/rig\n");
+    seat.keys("/acc\n");
     assert!(seat.screen().contains("access of the agent"), "{}", seat.screen());
     seat.keys("/ne\n");
     assert_eq!(seat.told(), []);

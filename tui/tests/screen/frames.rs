@@ -173,13 +173,13 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     let bar = " INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · partly sandboxed · read-only";
     assert_eq!(seat.row(23), bar);
     seat.keys(":rights\n");
-    assert_snapshot!(seat.screen().lines().take(6).collect::<Vec<_>>().join("\n"), @r"
+    assert_snapshot!(seat.screen().lines().take(6).collect::<Vec<_>>().join("\n"), @"
     access of the agent
       access    read-only · network off · secrets hidden
-      exactly   writes in $TMPDIR, caches · network off · secrets hidden
+      hidden    9 places with secrets: nothing in them can be read
       mode      ask: changes and other access wait for your answer
       sandbox   partly sandboxed (floor tier)
-      model     claude-opus-4-5
+      exactly   writes in $TMPDIR, caches · network off · secrets hidden
     ");
 }
 

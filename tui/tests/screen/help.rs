@@ -18,29 +18,28 @@ fn help_is_made_from_the_table() {
       :model NAME                   choose the model; alone: from a list
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
-      :rights                       show the access of the agent
+      :access                       show what the agent may do, and how to change it
       :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
-      :rewind                       take files and conversation back to a message
+      :rewind                       restore files and conversation to before a message
       :resume SESSION               go on with another session; alone: choose
       :context                      show what fills the model's context window
       :cost                         show tokens and money, by agent
       :compact                      replace the conversation by a summary
-      :clear                        begin an empty conversation in this session
+      :clear                        start an empty conversation in this session
       :tasks                        show the list of tasks that the agent keeps
       :agents                       list the agents: open, message or stop one
-      :copy                         copy the line that was found, or the last answer
-      :allow RIGHT                  allow write PATH, socket PATH or net; alone: list
-      :disallow RIGHT               take back what was allowed
+      :copy                         copy the last answer (or the found line)
+      :allow ACCESS                 allow write PATH, socket PATH or net
+      :disallow ACCESS              take back what was allowed
       :image PATH                   attach a picture; without PATH: detach it
       :copy-code                    copy the last code of the last answer
-      :revert PATH                  take one file back to where the session began
+      :revert PATH                  restore one file to the start of the session
       :agent ID                     show an agent; what you type is for it
       :edit-plan                    edit the plan that waits, in $EDITOR
-      :grants                       list the grants of this session, as :allow does
-      :revoke N                     take back a grant of this session
+      :revoke N                     take back what you allowed for this session
       :log                          show the events of the session's log
-      :q                            end the session (by key: at an empty prompt)
+      :q                            quit (by key: at an empty prompt)
     at the prompt
       /NAME                         the same as :NAME; Tab completes, Enter runs
       /etc/hosts says ...           text: a path has another / in it
@@ -51,9 +50,9 @@ fn help_is_made_from_the_table() {
     keys in NORMAL
       ? f1                          show all commands and keys
       A                             list the agents: open, message or stop one
-      y                             copy the line that was found, or the last answer
+      y                             copy the last answer (or the found line)
       Y                             copy the last code of the last answer
-      ctrl-d                        end the session (by key: at an empty prompt)
+      ctrl-d                        quit (by key: at an empty prompt)
       [                             show the agent above in the list
       ]                             show the agent below in the list
       i a enter                     write a message
@@ -75,11 +74,11 @@ fn help_is_made_from_the_table() {
       t                             show or fold the model's thinking
       o ctrl-o                      show or fold the output of tools
       ctrl-t                        show or fold the agents and steps beside the conversation
-      R                             have a request made again that nobody answered
+      R                             ask again (the request timed out)
     keys in INSERT
       f1                            show all commands and keys
       alt-a                         list the agents: open, message or stop one
-      ctrl-d                        end the session (by key: at an empty prompt)
+      ctrl-d                        quit (by key: at an empty prompt)
       tab                           complete the chosen command
       shift-tab                     from mode ask to auto, and back
       ctrl-g                        edit the message in $EDITOR
@@ -108,7 +107,7 @@ fn help_is_made_from_the_table() {
       pagedown                      a page down
       ctrl-o                        show or fold the output of tools
       ctrl-t                        show or fold the agents and steps beside the conversation
-      alt-r                         have a request made again that nobody answered
+      alt-r                         ask again (the request timed out)
     keys in COMMAND
       tab                           complete the chosen command
       esc                           stop the turn; if none runs: to NORMAL
@@ -279,7 +278,8 @@ fn help_is_made_from_the_table() {
       pagedown ctrl-f               a page down
       g home                        to the beginning
       G end                         to the end, and follow it
-    Esc close  j/k scroll  2 more lines
+      enter                         choose the row of a list; else close
+    Esc close  j/k scroll  1 more line
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
@@ -323,9 +323,9 @@ fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the
                                     project, or deny
-      :rights                       show the access of the agent
+      :access                       show what the agent may do, and how to
     ");
-    let mut seat = Seat::new(40, 12);
+    let mut seat = Seat::new(40, 40);
     let write = vec![NamedRoot::Path("/srv/site/assets".into())];
     seat.change_rights(RightsSummary { write, ..read_only() });
     seat.keys(":allow\n");

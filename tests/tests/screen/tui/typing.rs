@@ -13,6 +13,7 @@ use super::{SIZE, world};
 
 /// The commands, and a text that the screen has after each: whatever is changed by one is changed back by the next.
 const COMMANDS: &[(&str, &str)] = &[
+    ("access", "access of the agent"),
     ("rights", "access of the agent"),
     ("grants", "allowed in this session"),
     ("allow", "allowed in this session"),
