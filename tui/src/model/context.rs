@@ -61,9 +61,9 @@ impl PieceKind {
     }
 }
 
-/// Piece of the context.
+/// ContextPiece of the context.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ContextPiece {
     pub kind: PieceKind,
     /// Words for the piece: a call, a source, the beginning of a message.
     pub name: String,
@@ -87,16 +87,16 @@ struct CallWords {
 /// Contents of the context window.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
-    pieces: Vec<Piece>,
+    pieces: Vec<ContextPiece>,
     calls: BTreeMap<CallId, CallWords>,
     /// Beginnings of the user's messages in this context, oldest first.
     messages: Vec<(EventId, String)>,
     /// Pieces that the last rewind removed.
-    taken_back: Vec<Piece>,
+    taken_back: Vec<ContextPiece>,
 }
 
 impl Context {
-    pub(crate) fn pieces(&self) -> &[Piece] {
+    pub(crate) fn pieces(&self) -> &[ContextPiece] {
         &self.pieces
     }
 
@@ -164,7 +164,7 @@ impl Context {
             EventKind::Rewound(done) => match done.target.to {
                 Some(to) if done.target.scope.has_conversation() => {
                     self.messages.retain(|(said, _)| *said < to);
-                    let is_after = |piece: &mut Piece| piece.event >= to && piece.kind.is_summarised();
+                    let is_after = |piece: &mut ContextPiece| piece.event >= to && piece.kind.is_summarised();
                     self.taken_back = self.pieces.extract_if(.., is_after).collect();
                 }
                 Some(_) => self.taken_back.clear(),
@@ -196,7 +196,7 @@ impl Context {
 
     fn add(&mut self, event: EventId, kind: PieceKind, name: &str, tokens: u64) {
         let (name, turn) = (name.to_owned(), self.messages.len());
-        self.pieces.push(Piece { kind, name, file: None, tool: None, tokens, turn, event });
+        self.pieces.push(ContextPiece { kind, name, file: None, tool: None, tokens, turn, event });
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) use attention::Attention;
 pub(crate) use block::{Block, BlockRow};
 pub(crate) use calls::{Call, Ending};
 pub(crate) use changes::Changes;
-pub(crate) use context::{Context, Piece};
+pub(crate) use context::{Context, ContextPiece};
 pub(crate) use dropped::{Dropped, path_in};
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use files::Files;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Block, Context, Look, Model, Part, Piece, tokens_in_short};
+use crate::model::{Block, Context, ContextPiece, Look, Model, Part, tokens_in_short};
 use crate::text::SafeText;
 
 /// Maximum number of rows of each list.
@@ -74,7 +74,7 @@ impl Scale {
 }
 
 /// Returns the sums of the pieces with the same name, the largest first. Leaves out pieces without one.
-fn by(context: &Context, name: impl Fn(&Piece) -> Option<String>) -> Vec<(String, u64)> {
+fn by(context: &Context, name: impl Fn(&ContextPiece) -> Option<String>) -> Vec<(String, u64)> {
     let mut sums = BTreeMap::<String, u64>::new();
     for piece in context.pieces() {
         if let Some(name) = name(piece) {
@@ -84,7 +84,7 @@ fn by(context: &Context, name: impl Fn(&Piece) -> Option<String>) -> Vec<(String
     sorted(sums.into_iter().collect())
 }
 
-fn of_message(context: &Context, piece: &Piece) -> Option<String> {
+fn of_message(context: &Context, piece: &ContextPiece) -> Option<String> {
     context.message(piece.turn).map(|text| format!("{}  {text}", piece.turn))
 }
 
