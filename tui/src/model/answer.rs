@@ -39,7 +39,7 @@ impl Model {
     pub(crate) fn open_page(&mut self, block: Block) {
         let revision = self.next_revision();
         self.page = CardPage::new(block, revision);
-        self.model_list = None;
+        self.known_list = None;
         self.mode = Mode::Page;
     }
 

@@ -61,7 +61,7 @@ impl PieceKind {
     }
 }
 
-/// ContextPiece of the context.
+/// Piece of the context.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextPiece {
     pub kind: PieceKind,

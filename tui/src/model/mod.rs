@@ -123,7 +123,7 @@ pub struct Model {
     /// Long answer that is shown as a page.
     pub(crate) page: CardPage,
     /// List of models on the page.
-    pub(crate) model_list: Option<ModelList>,
+    pub(crate) known_list: Option<ModelList>,
     /// Letters typed in quick succession in a mode where each is a command.
     pub(crate) run: Option<Run>,
     /// Time of the last key that wrote at the prompt.
@@ -230,7 +230,7 @@ impl Model {
             leaves: None,
             answer: None,
             page: CardPage::default(),
-            model_list: None,
+            known_list: None,
             run: None,
             wrote_at: None,
             aside: false,

@@ -66,28 +66,28 @@ impl Model {
 
     fn open_list(&mut self, list: ModelList) {
         self.open_page(Block::default());
-        self.model_list = Some(list);
+        self.known_list = Some(list);
         self.lay_models();
     }
 
     /// Moves the selection by a number of rows. Returns false without a list.
     pub(crate) fn move_in_models(&mut self, rows: isize) -> bool {
-        let Some(list) = &mut self.model_list else { return false };
-        let last = list.rows.len().saturating_sub(1);
-        list.chosen = list.chosen.saturating_add_signed(rows).min(last);
+        let Some(list) = &mut self.known_list else { return false };
+        let bottom = list.rows.len().saturating_sub(1);
+        list.chosen = list.chosen.saturating_add_signed(rows).min(bottom);
         self.lay_models();
         true
     }
 
     /// Returns the name of the selected model.
     pub(crate) fn chosen_model(&self) -> Option<String> {
-        let list = self.model_list.as_ref()?;
+        let list = self.known_list.as_ref()?;
         list.rows.get(list.chosen).map(|row| row.name.clone())
     }
 
     fn lay_models(&mut self) {
         let revision = self.next_revision();
-        let Some(list) = &self.model_list else { return };
+        let Some(list) = &self.known_list else { return };
         let now = &self.agents.shown().session.model;
         let names = list.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(NAMES);
         let mut parts = vec![Part::new(SafeText::line(&list.heading), Look::Heading)];

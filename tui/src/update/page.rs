@@ -37,6 +37,6 @@ fn choose(model: &mut Model, actions: &mut Vec<Action>) {
 }
 
 pub(super) fn close(model: &mut Model) {
-    (model.page, model.model_list) = (CardPage::default(), None);
+    (model.page, model.known_list) = (CardPage::default(), None);
     model.mode = model.came_from;
 }

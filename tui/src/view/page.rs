@@ -25,11 +25,11 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
         1 => "  1 more line".to_owned(),
         below => format!("  {below} more lines"),
     };
-    let choose = match &model.model_list {
+    let choose = match &model.known_list {
         Some(_) => format!("{} choose  ", key(Command::ChooseRow)),
         None => String::new(),
     };
-    let moves = if model.model_list.is_some() { "move" } else { "scroll" };
+    let moves = if model.known_list.is_some() { "move" } else { "scroll" };
     let [close, down, up] = [Command::ClosePage, Command::LineDown, Command::LineUp].map(key);
     pane.put(
         0,
