@@ -213,6 +213,8 @@ pub enum AgentAction {
         text: String,
         /// The pictures that go before it.
         images: Vec<Image>,
+        /// True if the network is off in this turn.
+        offline: bool,
     },
     /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
     SetRights {

@@ -99,6 +99,7 @@ pub enum Command {
     Model,
     Cost,
     Tasks,
+    Review,
     Copy,
     CopyCode,
     Context,

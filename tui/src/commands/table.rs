@@ -33,6 +33,7 @@ pub const TABLE: &[CommandRow] = &[
     typed(Command::Access, "access", "access", "show what the agent may do, and how to change it"),
     typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
+    typed(Command::Review, "review", "review BRANCH|COMMIT", "review, read-only; alone: what is uncommitted"),
     typed(Command::Rewind, "rewind", "rewind", "restore files and conversation to before a message"),
     typed(Command::Resume, "resume", "resume SESSION", "go on with another session; alone: choose"),
     typed(Command::Context, "context", "context", "show what fills the model's context window"),

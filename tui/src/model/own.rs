@@ -9,20 +9,28 @@ use super::Model;
 pub(crate) struct OwnTurn {
     pub name: String,
     pub reads: bool,
+    /// True if the network is off in the turn.
+    pub offline: bool,
     pub model: Option<String>,
 }
 
 impl OwnTurn {
     pub(crate) fn of(command: &OwnCommand) -> Self {
         let OwnCommand { name, reads, model, .. } = command.clone();
-        Self { name, reads, model }
+        Self { name, reads, offline: false, model }
+    }
+
+    /// Returns the effect of `:review`.
+    pub(crate) fn review() -> Self {
+        Self { name: "review".to_owned(), reads: true, offline: true, model: None }
     }
 
     /// Returns the line above the prompt.
     pub(crate) fn words(&self) -> String {
         let reads = if self.reads { " · only reads" } else { "" };
+        let offline = if self.offline { " · network off" } else { "" };
         let model = self.model.as_ref().map(|model| format!(" · by {model}")).unwrap_or_default();
-        format!("/{}{reads}{model} · Enter sends it", self.name)
+        format!("/{}{reads}{offline}{model} · Enter sends it", self.name)
     }
 }
 

@@ -28,6 +28,7 @@ mod plan;
 mod prompts;
 mod recall;
 mod reply;
+mod review;
 mod rewind;
 mod run;
 mod said;

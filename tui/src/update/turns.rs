@@ -32,7 +32,7 @@ fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, ac
             view.turn.begin(at);
         }
         let Outgoing { text, images, is_command, own } = message;
-        let reads = own.as_ref().is_some_and(|own| own.reads);
+        let (reads, offline) = own.as_ref().map_or((false, false), |own| (own.reads, own.offline));
         let now = view.session.model.clone();
         if let Some(wanted) = own.and_then(|own| own.model).filter(|wanted| *wanted != now) {
             view.turn.model_after = Some(now);
@@ -41,7 +41,7 @@ fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, ac
         let command = text.strip_prefix('!').filter(|_| is_command);
         let kind = match command.map(str::to_owned) {
             Some(command) => UserActionKind::Agent(AgentAction::RunCommand { command }),
-            None if reads => UserActionKind::Agent(AgentAction::PromptReading { text, images }),
+            None if reads => UserActionKind::Agent(AgentAction::PromptReading { text, images, offline }),
             None => UserActionKind::Agent(AgentAction::Prompt { text, images }),
         };
         actions.push(Action::User(agent.clone(), kind));

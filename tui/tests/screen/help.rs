@@ -10,7 +10,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 270);
+    let mut seat = Seat::new(100, 271);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @"
     commands

@@ -29,6 +29,7 @@ mod plan_cards;
 mod plan_steps;
 mod plans;
 mod prompts;
+mod review;
 mod rewind;
 mod seat;
 mod shell;

@@ -31,7 +31,11 @@ fn message(text: &str) -> UserActionKind {
 }
 
 fn reading(text: &str) -> UserActionKind {
-    UserActionKind::Agent(AgentAction::PromptReading { text: text.to_owned(), images: vec![] })
+    UserActionKind::Agent(AgentAction::PromptReading {
+        text: text.to_owned(),
+        images: vec![],
+        offline: false,
+    })
 }
 
 fn model(name: &str) -> UserActionKind {

@@ -315,7 +315,9 @@ impl Agent {
     fn on_action(&mut self, action: AgentAction) {
         match action {
             AgentAction::Prompt { text, images } => self.on_user_turn(UserSaid { text, images }),
-            AgentAction::PromptReading { text, images } => self.on_reading_turn(UserSaid { text, images }),
+            AgentAction::PromptReading { text, images, offline } => {
+                self.on_reading_turn(UserSaid { text, images }, offline);
+            }
             AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
             AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
             AgentAction::RevokeGrant { id } => self.on_revoke(id),

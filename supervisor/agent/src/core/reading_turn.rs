@@ -1,7 +1,7 @@
 //! A turn that only reads: its worker writes nothing but the private temp directory, and nothing is approved until it is over.
 
 use gate::Change;
-use ipc::rights::{Rights, RightsChange};
+use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode};
 
@@ -24,9 +24,13 @@ pub(super) struct AccessAfter {
 const ONLY_READS: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, and nothing is approved until the turn is over.\n</rights>";
 
+/// The same for a turn without the network.
+const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
+    directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
+
 impl Agent {
-    /// Starts a turn that only reads.
-    pub(super) fn on_reading_turn(&mut self, said: UserSaid) {
+    /// Starts a turn that only reads, and has no network if it is `offline`.
+    pub(super) fn on_reading_turn(&mut self, said: UserSaid, offline: bool) {
         let is_at_rest = matches!(self.state, AgentState::Resting) && !self.turn_waits;
         // A turn that runs already would have to lose its access halfway.
         if !is_at_rest && !matches!(self.state, AgentState::Closed) {
@@ -38,20 +42,24 @@ impl Agent {
             return self.on_user_turn(said);
         }
         if matches!(self.state, AgentState::Resting) {
-            self.narrow_to_reading();
+            self.narrow_to_reading(offline);
         }
         self.on_user_turn(said);
     }
 
-    fn narrow_to_reading(&mut self) {
+    fn narrow_to_reading(&mut self, offline: bool) {
         let standing = &self.config.standing;
         let (rights, mode) = (standing.rights.clone(), standing.mode);
         let mut narrow = rights.clone();
         narrow.write = standing.temp.iter().cloned().collect();
         narrow.sockets.clear();
+        if offline {
+            narrow.net = Network::Off;
+        }
         let narrow = narrow.normalised();
         self.access_after = Some(AccessAfter { rights, mode, changes: Vec::new() });
-        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: ONLY_READS.to_owned() });
+        let text = if offline { ONLY_READS_OFFLINE } else { ONLY_READS };
+        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: text.to_owned() });
         self.take_access(narrow, ApprovalMode::Deny);
     }
 

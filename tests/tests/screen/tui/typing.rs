@@ -22,6 +22,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("context", "the context is empty"),
     ("cost", "tokens and money"),
     ("tasks", "keeps no list of tasks"),
+    ("review -x", "expected the name of one branch or commit"),
     ("copy", "no answer yet to copy"),
     ("copy-code", "has no code to copy"),
     ("log", " LOG "),

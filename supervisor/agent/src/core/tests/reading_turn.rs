@@ -33,7 +33,7 @@ fn act(script: &mut Script, action: AgentAction) {
 }
 
 fn reading(script: &mut Script, text: &str) {
-    act(script, AgentAction::PromptReading { text: text.to_owned(), images: vec![] });
+    act(script, AgentAction::PromptReading { text: text.to_owned(), images: vec![], offline: false });
 }
 
 /// The rights of the workers that were started.
@@ -77,6 +77,23 @@ fn its_worker_writes_nothing_but_the_temp_and_the_access_comes_back_with_its_end
     script.ready(3);
     assert!(script.lines().starts_with("log mode auto by Supervisor\nlog rights changed: generation 3"));
     assert_eq!(script.agent.standing().mode, ApprovalMode::Auto);
+}
+
+#[test]
+fn an_offline_turn_has_no_network_and_a_network_that_is_turned_on_meanwhile_waits_for_its_end() {
+    let mut script = wide();
+    let before = script.agent.rights().clone();
+    let (text, images) = ("review".to_owned(), vec![]);
+    act(&mut script, AgentAction::PromptReading { text, images, offline: true });
+    let narrow = replaced(&script).pop().unwrap();
+    assert_eq!((narrow.write, narrow.net), (vec!["/tmp/bw-1".into()], Network::Off));
+    assert!(script.last_messages().contains("the network is off, and nothing is approved"));
+    script.ready(2).lines();
+    let change = RightsChange::Network { net: Network::On, reach: None };
+    act(&mut script, AgentAction::SetRights { change });
+    assert_eq!(replaced(&script).len(), 1, "{}", script.lines());
+    script.reply(1, &[super::script::text("done")], StopReason::EndTurn);
+    assert_eq!(*script.agent.rights(), before);
 }
 
 #[test]
