@@ -25,6 +25,8 @@ pub enum Exit {
     Provider,
     /// The log of a session is whole, and its events do not agree.
     Finding,
+    /// A review has findings.
+    Findings,
     Interrupted,
     Terminated,
     HungUp,
@@ -43,6 +45,7 @@ impl Exit {
             Self::NoSandbox => 5,
             Self::Provider => 6,
             Self::Finding => 7,
+            Self::Findings => 8,
             Self::Interrupted => 130,
             Self::Terminated => 143,
             Self::HungUp => 129,

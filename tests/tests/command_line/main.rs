@@ -22,5 +22,6 @@ mod output;
 mod packaging;
 mod pictures;
 mod remedies;
+mod review;
 mod schema;
 mod show;

@@ -16,7 +16,7 @@ use boundary::tripwire::{ConfinedGit, GitQuestion};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Variables by which git asks no server for what it lacks, believes no replacement of an object, and writes nothing.
-const READ_ONLY: &[(&str, &str)] =
+pub(crate) const GIT_READS: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
 /// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of it, git-config(1).
@@ -32,7 +32,7 @@ pub(super) struct ReadingGit {
 impl ReadingGit {
     /// Under a confinement without a right to write.
     pub(super) fn new(spawner: Spawner, confinement: Confinement) -> Self {
-        let set = READ_ONLY.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+        let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let pass = names.filter(|name| name.starts_with(CONFIGURATION)).collect();
         let environment = Environment { pass, set: set.collect(), ..Environment::default() };

@@ -17,6 +17,7 @@ mod wanted;
 
 pub(crate) use agent::AgentPlace;
 pub(crate) use error::SetupError;
+pub(crate) use git::GIT_READS;
 pub(crate) use idle::idle_flags;
 pub(crate) use machine::User;
 pub use private_project::PrivateProject;

@@ -5,6 +5,7 @@ mod limits;
 mod output;
 mod plan;
 pub(crate) mod replay;
+mod review;
 mod schema;
 mod task;
 
@@ -21,7 +22,7 @@ use tokio::task::JoinSet;
 
 use self::approval_socket::{ApprovalSocket, relay};
 use self::limits::ProjectLimits;
-use self::output::{Format, OutputPrinter};
+use self::output::{Format, OutputPrinter, Printed};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
 use self::schema::AnswerSchema;
 use crate::engine::driver::Turns;
@@ -34,11 +35,16 @@ use crate::journal::pictures;
 use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, tell};
 use crate::process::signals::{UserSignals, end_with};
-use crate::settings::args::{ActivityArg, DeniedArg, ExecArgs, OutputFormat, ProfileArg, of_exec, of_task};
+use crate::settings::args::{
+    ActivityArg, DeniedArg, ExecArgs, ExecCommand, OutputFormat, ProfileArg, of_exec, of_task,
+};
 use crate::settings::config::{ConfigOrigin, Layer, McpServer, Sources, Value};
 
 /// Runs the task and returns the exit status.
-pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
+pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
+    if let Some(ExecCommand::Review(args)) = args.inner.take() {
+        return Box::pin(review::review(*args, place)).await;
+    }
     match task(&args) {
         Ok(task) => {
             let is_argument = args.prompt.as_deref().is_some_and(|prompt| prompt != "-");
@@ -46,7 +52,7 @@ pub(crate) async fn run(args: ExecArgs, place: SessionDirs) -> Exit {
             if said {
                 complain(&task::LEFT_OUT);
             }
-            let exit = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
+            let RunOutcome { exit, .. } = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
             // Input can also arrive after the start, as from a slow command.
             if is_argument && !said && task::is_left_out() {
                 complain(&task::LEFT_OUT);
@@ -66,7 +72,7 @@ async fn carry_out(
     beginning: Beginning,
     place: SessionDirs,
     arrived: impl FnOnce(&Places),
-) -> Exit {
+) -> RunOutcome {
     let began = Instant::now();
     // Signals are handled before anything exists that they could leave behind.
     let signals = UserSignals::new().map_err(Refusal::internal);
@@ -81,15 +87,24 @@ async fn carry_out(
         }
         Err(Refusal(exit, message)) => {
             complain(&message);
-            exit
+            RunOutcome { exit, answer: None }
         }
     }
+}
+
+/// The end of a run.
+struct RunOutcome {
+    exit: Exit,
+    /// The answer of a review, if it fits its schema.
+    answer: Option<serde_json::Value>,
 }
 
 /// The first work of a run.
 enum Beginning {
     /// A task for the model.
     Task(Task),
+    /// A task that only reads, with a check of its answer.
+    Review { task: Task, answer: Arc<AnswerSchema> },
     /// A plan that the person approved earlier.
     Plan(ApprovedPlan),
 }
@@ -133,7 +148,7 @@ fn prepare(
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut flags = match &beginning {
-        Beginning::Task(_) => of_task(args),
+        Beginning::Task(_) | Beginning::Review { .. } => of_task(args),
         Beginning::Plan(_) => of_exec(args),
     };
     let (beginning, reads) = with_command(args, &sources, &mut flags, beginning)?;
@@ -148,7 +163,14 @@ fn prepare(
     options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
     options.resume = resume(args, &place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
+    let keeps_answer = matches!(beginning, Beginning::Review { .. });
+    let only_reads = reads || keeps_answer;
     let beginning = match beginning {
+        Beginning::Review { task, answer } => {
+            options.wanted = review::reading_only(options.wanted);
+            options.answer = Some(answer);
+            UserActionKind::Agent(AgentAction::Prompt { text: task.prompt, images: task.images })
+        }
         Beginning::Task(task) => {
             options.record = args.record.clone().map(|directory| Record {
                 directory,
@@ -172,8 +194,9 @@ fn prepare(
         }
     };
     let log = session.log_path().into();
-    let fits_schema = args.schema.is_some();
-    let format = Format { output: args.output, deltas: args.deltas, fits_schema, executes_plan, limits, log };
+    let fits_schema = args.schema.is_some() || keeps_answer;
+    let (output, deltas) = (args.output, args.deltas);
+    let format = Format { output, deltas, fits_schema, keeps_answer, only_reads, executes_plan, limits, log };
     let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
     Ok(PreparedRun { session, handle, printer, beginning, relay })
 }
@@ -254,7 +277,7 @@ fn options(
     let flags = for_activity(flags, &sources, activity);
     let effective = sources.effective(&flags);
     let mode = match beginning {
-        Beginning::Task(_) => effective.mode(),
+        Beginning::Task(_) | Beginning::Review { .. } => effective.mode(),
         // The approval of the plan includes this mode.
         Beginning::Plan(_) => args.mode.into(),
     };
@@ -283,20 +306,21 @@ fn options(
 }
 
 impl PreparedRun {
-    async fn run(self, signals: UserSignals) -> Exit {
+    async fn run(self, signals: UserSignals) -> RunOutcome {
         self.handle.act(self.beginning).await;
         tokio::spawn(self.handle.forward(signals));
         let ended = Box::pin(self.session.run()).await;
-        let written = self.printer.finish().await;
+        let Printed { written, answer } = self.printer.finish().await;
         if let Some(mut relay) = self.relay {
             relay.shutdown().await;
         }
-        match ended {
+        let exit = match ended {
             Ok(end) => printed(written, Exit::from(end.reason)),
             Err(error) => {
                 complain(&error.told());
                 Exit::Internal
             }
-        }
+        };
+        RunOutcome { exit, answer }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         fork: false,
         no_rewind: false,
         batch: None,
+        inner: None,
     };
-    carry_out(&args, Beginning::Plan(plan), place, |_| ()).await
+    carry_out(&args, Beginning::Plan(plan), place, |_| ()).await.exit
 }

@@ -47,9 +47,9 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let exec_args = player.exec_args(args)?;
     let keys = TakenKeys { anthropic: Some(KEY.into()), openai: Some(KEY.into()), ..TakenKeys::default() };
     let place = SessionDirs { directories, keys };
-    let exit = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
+    let outcome = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
-        None => exit,
+        None => outcome.exit,
         // A difference from the recording stopped the run.
         Some(mismatch) => {
             complain(&mismatch);
@@ -159,6 +159,7 @@ impl Player {
             fork: false,
             no_rewind: true,
             batch: None,
+            inner: None,
             profile: ProfileArg::Full,
         })
     }

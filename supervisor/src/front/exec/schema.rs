@@ -76,7 +76,8 @@ impl AnswerSchema {
         Self::compile(path, &text)
     }
 
-    fn compile(path: &Path, text: &str) -> Result<Self, SchemaError> {
+    /// Compiles a schema from the text of a file.
+    pub(super) fn compile(path: &Path, text: &str) -> Result<Self, SchemaError> {
         let parsed = serde_json::from_str::<Value>(text);
         let schema = parsed.map_err(|source| SchemaError::NoJson { path: path.to_owned(), source })?;
         let broken = |line, fault| SchemaError::Broken { path: path.to_owned(), line, fault };

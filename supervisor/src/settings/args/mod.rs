@@ -11,6 +11,7 @@ mod printed;
 #[cfg(test)]
 mod reference;
 mod relay;
+mod review;
 mod rewind;
 mod rights;
 mod sessions;
@@ -32,6 +33,7 @@ pub(crate) use self::plan::{
     ApproveArgs, ExportArgs, ListArgs, OnePlan, PlanCommand, PlanExecuteArgs, ShowArgs,
 };
 pub(crate) use self::relay::{ListenPlace as RelayPlace, RelayArgs};
+pub(crate) use self::review::{ExecCommand, FailOn, ReviewArgs, ReviewFormat};
 pub(crate) use self::rewind::RewindArgs;
 pub(crate) use self::rights::{AuditArgs, DoctorArgs, ExplainArgs, SandboxArgs};
 pub(crate) use self::sessions::{
@@ -71,7 +73,7 @@ const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [OPTIONS] CO
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Runs one task to its end, without a terminal
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = EXIT_STATUS, disable_help_subcommand = true)]
     Exec(ExecArgs),
     /// Runs many tasks, each in a checkout of its own, and goes on where it was stopped
     #[command(after_help = BATCH_STATUS)]

@@ -7,7 +7,10 @@ use clap::Args;
 use protocol::cost::Usd;
 
 use super::values::{amount, seconds, task};
-use super::{ActivityArg, ConfinementArgs, DeniedArg, ModeArg, ModelArgs, OutputFormat, ProfileArg, TierArg};
+use super::{
+    ActivityArg, ConfinementArgs, DeniedArg, ExecCommand, ModeArg, ModelArgs, OutputFormat, ProfileArg,
+    TierArg,
+};
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -154,6 +157,9 @@ pub(crate) struct ExecArgs {
     /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
     #[arg(long, value_name = "PID", hide = true)]
     pub batch: Option<i32>,
+    /// A task of its own kind
+    #[command(subcommand)]
+    pub inner: Option<ExecCommand>,
 }
 
 /// Arguments of `replay`.

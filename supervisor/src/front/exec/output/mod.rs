@@ -12,6 +12,7 @@ use std::io::{self, IsTerminal, Write};
 use std::thread;
 
 use ipc::confinement::Tier;
+use ipc::denial::Denial;
 use ipc::id::{AgentCall, CallId, Generation};
 use ipc::path::WirePath;
 use protocol::error_code::ErrorCode;
@@ -19,6 +20,7 @@ use protocol::event::{
     EndReason, EventKind, NoticeCode, RestoredPlace, RunResult, SessionEvent, UPDATE_TASKS,
 };
 use protocol::frontend::{UiEvent, UiEventKind};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tui::ToolSummary;
 use tui::text::{open_cluster, printable};
@@ -46,6 +48,10 @@ pub(super) struct Format {
     pub deltas: bool,
     /// True if the answer has to fit a schema: then nothing else is printed on standard output.
     pub fits_schema: bool,
+    /// True if the answer is kept for the caller, and not printed.
+    pub keeps_answer: bool,
+    /// True if no flag can have the agent write.
+    pub only_reads: bool,
     /// True if the run begins with the execution of a plan.
     pub executes_plan: bool,
     /// The limits that no flag can raise.
@@ -56,7 +62,16 @@ pub(super) struct Format {
 /// A thread that prints a session's events. A reader that stops reading blocks only this thread, so time limits and signals still work.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
-    finished: oneshot::Receiver<io::Result<()>>,
+    finished: oneshot::Receiver<Printed>,
+}
+
+/// The result of printing.
+#[derive(Debug)]
+pub(super) struct Printed {
+    /// The first error of standard output.
+    pub(super) written: io::Result<()>,
+    /// The answer, if it is kept for the caller.
+    pub(super) answer: Option<Value>,
 }
 
 impl OutputPrinter {
@@ -73,6 +88,7 @@ impl OutputPrinter {
             tally: OutputTally::default(),
             lines: PassedLines::of_process(),
             written: Ok(()),
+            answer: None,
         };
         let (done, finished) = oneshot::channel();
         thread::Builder::new().name("print".to_owned()).spawn(move || {
@@ -80,18 +96,18 @@ impl OutputPrinter {
                 page.print(&event);
             }
             // The receiver may have been interrupted.
-            let _ = done.send(page.written);
+            let _ = done.send(Printed { written: page.written, answer: page.answer });
         })?;
         Ok(Self { finished })
     }
 
     /// Waits until everything is printed or a signal arrives. The session must have closed the channel of events.
-    /// Returns the first error of standard output.
-    pub(super) async fn finish(self) -> io::Result<()> {
-        let Ok(mut signals) = UserSignals::new() else { return Ok(()) };
+    pub(super) async fn finish(self) -> Printed {
+        let nothing = Printed { written: Ok(()), answer: None };
+        let Ok(mut signals) = UserSignals::new() else { return nothing };
         tokio::select! {
-            written = self.finished => written.unwrap_or(Ok(())),
-            _ = signals.next() => Ok(()),
+            printed = self.finished => printed.unwrap_or(nothing),
+            _ = signals.next() => nothing,
         }
     }
 }
@@ -120,6 +136,8 @@ struct Page {
     tally: OutputTally,
     /// The first error of standard output. After it nothing is written there, but the run and its messages continue.
     written: io::Result<()>,
+    /// The answer, if it is kept for the caller.
+    answer: Option<Value>,
 }
 
 impl Page {
@@ -234,7 +252,7 @@ impl Page {
                 match started.activity {
                     Activity::Plan if self.format.executes_plan => first,
                     Activity::Plan => format!("{first}\n{PLANS}"),
-                    Activity::Execute if may_write => first,
+                    Activity::Execute if may_write || self.format.only_reads => first,
                     Activity::Execute => format!("{first}\n{READ_ONLY}"),
                 }
             }
@@ -252,7 +270,7 @@ impl Page {
             }
             EventKind::Denied { call, denial, .. } => {
                 let beside = if call.is_none() { "outside of tool calls: " } else { "" };
-                format!("✗ {beside}{}", PlainDenial(denial))
+                format!("✗ {beside}{}", self.denied(denial))
             }
             EventKind::ModelRequested { .. } => {
                 self.has_begun = false;
@@ -316,10 +334,8 @@ impl Page {
         let denial = (*reason == EndReason::DeniedAtEnd).then(|| self.tally.last_denial(&event.agent));
         match denial.flatten() {
             Some(denial) => {
-                let text = format!(
-                    "bailiwick: the agent ended its turn after a denied call: {}",
-                    PlainDenial(denial)
-                );
+                let denied = self.denied(denial);
+                let text = format!("bailiwick: the agent ended its turn after a denied call: {denied}");
                 self.note(&text);
             }
             None => self.note(&format!("bailiwick: {message}")),
@@ -339,7 +355,9 @@ impl Page {
             steps(result.steps),
             std::time::Duration::from_millis(result.duration_ms).as_secs_f64(),
         ));
-        if let (OutputFormat::Text, Some(answer)) = (self.format.output, &result.output) {
+        if self.format.keeps_answer {
+            self.answer.clone_from(&result.output);
+        } else if let (OutputFormat::Text, Some(answer)) = (self.format.output, &result.output) {
             self.print_json(serde_json::to_string(answer).map(|json| visible(&json)));
         }
         // A script reads the path from standard output.
@@ -352,6 +370,15 @@ impl Page {
             self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed");
         }
         self.text(&path);
+    }
+
+    /// Returns a denial in words. Advice about flags is left out where none would help.
+    fn denied(&self, denial: &Denial) -> String {
+        let words = PlainDenial(denial).to_string();
+        match words.split_once('\n') {
+            Some((first, _)) if self.format.only_reads => first.to_owned(),
+            _ => words,
+        }
     }
 
     fn note(&mut self, text: &str) {
@@ -371,7 +398,7 @@ impl Page {
 }
 
 /// Writes characters of a JSON text that no terminal may receive as escapes, which mean the same.
-fn visible(json: &str) -> String {
+pub(super) fn visible(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         let is_shown = matches!(c, ' '..='~') || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]);

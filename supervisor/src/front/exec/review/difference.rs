@@ -1,0 +1,231 @@
+//! The change under review, as git states it.
+
+use super::git::{GitError, ProjectGit};
+
+/// The most bytes of a difference that are read.
+const MOST: usize = 16 << 20;
+
+/// The most bytes of a list of names.
+const MOST_NAMES: usize = 4 << 20;
+
+const MOST_WORDS: usize = 64 << 10;
+
+/// The change that the person wants reviewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ReviewTarget {
+    /// Changes that are not committed, with new files.
+    Uncommitted,
+    /// Changes since a branch left this one.
+    Base(String),
+    Commit(String),
+}
+
+/// The state of the files after the change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NewSide {
+    WorkingTree,
+    Commit(String),
+}
+
+/// A change, with the part of each file.
+#[derive(Debug)]
+pub(super) struct Difference {
+    /// A phrase about it.
+    pub(super) about: String,
+    /// The git tree or commit before it.
+    pub(super) old: String,
+    pub(super) new: NewSide,
+    /// The project's path in the repository, empty or with a slash at its end.
+    pub(super) prefix: String,
+    pub(super) files: Vec<ChangedPath>,
+    /// True if it was too large to be read as a whole.
+    pub(super) is_cut: bool,
+}
+
+/// A file of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ChangedPath {
+    /// The path in the project.
+    pub(super) path: String,
+    pub(super) change: Change,
+    /// Its part of the difference, without a line end; empty for a file that git does not know.
+    pub(super) patch: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Added,
+    Deleted,
+    Changed,
+    /// Not known to git.
+    New,
+}
+
+impl ChangedPath {
+    /// Returns the number of lines that a deleted file had.
+    pub(super) fn old_lines(&self) -> u64 {
+        let ranges = self.patch.lines().filter_map(|line| line.strip_prefix("@@ -"));
+        let last = |range: &str| {
+            let (first, count) = range.split(' ').next()?.split_once(',').unwrap_or((range, "1"));
+            let first: u64 = first.split(' ').next()?.parse().ok()?;
+            Some(first.saturating_add(count.parse().ok()?).saturating_sub(1))
+        };
+        ranges.filter_map(last).max().unwrap_or(0)
+    }
+}
+
+impl Difference {
+    /// Reads a change.
+    pub(super) async fn read(git: &ProjectGit, target: &ReviewTarget) -> Result<Self, GitError> {
+        let prefix = git.read(&["rev-parse", "--show-prefix"], MOST_WORDS).await?.line();
+        let (old, new, about) = sides(git, target).await?;
+        let mut words = vec![
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--ignore-submodules=dirty",
+            "--find-renames",
+            "--relative",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+        ];
+        let last = match &new {
+            NewSide::WorkingTree => vec![old.as_str(), "--"],
+            NewSide::Commit(commit) => vec![old.as_str(), commit.as_str(), "--"],
+        };
+        let names = [&words[..], &["--name-status", "-z"], &last].concat();
+        let names = git.read(&names, MOST_NAMES).await?;
+        words.extend(last);
+        let patch = git.read(&words, MOST).await?;
+        let mut files = files(&names.bytes, &String::from_utf8_lossy(&patch.bytes), patch.is_cut);
+        let mut is_cut = names.is_cut || patch.is_cut;
+        if new == NewSide::WorkingTree {
+            let others = git.read(&["ls-files", "--others", "--exclude-standard", "-z"], MOST_NAMES).await?;
+            is_cut |= others.is_cut;
+            files.extend(texts(&others.bytes).into_iter().map(|path| ChangedPath {
+                path,
+                change: Change::New,
+                patch: String::new(),
+            }));
+        }
+        Ok(Self { about, old, new, prefix, files, is_cut })
+    }
+}
+
+/// Returns both sides of a change, and a phrase about it.
+async fn sides(git: &ProjectGit, target: &ReviewTarget) -> Result<(String, NewSide, String), GitError> {
+    match target {
+        ReviewTarget::Uncommitted => {
+            let old = match commit(git, "HEAD").await {
+                Ok(head) => head,
+                // There is no commit yet.
+                Err(GitError::NoCommit { .. }) => empty_tree(git).await?,
+                Err(error) => return Err(error),
+            };
+            Ok((old, NewSide::WorkingTree, "the changes that are not committed".to_owned()))
+        }
+        ReviewTarget::Base(branch) => {
+            let branch_commit = commit(git, branch).await?;
+            let old = git.read(&["merge-base", &branch_commit, "HEAD"], MOST_WORDS).await?.line();
+            Ok((old, NewSide::WorkingTree, format!("the changes since {branch}")))
+        }
+        ReviewTarget::Commit(name) => {
+            let new = commit(git, name).await?;
+            let old = match commit(git, &format!("{new}^")).await {
+                Ok(parent) => parent,
+                // The first commit has no parent.
+                Err(GitError::NoCommit { .. }) => empty_tree(git).await?,
+                Err(error) => return Err(error),
+            };
+            let about = format!("the commit {}", new.get(..12).unwrap_or(&new));
+            Ok((old, NewSide::Commit(new), about))
+        }
+    }
+}
+
+/// Returns the id of a commit.
+async fn commit(git: &ProjectGit, name: &str) -> Result<String, GitError> {
+    let wanted = format!("{name}^{{commit}}");
+    let found = git.read(&["rev-parse", "--verify", "--end-of-options", &wanted], MOST_WORDS).await;
+    found.map(|found| found.line()).map_err(|error| match error {
+        GitError::Failed { .. } => GitError::NoCommit { name: name.to_owned() },
+        error => error,
+    })
+}
+
+async fn empty_tree(git: &ProjectGit) -> Result<String, GitError> {
+    Ok(git.read(&["hash-object", "-t", "tree", "/dev/null"], MOST_WORDS).await?.line())
+}
+
+fn texts(bytes: &[u8]) -> Vec<String> {
+    let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// Returns the files of a change from the output of `--name-status -z`, each with its part of the difference, which has
+/// them in the same order.
+fn files(names: &[u8], patch: &str, is_cut: bool) -> Vec<ChangedPath> {
+    let mut parts = parts(patch);
+    if is_cut {
+        // The last one may have only a beginning.
+        parts.pop();
+    }
+    let mut parts = parts.into_iter();
+    let mut texts = texts(names).into_iter();
+    let mut files = Vec::new();
+    while let Some(status) = texts.next() {
+        let is_moved = status.starts_with(['R', 'C']);
+        let (first, second) = (texts.next(), if is_moved { texts.next() } else { None });
+        let Some(path) = second.or(first) else { break };
+        let change = match status.as_bytes().first() {
+            Some(b'A') => Change::Added,
+            Some(b'D') => Change::Deleted,
+            _ => Change::Changed,
+        };
+        files.push(ChangedPath { path, change, patch: parts.next().unwrap_or_default() });
+    }
+    files
+}
+
+/// Splits a difference at its files. No line of a file begins like that: each has a sign before it.
+fn parts(patch: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for line in patch.split_inclusive('\n') {
+        if line.starts_with("diff --git ") || parts.is_empty() {
+            parts.push(String::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push_str(line);
+        }
+    }
+    parts.iter().map(|part| part.trim_end_matches('\n').to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "diff --git a/gone b/gone\n--- a/gone\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-diff --git a/x b/x\n-2\n-3\n\
+        diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n\
+        diff --git a/one b/one\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-x\n+y\n";
+
+    #[test]
+    fn each_file_has_its_part_of_the_difference() {
+        let found = files(b"D\0gone\0R100\0a\0b\0M\0one\0", PATCH, false);
+        let told: Vec<_> =
+            found.iter().map(|file| (file.path.as_str(), file.change, file.patch.lines().count())).collect();
+        let expected = [("gone", Change::Deleted, 7), ("b", Change::Changed, 4), ("one", Change::Changed, 6)];
+        assert_eq!(told, expected);
+        assert_eq!((found[0].old_lines(), found[2].old_lines()), (3, 1));
+        assert!(found[2].patch.ends_with("+y"));
+    }
+
+    #[test]
+    fn a_difference_that_was_cut_leaves_its_last_files_without_a_part() {
+        let found = files(b"D\0gone\0R100\0a\0b\0M\0one\0M\0never read\0", PATCH, true);
+        let empty: Vec<_> = found.iter().map(|file| file.patch.is_empty()).collect();
+        assert_eq!(empty, [false, false, true, true]);
+        assert!(files(b"", "", false).is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! Git in the project, confined: it reads what the reviewer may read, writes nothing and has no network, whatever the
+//! repository's configuration has it run.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, pipe};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use boundary::monitor::{BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio};
+use gate::modes::ApprovalMode;
+use ipc::confinement::{BrokerReport, Confinement};
+use ipc::rights::{Network, Rights};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use crate::engine::place::{ConfinementOptions, GIT_READS, Mode, ProjectSandbox, SetupError};
+use crate::process::directories::Directories;
+
+/// The longest that a command may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The most bytes of an error message.
+const MOST_SAID: u64 = 4096;
+
+/// Options before each command: nothing of the repository's configuration is run where an option can say so. A filter of a
+/// file has no such option, and runs confined.
+const OPTIONS: [&str; 9] = [
+    "git",
+    "--no-pager",
+    "--literal-pathspecs",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.quotePath=false",
+];
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GitError {
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("cannot run git in the sandbox: {0}")]
+    Spawn(#[from] SpawnError),
+    #[error("cannot run git in the sandbox: {0}")]
+    System(#[from] io::Error),
+    #[error("cannot run git in the sandbox: it was not started ({0})")]
+    NotStarted(String),
+    #[error("`git {command}` was not done after {} s", PATIENCE.as_secs())]
+    TooSlow { command: String },
+    #[error("there is no commit `{name}`")]
+    NoCommit { name: String },
+    #[error("`git {command}`: {said}")]
+    Failed { command: String, said: String },
+}
+
+/// The output of a command.
+#[derive(Debug)]
+pub(super) struct GitOutput {
+    pub(super) bytes: Vec<u8>,
+    /// True if there was more than the limit.
+    pub(super) is_cut: bool,
+}
+
+impl GitOutput {
+    /// Returns the output as text, without the line end.
+    pub(super) fn line(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).trim_end_matches('\n').to_owned()
+    }
+}
+
+/// Runs git.
+#[derive(Debug)]
+pub(super) struct ProjectGit {
+    sandbox: ProjectSandbox,
+    rights: Rights,
+}
+
+impl ProjectGit {
+    pub(super) fn new(
+        directories: Directories,
+        project: &std::path::Path,
+        wanted: &ConfinementOptions,
+    ) -> Result<Self, GitError> {
+        let sandbox = ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), wanted)?;
+        let rights = Rights { net: Network::Off, ..sandbox.policy.standing() };
+        Ok(Self { sandbox, rights })
+    }
+
+    /// Returns what a command writes on standard output, up to a limit. Fails if the command does.
+    pub(super) async fn read(&self, words: &[&str], most: usize) -> Result<GitOutput, GitError> {
+        let command = || words.first().copied().unwrap_or_default().to_owned();
+        let run = timeout(PATIENCE, self.run(words, most)).await;
+        let GitRun { output, status, said } = run.map_err(|_| GitError::TooSlow { command: command() })??;
+        match status {
+            Ended::Exited(0) => Ok(output),
+            // A command whose output is not read further ends by a signal.
+            _ if output.is_cut => Ok(output),
+            _ => {
+                let said = said.lines().last().unwrap_or("it failed without a message").to_owned();
+                Err(GitError::Failed { command: command(), said })
+            }
+        }
+    }
+
+    async fn run(&self, words: &[&str], most: usize) -> Result<GitRun, GitError> {
+        let (answers, stdout) = pipe()?;
+        let (errors, stderr) = pipe()?;
+        let stdin = File::open("/dev/null")?;
+        let stdio = Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+        let mut confinement =
+            Confinement { read_only: true, ..self.sandbox.confinement(self.rights.clone()) };
+        let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
+        confinement.environment.set.extend(set);
+        let command = OPTIONS.iter().chain(words).map(OsString::from).collect();
+        let launch = Launch { confinement, command, arguments: Vec::new(), stdio };
+        let Launched { pidfd, status, .. } = self.sandbox.spawner.spawn(launch).await?;
+        // Dropping it ends the command.
+        let broker = BrokerProcess::new(pidfd)?;
+        let mut reports = StatusPipe::new(status)?;
+        let (output, said) = tokio::join!(bounded(answers.into(), most), said(errors.into()));
+        let (output, said) = (output?, said?);
+        let ended = if output.is_cut { broker.end().await? } else { broker.wait().await? };
+        match reports.started().await.ok().flatten() {
+            Some(BrokerReport::Started { .. }) => Ok(GitRun { output, status: ended, said }),
+            Some(BrokerReport::Failed { stage, .. }) => Err(GitError::NotStarted(stage)),
+            _ => Err(GitError::NotStarted(said)),
+        }
+    }
+}
+
+/// A command that has ended.
+struct GitRun {
+    output: GitOutput,
+    status: Ended,
+    /// The beginning of its standard error.
+    said: String,
+}
+
+async fn bounded(pipe: OwnedFd, most: usize) -> io::Result<GitOutput> {
+    let mut bytes = Vec::new();
+    Receiver::from_owned_fd(pipe)?.take(most as u64 + 1).read_to_end(&mut bytes).await?;
+    let is_cut = bytes.len() > most;
+    bytes.truncate(most);
+    Ok(GitOutput { bytes, is_cut })
+}
+
+/// Returns the beginning of a message. The rest is read, so that the writer does not wait.
+async fn said(pipe: OwnedFd) -> io::Result<String> {
+    let mut pipe = Receiver::from_owned_fd(pipe)?;
+    let mut said = Vec::new();
+    (&mut pipe).take(MOST_SAID).read_to_end(&mut said).await?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
+    Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
+}
