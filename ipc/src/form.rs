@@ -121,7 +121,8 @@ pub fn fault(fields: &[FormField]) -> Option<&'static str> {
             return Some("a field without a name of its own");
         }
         let labels = [Some(&field.name), field.title.as_ref()];
-        if labels.into_iter().flatten().any(|label| label.len() > MAX_LABEL) || field.about.len() > MAX_ABOUT {
+        if labels.into_iter().flatten().any(|label| label.len() > MAX_LABEL) || field.about.len() > MAX_ABOUT
+        {
             return Some("a field with a long name or description");
         }
         fault_of_kind(&field.kind)
@@ -154,7 +155,10 @@ fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
             } else if labels.flatten().any(|label| label.len() > MAX_LABEL) {
                 Some("a long choice")
             } else {
-                default.as_ref().filter(|value| !values.contains(value)).map(|_| "a default that is no choice")
+                default
+                    .as_ref()
+                    .filter(|value| !values.contains(value))
+                    .map(|_| "a default that is no choice")
             }
         }
     }

@@ -265,8 +265,15 @@ impl Server {
                 self.reply(id, &text("changed"))
             }
             "asks" => {
-                let reply = self.ask("elicitation/create", &question())?;
+                let reply = self.ask("elicitation/create", &Self::question())?;
                 self.reply(id, &text(&reply.to_string()))
+            }
+            "asks-late" => {
+                self.reply(id, &text("done"))?;
+                let reply = self.ask("elicitation/create", &Self::question())?;
+                eprintln!("{reply}");
+                self.replies.push(reply);
+                Ok(())
             }
             "asks-in-a-storm" => self.storm(id),
             "asks-much" => {
@@ -297,6 +304,12 @@ impl Server {
             "does" => self.reply(id, &text(&act(&self.arguments))),
             _ => self.reply(id, &text(&arguments.to_string())),
         }
+    }
+
+    /// The question of the file beside it, or the usual one.
+    fn question() -> Value {
+        let file = std::fs::read_to_string("question.json").ok();
+        file.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(question)
     }
 
     /// Asks in one go, and never reads.

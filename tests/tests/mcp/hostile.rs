@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpFailure, McpOrder, McpReport, McpRequest};
+use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpFailure, McpForm, McpOrder, McpReport, McpRequest};
 use serde_json::Value;
 use worker::mcp::Patience;
 
@@ -188,10 +188,15 @@ fn a_storm_of_questions_ends_the_server() {
 #[test]
 fn only_a_form_may_be_asked_for() {
     let mut guest = Guest::serving("asks-everything");
-    let replies: Value = serde_json::from_str(&guest.call(1, "{}")).unwrap();
+    guest.request(1, call("{}"));
+    // The person is told of a page that a server wants to be opened.
+    let McpReport::Question { question, form: McpForm::Page, .. } = guest.report() else { panic!("no page") };
+    guest.answer(question, McpAnswer::Declined);
+    let replies: Value = serde_json::from_str(&words(guest.done(1))).unwrap();
     let has_failed: Vec<_> =
         replies.as_array().unwrap().iter().map(|reply| !reply["error"].is_null()).collect();
-    assert_eq!(has_failed, [true, true, false, true], "{replies}");
+    assert_eq!(has_failed, [true, true, false, false], "{replies}");
+    assert_eq!(replies[3]["result"], serde_json::json!({"action": "decline"}));
 }
 
 #[test]

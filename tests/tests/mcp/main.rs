@@ -10,6 +10,7 @@ mod hostile;
 mod installed;
 mod parts;
 mod prompts;
+mod questions;
 mod runs;
 mod serving;
 mod sessions;

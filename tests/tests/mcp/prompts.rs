@@ -88,19 +88,3 @@ fn a_call_shows_its_progress_and_is_taken_back_with_its_turn() {
     assert_eq!(expanded["data"]["text"], "Greet Ada. Cancelled: 1.");
     served.end();
 }
-
-#[test]
-fn a_question_of_a_server_is_shown_and_answered_by_nobody() {
-    let world = world(tier::all()[0]);
-    add(&world, &[]).expect(0);
-    world.file("mode", "asks");
-    let model = model_of([echo("x"), done()]);
-    let mut served = Served::greeted(&world);
-    let conversation = served.converse(&world.project(), &model.base_url(), "ask");
-    served.call("sendUserMessage", json!({"conversation_id": conversation, "text": "go"}));
-    let delta = served.until("event/outputDelta");
-    assert_eq!(delta["data"]["text"], "asks, and nobody can answer: Your name?\n");
-    let finished = served.until("event/toolCallFinished");
-    assert!(finished.to_string().contains("cancel"), "{finished}");
-    served.end();
-}

@@ -132,7 +132,10 @@ impl FormDraft {
         }
         parts.extend(server_access(params.access.as_ref()));
         let sends = if self.fields.is_empty() { "your consent" } else { "these values" };
-        parts.push(fact("sends", &format!("{sends} to that server, for this call; the session's log keeps them")));
+        parts.push(fact(
+            "sends",
+            &format!("{sends} to that server, for this call; the session's log keeps them"),
+        ));
         (Block::of(parts), at)
     }
 }

@@ -1,8 +1,8 @@
 //! Rows of the command table.
 
 use super::KeyMode::{
-    Agents, Approval, Command as Line, Comments, Denied, Form, Insert, Log, Normal, Page, Plan, Rewind, Scope,
-    Steps, Versions,
+    Agents, Approval, Command as Line, Comments, Denied, Form, Insert, Log, Normal, Page, Plan, Rewind,
+    Scope, Steps, Versions,
 };
 use super::{Command, CommandRow, KeyMode};
 

@@ -268,7 +268,8 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
 /// Applies an event that changes the session's state; returns true if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
-        EventKind::ApprovalAnswered(answered) if hosts::answered(view, &answered) || form::answered(view, &answered) => {}
+        EventKind::ApprovalAnswered(answered)
+            if hosts::answered(view, &answered) || form::answered(view, &answered) => {}
         EventKind::ApprovalAnswered(answered) => approval_answered(view, &answered),
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {

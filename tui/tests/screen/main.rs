@@ -15,6 +15,7 @@ mod core;
 mod denials;
 mod files;
 mod fingers;
+mod forms;
 mod frames;
 mod guests;
 mod help;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ipc::form::MAX_MESSAGE;
-use ipc::mcp::{
-    MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult,
-};
+use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// State that the orders of the supervisor and the messages of the server share.

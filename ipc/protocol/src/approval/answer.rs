@@ -113,7 +113,9 @@ impl From<ReviewDecision> for Form {
             }
             ReviewDecision::Denied { message } => Self { message, ..word(DecisionWord::Denied) },
             ReviewDecision::Abort => word(DecisionWord::Abort),
-            ReviewDecision::Filled { values } => Self { values: Some(values), ..word(DecisionWord::Approved) },
+            ReviewDecision::Filled { values } => {
+                Self { values: Some(values), ..word(DecisionWord::Approved) }
+            }
             ReviewDecision::Cancelled => word(DecisionWord::Cancelled),
         }
     }

@@ -167,9 +167,7 @@ fn check_text(
     match format {
         Some(TextFormat::Email) if !is_email(text) => Err("a mail address is needed".to_owned()),
         Some(TextFormat::Uri) if !is_uri(text) => Err("an address with a scheme is needed".to_owned()),
-        Some(TextFormat::Date) if !is_date(text) => {
-            Err("a date is needed, such as 2026-11-29".to_owned())
-        }
+        Some(TextFormat::Date) if !is_date(text) => Err("a date is needed, such as 2026-11-29".to_owned()),
         Some(TextFormat::DateTime) if !is_date_time(text) => {
             Err("a date and time is needed, such as 2026-11-29T17:30:00Z".to_owned())
         }
@@ -179,7 +177,8 @@ fn check_text(
 
 fn is_email(text: &str) -> bool {
     let parts = text.rsplit_once('@');
-    parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty()) && !text.contains(char::is_whitespace)
+    parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
+        && !text.contains(char::is_whitespace)
 }
 
 fn is_uri(text: &str) -> bool {
@@ -194,7 +193,8 @@ fn is_uri(text: &str) -> bool {
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |digits: usize| {
-        let part = parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
+        let part =
+            parts.next().filter(|part| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit()));
         part.and_then(|part| part.parse::<u32>().ok())
     };
     let (year, month, day) = (part(4), part(2), part(2));
@@ -208,7 +208,9 @@ fn is_date_time(text: &str) -> bool {
     let is_clock = clock.split(':').count() == 3
         && clock.split(':').all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()));
     let zone = time.get(8..).unwrap_or_default().trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-    is_date(date) && is_clock && (matches!(zone, "Z" | "z") || zone.starts_with(['+', '-']) && zone.len() == 6)
+    is_date(date)
+        && is_clock
+        && (matches!(zone, "Z" | "z") || zone.starts_with(['+', '-']) && zone.len() == 6)
 }
 
 #[cfg(test)]
@@ -250,7 +252,11 @@ mod tests {
             (text(Some(Uri), None, None), "a.example", Err("an address with a scheme is needed")),
             (text(Some(Date), None, None), "2026-11-29", Ok("\"2026-11-29\"")),
             (text(Some(Date), None, None), "29.11.2026", Err("a date is needed, such as 2026-11-29")),
-            (text(Some(DateTime), None, None), "2026-11-29T17:30:00.5+01:00", Ok("\"2026-11-29T17:30:00.5+01:00\"")),
+            (
+                text(Some(DateTime), None, None),
+                "2026-11-29T17:30:00.5+01:00",
+                Ok("\"2026-11-29T17:30:00.5+01:00\""),
+            ),
             (
                 text(Some(DateTime), None, None),
                 "2026-11-29",
@@ -282,7 +288,9 @@ mod tests {
         let fields = [numbers(true)];
         assert_eq!(check_all(&fields, &values("{}")), Ok(()));
         assert_eq!(check_all(&fields, &values(r#"{"a":3}"#)), Ok(()));
-        for bad in [r#"{"b":3}"#, r#"{"a":"3"}"#, r#"{"a":true}"#, r#"{"a":3.5}"#, r#"{"a":1e9}"#, r#"{"a":0}"#] {
+        for bad in
+            [r#"{"b":3}"#, r#"{"a":"3"}"#, r#"{"a":true}"#, r#"{"a":3.5}"#, r#"{"a":1e9}"#, r#"{"a":0}"#]
+        {
             assert!(check_all(&fields, &values(bad)).is_err(), "{bad}");
         }
         assert!(check_all(&[choice()], &values("{}")).is_err());

@@ -18,7 +18,8 @@ use super::{
     AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalParams, FetchApprovalResponse,
     FileChanges, HostApprovalParams, HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse,
-    PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess, ServerFormParams, ServerFormResponse,
+    PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess, ServerFormParams,
+    ServerFormResponse,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;

@@ -1,4 +1,5 @@
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
+use ipc::form::{FieldKind, FormChoice, FormField};
 use ipc::id::{AgentId, ApprovalId, CallId, GrantId};
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
@@ -317,7 +318,15 @@ fn form() -> ServerFormParams {
 fn a_request_for_a_form_has_its_shape() {
     golden(
         ServerRequest::ServerForm(form()),
-        concat!(r#"GOLDEN"#),
+        concat!(
+            r#"{"method":"serverForm","params":{"conversation_id":"s","agent":"1","call_id":7,"server":"docs","#,
+            r#""tool":"search","access":{"read":[],"write":[],"net":"off","variables":["TOKEN"]},"#,
+            r#""message":"Which one?","fields":[{"name":"a","title":null,"about":"","required":true,"#,
+            r#""kind":{"choice":{"choices":[{"value":"x","title":"The x"}],"default":null}}},"#,
+            r#"{"name":"b","title":null,"about":"","required":true,"#,
+            r#""kind":{"number":{"whole":true,"least":"1","most":null,"default":null}}}],"#,
+            r#""digest":"ab","timeout_ms":1000}}"#
+        ),
     );
 }
 

@@ -43,8 +43,10 @@ impl Agent {
         let fields = match self.askable(&message, form) {
             Ok(fields) => fields,
             Err(why) => {
-                let words: String = message.lines().next().unwrap_or_default().chars().take(MOST_WORDS).collect();
-                let notice = format!("a question of the MCP server {server} was declined: {why} (it asked: {words})");
+                let words: String =
+                    message.lines().next().unwrap_or_default().chars().take(MOST_WORDS).collect();
+                let notice =
+                    format!("a question of the MCP server {server} was declined: {why} (it asked: {words})");
                 self.notice(NoticeCode::FormDeclined, &notice);
                 return self.answer_form(question, McpAnswer::Declined);
             }
@@ -73,7 +75,9 @@ impl Agent {
     fn askable(&self, message: &str, form: McpForm) -> Result<Vec<FormField>, String> {
         let fields = match form {
             McpForm::Fields(fields) => fields,
-            McpForm::Page => return Err("it wants a web page to be opened, and forms alone are shown".to_owned()),
+            McpForm::Page => {
+                return Err("it wants a web page to be opened, and forms alone are shown".to_owned());
+            }
             McpForm::Unshown(why) => return Err(format!("its form cannot be shown: {why}")),
         };
         if let Some(found) = secret_in(message, &fields) {

@@ -24,8 +24,8 @@ mod dispatch;
 mod earlier_plan;
 mod end;
 mod fitting;
-mod history;
 mod forms;
+mod history;
 mod hosts;
 mod images;
 mod interrupt;
@@ -62,8 +62,8 @@ pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use port::{
-    CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent, Purpose,
-    ReadyWorker, RequestId, ServedOutcome, TimerId,
+    CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent,
+    Purpose, ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
 pub use restore::{Counted, standing};
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};

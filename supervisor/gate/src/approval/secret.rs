@@ -6,9 +6,38 @@ use ipc::form::FormField;
 
 /// Words of a name that stand for a secret, as whole words or the end of one.
 const WORDS: &[&str] = &[
-    "apikey", "auth", "authorization", "bearer", "cookie", "credential", "credentials", "creds", "cvc", "cvv", "jwt",
-    "key", "keys", "mnemonic", "otp", "passcode", "passphrase", "passwd", "password", "passwords", "passwort",
-    "pat", "pin", "privatekey", "pwd", "secret", "secrets", "seed", "ssn", "token", "tokens", "totp",
+    "apikey",
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "creds",
+    "cvc",
+    "cvv",
+    "jwt",
+    "key",
+    "keys",
+    "mnemonic",
+    "otp",
+    "passcode",
+    "passphrase",
+    "passwd",
+    "password",
+    "passwords",
+    "passwort",
+    "pat",
+    "pin",
+    "privatekey",
+    "pwd",
+    "secret",
+    "secrets",
+    "seed",
+    "ssn",
+    "token",
+    "tokens",
+    "totp",
 ];
 
 /// Parts that stand for a secret wherever they are.
@@ -16,9 +45,26 @@ const PARTS: &[&str] = &["apikey", "passphrase", "passwd", "password", "passwort
 
 /// Words for a secret that make a whole sentence suspect.
 const SENTENCES: &[&str] = &[
-    "access key", "access token", "api key", "api token", "auth token", "credit card", "passcode", "passphrase",
-    "password", "passwd", "passwort", "personal access token", "pin code", "private key", "recovery code",
-    "recovery phrase", "secret key", "security code", "seed phrase", "verification code",
+    "access key",
+    "access token",
+    "api key",
+    "api token",
+    "auth token",
+    "credit card",
+    "passcode",
+    "passphrase",
+    "password",
+    "passwd",
+    "passwort",
+    "personal access token",
+    "pin code",
+    "private key",
+    "recovery code",
+    "recovery phrase",
+    "secret key",
+    "security code",
+    "seed phrase",
+    "verification code",
 ];
 
 /// Returns the words of a form that seem to ask for a secret.
@@ -38,7 +84,9 @@ fn is_secret(word: &str) -> bool {
 fn has_sentence(text: &str) -> bool {
     let text = words(text).join(" ");
     let padded = format!(" {text} ");
-    SENTENCES.iter().any(|words| padded.contains(&format!(" {words} ")) || padded.contains(&format!(" {words}s ")))
+    SENTENCES
+        .iter()
+        .any(|words| padded.contains(&format!(" {words} ")) || padded.contains(&format!(" {words}s ")))
 }
 
 /// Returns the words of a text in lower case: `apiKey_2` has `api`, `key` and `2`, and their join `apikey2` as well.
@@ -61,7 +109,8 @@ fn words(text: &str) -> Vec<String> {
 
 /// True for letters and digits, and for characters that nobody sees and that would part a word.
 fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    c.is_alphanumeric()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Returns the Latin letter that a letter of another script looks like.
@@ -117,14 +166,40 @@ mod tests {
     #[test]
     fn names_titles_and_sentences_that_ask_for_a_secret_are_found() {
         for name in [
-            "password", "Password", "userPassword", "user_password2", "db-passwd", "mypassword", "API_KEY", "apiKey",
-            "apikey", "key", "github_token", "accessToken", "token", "clientSecret", "PIN", "otp", "cvv", "credentials",
-            "private.key", "pass\u{200b}word", "p\u{430}ssword", "ｐａｓｓｗｏｒｄ", "seed", "Bearer",
+            "password",
+            "Password",
+            "userPassword",
+            "user_password2",
+            "db-passwd",
+            "mypassword",
+            "API_KEY",
+            "apiKey",
+            "apikey",
+            "key",
+            "github_token",
+            "accessToken",
+            "token",
+            "clientSecret",
+            "PIN",
+            "otp",
+            "cvv",
+            "credentials",
+            "private.key",
+            "pass\u{200b}word",
+            "p\u{430}ssword",
+            "ｐａｓｓｗｏｒｄ",
+            "seed",
+            "Bearer",
         ] {
             assert!(found(name, "", "", ""), "{name}");
             assert!(found("a", name, "", ""), "title {name}");
         }
-        for sentence in ["Enter your password.", "your API key", "the recovery phrase, please", "a Personal Access Tokens"] {
+        for sentence in [
+            "Enter your password.",
+            "your API key",
+            "the recovery phrase, please",
+            "a Personal Access Tokens",
+        ] {
             assert!(found("a", "", sentence, ""), "about {sentence}");
             assert!(found("a", "", "", sentence), "message {sentence}");
         }
@@ -132,9 +207,19 @@ mod tests {
 
     #[test]
     fn ordinary_forms_are_not_suspected() {
-        for name in
-            ["name", "email", "keyboard", "monkey", "author", "count", "branch", "pinned", "passenger", "compass", "tokenizer"]
-        {
+        for name in [
+            "name",
+            "email",
+            "keyboard",
+            "monkey",
+            "author",
+            "count",
+            "branch",
+            "pinned",
+            "passenger",
+            "compass",
+            "tokenizer",
+        ] {
             assert!(!found(name, name, "The name of the branch.", "Which branch do you want?"), "{name}");
         }
         assert!(secret_in("Go on?", &[]).is_none());

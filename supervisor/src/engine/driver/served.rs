@@ -422,7 +422,9 @@ mod tests {
             match timeout(Duration::from_secs(20), calls.next()).await.unwrap() {
                 ServedUpdate::Over(Input::Served { call, outcome, .. }) => return (call.0, outcome),
                 ServedUpdate::Progress(_, words) => assert_eq!(words, "begun"),
-                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) | ServedUpdate::Question(_) => panic!("nobody asked for it"),
+                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) | ServedUpdate::Question(_) => {
+                    panic!("nobody asked for it")
+                }
             }
         }
     }

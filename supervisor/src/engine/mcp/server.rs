@@ -232,7 +232,15 @@ impl LiveServer {
 impl<'a, L: ServerLink> AttendedServer<'a, L> {
     fn new(link: L, spec: &'a ServerSpec) -> Self {
         let questions = OpenQuestions::default();
-        Self { link, spec, tools: Vec::new(), live: None, waiting: Vec::new(), open: HashMap::new(), questions }
+        Self {
+            link,
+            spec,
+            tools: Vec::new(),
+            live: None,
+            waiting: Vec::new(),
+            open: HashMap::new(),
+            questions,
+        }
     }
 
     /// Serves calls until the server ends, and returns the reason; nothing if the session ends.

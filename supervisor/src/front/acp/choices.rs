@@ -3,7 +3,9 @@
 //! An id is a kind and the digest of the exact effect. An answer that names another digest names nothing.
 
 use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind};
-use protocol::approval::{DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope, defaults};
+use protocol::approval::{
+    DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope, defaults,
+};
 use protocol::shell_word::shell_word;
 
 use super::permission::is_whole;
@@ -31,7 +33,9 @@ impl Choice {
 
     pub(super) fn option(&self, digest: &str) -> PermissionOption {
         let kind = match &self.chosen {
-            Chosen::Decided(ReviewDecision::Approved | ReviewDecision::Filled { .. }) => PermissionOptionKind::AllowOnce,
+            Chosen::Decided(ReviewDecision::Approved | ReviewDecision::Filled { .. }) => {
+                PermissionOptionKind::AllowOnce
+            }
             Chosen::Decided(ReviewDecision::ApprovedForSession { .. }) => PermissionOptionKind::AllowAlways,
             _ => PermissionOptionKind::RejectOnce,
         };

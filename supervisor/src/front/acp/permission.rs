@@ -9,7 +9,8 @@ use agent_client_protocol_schema::v1::{
 use ipc::path::WirePath;
 use ipc::tool::Access;
 use protocol::approval::{
-    ApplyPatchApprovalParams, FileChange, PlanApprovalParams, ServerFormParams, ServerRequest, default_of, defaults,
+    ApplyPatchApprovalParams, FileChange, PlanApprovalParams, ServerFormParams, ServerRequest, default_of,
+    defaults,
 };
 use protocol::rpc::ResponseOutcome;
 
@@ -213,9 +214,12 @@ fn form(params: &ServerFormParams) -> Vec<String> {
         let value = value.unwrap_or_else(|| "no value".to_owned());
         shown::line(&format!("{} ({}): {value}", field.label(), field.name))
     }));
-    lines.extend(params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))));
+    lines.extend(
+        params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))),
+    );
     lines.extend(defaults(&params.fields).err().map(|why| {
-        let sentence = "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
+        let sentence =
+            "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
         shown::line(&format!("{sentence} ({why})."))
     }));
     lines

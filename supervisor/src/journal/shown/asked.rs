@@ -42,7 +42,8 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
         ServerRequest::ServerForm(params) => {
             let fields = params.fields.iter().map(|field| {
                 let must = if field.required { "" } else { " (may stay empty)" };
-                ShownPart::cut(&format!("{}{must}", field.label()), full).named(format!("field {}", field.name))
+                ShownPart::cut(&format!("{}{must}", field.label()), full)
+                    .named(format!("field {}", field.name))
             });
             let asked = format!("the MCP server {} asks, while it runs {}", params.server, params.tool);
             std::iter::once(ShownPart::cut(&params.message, full).named(asked)).chain(fields).collect()

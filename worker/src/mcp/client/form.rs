@@ -42,7 +42,10 @@ fn fields(schema: &Value) -> Result<Vec<FormField>, &'static str> {
 
 fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     if let Some(choices) = choices(property)? {
-        return Ok(FieldKind::Choice { choices, default: default(property, Value::as_str)?.map(str::to_owned) });
+        return Ok(FieldKind::Choice {
+            choices,
+            default: default(property, Value::as_str)?.map(str::to_owned),
+        });
     }
     let count = |key: &str| match &property[key] {
         Value::Null => Ok(None),

@@ -183,6 +183,7 @@ fn input(any: Any, script: &Script) -> Input {
                 3 => AskKind::ExternalTool,
                 4 => AskKind::Denied,
                 5 => AskKind::Host,
+                6 => AskKind::Form,
                 _ => AskKind::Agent,
             };
             Input::Op(Op::Answer { id, kind, decision, digest: None })

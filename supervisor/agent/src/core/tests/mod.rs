@@ -8,6 +8,7 @@ mod approvals;
 mod calls;
 mod clear;
 mod compaction;
+mod forms;
 mod hosts;
 mod images;
 mod interrupted;

@@ -404,6 +404,7 @@ fn line(effect: &Effect) -> String {
         Effect::Locate { call, path } => format!("locate {call}: {path}"),
         Effect::RequestApproval { id, request } => format!("ask {id}: {}", asked(request)),
         Effect::AnswerHost { id, allowed } => format!("host question {}: {allowed}", id.number),
+        Effect::AnswerForm { id, answer } => format!("form {id}: {answer:?}"),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
         Effect::KeepTool(call) => format!("keep {} of {}", call.tool, call.server),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),

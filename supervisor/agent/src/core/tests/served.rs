@@ -30,7 +30,7 @@ impl Tool for Note {
     }
 }
 
-fn definition(name: &str) -> ToolDefinition {
+pub(super) fn definition(name: &str) -> ToolDefinition {
     let schema = r#"{"type":"object","properties":{"q":{"type":"string"}}}"#;
     ToolDefinition {
         name: name.to_owned().into(),
@@ -55,7 +55,7 @@ pub(super) fn note(id: &str) -> AssistantBlock {
 }
 
 /// An agent that has made these calls; what came before them is not among its lines.
-fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
+pub(super) fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
     let mut script = Script::with(with_served_tools(config));
     script.ready(1).user("go").lines();
     script.reply(1, calls, StopReason::ToolUse);
@@ -63,7 +63,7 @@ fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
 }
 
 impl Script {
-    fn external(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+    pub(super) fn external(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
         self.input(Input::Op(Op::Answer {
             id: ApprovalId(id),
             kind: AskKind::ExternalTool,
@@ -72,12 +72,12 @@ impl Script {
         }))
     }
 
-    fn served(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
+    pub(super) fn served(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
         self.input(Input::Served { call: CallId(call), outcome, duration_ms: 5 })
     }
 }
 
-fn answered(text: &str) -> ServedOutcome {
+pub(super) fn answered(text: &str) -> ServedOutcome {
     ServedOutcome::Answered(text.to_owned())
 }
 

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipc::form::{MAX_MESSAGE, fault};
 use ipc::mcp::{
     MAX_DEFINITIONS, MAX_NAME, MAX_PARTS, MAX_PROMPTS, MAX_RESULT, MAX_ROUNDS, MAX_SCHEMA, MAX_TEXT,
-    MAX_TOOLS, MAX_WORDS, McpContent, McpDescription, McpFailure, McpForm, McpPrompt, McpReport, McpResult, McpTool,
+    MAX_TOOLS, MAX_WORDS, McpContent, McpDescription, McpFailure, McpForm, McpPrompt, McpReport, McpResult,
+    McpTool,
 };
 
 /// A message that the guest may not send now.

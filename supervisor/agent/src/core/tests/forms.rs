@@ -1,0 +1,176 @@
+//! Questions of servers while they carry out a call: asked, answered once, declined, and taken back.
+
+use std::sync::Arc;
+
+use gate::StandingRights;
+use gate::activity::Activity;
+use gate::approval::ApprovalSettings;
+use gate::tools::{ExternalTool, GuestTool, Registry, Tool};
+use ipc::form::{FieldKind, FormField};
+use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::mcp::{McpAnswer, McpForm};
+use ipc::rights::{Network, Rights, RightsChange};
+use protocol::approval::{ApprovalMode, AskKind, FormValue, FormValues, ReviewDecision, ServerAccess};
+use protocol::event::DecidedBy;
+use protocol::frontend::Op;
+
+use super::approvals::ask_config;
+use super::script::{Script, call};
+use super::served::{answered, called, definition, search};
+use crate::conversation::StopReason;
+use crate::core::{AgentConfig, Effect, FormAsked, Input};
+
+/// An agent whose call a server carries out.
+fn serving(config: AgentConfig) -> Script {
+    let mut script = called(config, &[search("a")]);
+    script.external(1, ReviewDecision::Approved).lines();
+    script
+}
+
+/// An agent whose call of a server without any access runs unasked.
+fn covered(config: AgentConfig) -> Script {
+    let guest = GuestTool {
+        rights: Rights { write: Vec::new(), ..config.standing.rights.clone() },
+        access: ServerAccess::default(),
+        definition: "d".to_owned(),
+        always: false,
+    };
+    let tool = ExternalTool::new("docs".to_owned(), "look".to_owned(), definition("docs__look"));
+    let tools: Vec<Box<dyn Tool>> = vec![Box::new(tool.confined(guest))];
+    let tools = Registry::for_activity(Activity::Execute).with(tools).unwrap();
+    let mut script = Script::with(AgentConfig { tools: Arc::new(tools), ..config });
+    script.ready(1).user("go").lines();
+    script.reply(1, &[call("a", "docs__look", "{}")], StopReason::ToolUse);
+    script
+}
+
+fn field(name: &str) -> FormField {
+    let kind = FieldKind::YesNo { default: None };
+    FormField { name: name.to_owned(), title: None, about: String::new(), required: true, kind }
+}
+
+fn filled() -> ReviewDecision {
+    ReviewDecision::Filled { values: FormValues::from([("go".to_owned(), FormValue::YesNo(true))]) }
+}
+
+fn sent() -> McpAnswer {
+    McpAnswer::Accepted(r#"{"go":true}"#.to_owned())
+}
+
+impl Script {
+    fn asks(&mut self, id: u64, call: u64) -> &mut Self {
+        self.asks_for(id, call, "Go on?", McpForm::Fields(vec![field("go")]))
+    }
+
+    fn asks_for(&mut self, id: u64, call: u64, message: &str, form: McpForm) -> &mut Self {
+        let asked = FormAsked { id, call: CallId(call), message: message.to_owned(), form };
+        self.input(Input::FormAsked(asked))
+    }
+
+    fn form(&mut self, id: u64, decision: ReviewDecision) -> &mut Self {
+        self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Form, decision, digest: None })
+    }
+
+    /// The answers to questions so far.
+    fn form_answers(&self) -> Vec<(u64, McpAnswer)> {
+        let answer = |effect: &Effect| match effect {
+            Effect::AnswerForm { id, answer } => Some((*id, answer.clone())),
+            _ => None,
+        };
+        self.effects.iter().filter_map(answer).collect()
+    }
+}
+
+#[test]
+fn each_answer_reaches_its_own_question_once() {
+    let mut script = serving(ask_config());
+    script.asks(1, 1).asks(2, 1).asks(3, 1);
+    assert_eq!(script.form_answers(), []);
+    script.form(3, filled()).form(2, ReviewDecision::DENIED);
+    // A second answer, one to nothing, and one of another kind.
+    script.form(3, ReviewDecision::DENIED).form(9, filled());
+    assert_eq!(script.form_answers(), [(2, sent()), (1, McpAnswer::Declined)]);
+    let (id, decision) = (ApprovalId(4), ReviewDecision::Approved);
+    script.decide(Op::Answer { id, kind: AskKind::ExternalTool, decision, digest: None });
+    assert_eq!(script.form_answers()[2..], [(3, McpAnswer::Cancelled)]);
+    script.asks(4, 1).form(5, ReviewDecision::Cancelled);
+    script.asks(5, 1).input(Input::Lapsed {
+        id: ApprovalId(6),
+        by: DecidedBy::Deadline,
+        cause: "late".to_owned(),
+    });
+    script.form(6, filled());
+    let cancelled = [(4, McpAnswer::Cancelled), (5, McpAnswer::Cancelled)];
+    assert_eq!(script.form_answers()[3..], cancelled);
+    // A value that the form does not have.
+    script.asks(6, 1).form(7, ReviewDecision::Filled { values: FormValues::new() });
+    assert_eq!(script.form_answers()[5..], [(6, McpAnswer::Cancelled)]);
+    script.served(1, answered("done"));
+    assert!(script.lines().contains("finished 1 a Completed \"done\""));
+}
+
+#[test]
+fn a_question_ends_with_its_call_the_turn_and_a_change_of_access() {
+    let cancelled = [(1, McpAnswer::Cancelled)];
+    let mut script = serving(ask_config());
+    script.asks(1, 1).served(1, answered("done"));
+    assert_eq!(script.form_answers(), cancelled);
+    script.form(2, filled());
+    assert_eq!(script.form_answers(), cancelled, "an answer after the end of the call goes nowhere");
+    script.asks(2, 1);
+    assert_eq!(script.form_answers()[1..], [(2, McpAnswer::Cancelled)], "the call has ended");
+    let mut script = serving(ask_config());
+    script.asks(1, 1).interrupt();
+    assert_eq!(script.form_answers(), cancelled);
+    let mut config = ask_config();
+    config.standing.rights.net = Network::On;
+    let mut script = serving(config);
+    script.asks(1, 1).set_rights(RightsChange::Network { net: Network::Off, reach: None });
+    assert_eq!(script.form_answers(), cancelled);
+    let mut script = serving(ask_config());
+    script.asks(1, 1).form(2, ReviewDecision::Abort);
+    assert_eq!(script.form_answers(), cancelled);
+    assert!(script.lines().contains("cancel call 1"));
+}
+
+#[test]
+fn a_question_that_may_not_be_asked_is_declined_and_told() {
+    let form = || McpForm::Fields(vec![field("go")]);
+    let declined = |script: &mut Script| {
+        assert_eq!(script.form_answers(), [(1, McpAnswer::Declined)]);
+        assert!(!script.lines().contains("ask 2"));
+    };
+    for (message, form, why) in [
+        ("Go on?", McpForm::Fields(vec![field("api_key")]), "seems to ask for a secret"),
+        ("Enter your password", form(), "seems to ask for a secret"),
+        ("Go on?", McpForm::Page, "a web page"),
+        ("Go on?", McpForm::Unshown("a field of a kind".to_owned()), "cannot be shown: a field of a kind"),
+    ] {
+        let mut script = serving(ask_config());
+        script.asks_for(1, 1, message, form);
+        let told = |effect: &Effect| format!("{effect:?}").contains(why);
+        assert!(script.effects.iter().any(told), "{why}");
+        declined(&mut script);
+    }
+}
+
+#[test]
+fn an_agent_whose_calls_run_unasked_may_have_its_server_ask() {
+    let standing = |mode| StandingRights { mode, ..ask_config().standing };
+    let silent = ApprovalSettings { answerer: false, ..ApprovalSettings::default() };
+    let sub_agent = || AgentConfig { id: AgentId::from("1.2"), ..ask_config() };
+    for (config, asks) in [
+        (ask_config(), true),
+        (AgentConfig { standing: standing(ApprovalMode::Auto), ..ask_config() }, true),
+        (sub_agent(), true),
+        (AgentConfig { standing: standing(ApprovalMode::Deny), ..ask_config() }, false),
+        (AgentConfig { approvals: silent.clone(), ..ask_config() }, false),
+        (AgentConfig { approvals: silent, ..sub_agent() }, false),
+    ] {
+        let mut script = covered(config);
+        script.asks(1, 1);
+        let is_form = |effect: &Effect| matches!(effect, Effect::RequestApproval { request, .. } if request.kind() == AskKind::Form);
+        assert_eq!(script.effects.iter().any(is_form), asks, "{}", script.lines());
+        assert_eq!(script.form_answers().is_empty(), asks);
+    }
+}
