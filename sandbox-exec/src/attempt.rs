@@ -58,7 +58,8 @@ pub enum Surroundings<'a> {
     Full {
         /// Pid of the stub outside.
         stub: pid_t,
-        /// `/dev`, by a writable mount.
+        /// `/dev`, opened through a mount that was still writable: a file is created in it, to show that only the
+        /// rules make the same fail elsewhere.
         witness: BorrowedFd<'a>,
     },
 }

@@ -28,12 +28,12 @@ pub enum UiEventKind {
     Logged(Box<SessionEvent>),
     /// The model's reply continues. Void if a `model_failed` event follows before the `assistant_message`.
     TextDelta {
-        /// The piece.
+        /// The next part of the reply's text.
         text: String,
     },
     /// The model's visible thinking continues.
     ThinkingDelta {
-        /// The piece.
+        /// The next part of the visible thinking.
         text: String,
     },
     /// A command printed something: a worker's claim, not sanitised.
@@ -61,7 +61,7 @@ pub enum UiEventKind {
         names: Vec<WirePath>,
         /// True if there are more files than these.
         cut: bool,
-        /// Reason that the list is missing.
+        /// The reason why the names could not be listed.
         failed: Option<String>,
     },
     /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.

@@ -109,10 +109,9 @@ impl Launch {
     }
 }
 
-/// Enters a Landlock domain that only has scopes, with the function `enter`. Every process and thread that
-/// this process starts later is in this domain or in one nested in it.
-///
-/// Fails if the ruleset keeps the broker from the host's abstract unix sockets, but one can be reached.
+/// Calls `enter` to put this process, the broker, into a Landlock domain that only has scopes. Later processes
+/// and threads inherit the domain. Fails if scopes should deny the host's abstract unix sockets, but one can
+/// still be reached.
 pub(crate) fn enter_scopes<T>(
     ruleset: &Ruleset,
     enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,

@@ -39,7 +39,7 @@ pub struct Shown {
     pub(crate) card: Option<u64>,
     /// True if the frame shows the request's text, not only its title.
     pub(crate) whole: bool,
-    /// Number of the page whose last row is visible.
+    /// Revision of the request's displayed text, if the last row of this text is visible.
     pub(crate) to_end: Option<u64>,
     /// True if the frame contains code that has not been highlighted.
     pub(crate) plain: bool,

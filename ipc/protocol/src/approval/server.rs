@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ServerAccess {
-    /// Trees that it may read beside the system's programs.
+    /// Directories, with all below them, that the server may read in addition to the system's programs.
     pub read: Vec<WirePath>,
-    /// Trees that it may change beside its own private ones.
+    /// Directories, with all below them, that the server may write in addition to its private ones.
     pub write: Vec<WirePath>,
     /// The network.
     pub net: Network,
-    /// Names of the variables that it is given. They may hold secrets.
+    /// Names of the environment variables that the server gets. Their values may be secrets.
     pub variables: Vec<String>,
 }
 

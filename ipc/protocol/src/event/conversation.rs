@@ -42,8 +42,8 @@ pub struct ModelChanged {
     pub from: String,
     /// The model of the next requests.
     pub to: String,
-    /// True if a new context continues with the messages, calls and results, without thinking, signatures and blocks of the
-    /// provider's own tools.
+    /// True if the conversation goes on in a new context, which has its messages, tool calls and results, but no
+    /// thinking, signatures and blocks of the provider's own tools.
     pub new_context: bool,
     /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeKind, FileDiff};
 
-/// The changes between two looks at the project, without those in the diffs of calls.
+/// The files that changed between two scans of the project, without changes that diffs of tool calls report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FilesChanged {
     /// The files, in order.

@@ -128,7 +128,7 @@ pub(super) struct TurnRun {
     pub(super) usage: TokenUsage,
     /// What the replies cost, as far as the prices are known.
     pub(super) cost: Usd,
-    /// The model's last words.
+    /// Text of the model's latest reply.
     pub(super) text: String,
     /// Replies in a row that did not fit the schema.
     pub(super) misfits: u32,
@@ -148,7 +148,7 @@ pub(super) struct TurnRun {
     pub(super) silences: u32,
     /// Replies with a call as text, since the last call that was one.
     pub(super) written_calls: u32,
-    /// The steps so far: a model may do the same again and again.
+    /// The steps so far, kept to notice that the model repeats itself.
     pub(super) past: Steps,
     /// Replies in a row that the provider paused.
     pub(super) pauses: u32,

@@ -10,13 +10,13 @@ use super::window::{bytes, tokens};
 use super::{Agent, ContextItem};
 use crate::conversation::UserBlock;
 
-/// Where the context comes from that says where the agent is, and what it may do.
+/// Label of an added message that describes the agent's directory and rights.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// The source of the context that says how the rights have changed.
+/// Label of an added message that tells the model how its rights have changed.
 pub(super) const RIGHTS: &str = "rights";
 
-/// The source of the context that Bailiwick itself adds.
+/// Label of other messages that Bailiwick adds.
 pub(super) const OURS: &str = "bailiwick";
 
 /// A message of the user.

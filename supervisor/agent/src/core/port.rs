@@ -41,18 +41,18 @@ pub struct ContextItem {
     pub text: String,
 }
 
-/// What the core has to know of a worker that is ready.
+/// A worker that is ready for tool calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyWorker {
-    /// Which incarnation it is.
+    /// Number of the worker among those of its agent.
     pub generation: Generation,
-    /// Its process id.
+    /// Process id of the worker.
     pub pid: u32,
-    /// What the kernel holds it by: it decides which paths its calls see.
+    /// The sandbox tier that confines the worker; it decides which paths tool calls see.
     pub tier: Tier,
-    /// SHA-256 of its rights.
+    /// SHA-256 of the worker's rights.
     pub rights_digest: String,
-    /// SHA-256 of its rights and of what the kernel holds it to them by.
+    /// SHA-256 of the worker's rights and of the rules by which the kernel enforces them.
     pub ruleset_digest: String,
 }
 

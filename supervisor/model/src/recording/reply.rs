@@ -11,9 +11,9 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub chunks: VecDeque<Bytes>,
-    /// The delay before each chunk.
+    /// The delay before each chunk that has none in `waits`.
     pub pace: Duration,
-    /// The delays before the first chunks, if they differ.
+    /// Delays before the first chunks, one for each, in place of `pace`.
     pub waits: VecDeque<Duration>,
     pub end: ReplyEnd,
 }

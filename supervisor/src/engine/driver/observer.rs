@@ -64,16 +64,16 @@ pub(super) struct LookResult {
     pub(super) ignored: Ignored,
 }
 
-/// Why the project's state could not be taken.
+/// The reason why no snapshot of the project was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserverError {
-    /// No worker came to be.
+    /// The observer's process did not start.
     #[error("cannot look at the project: {0}")]
     Start(#[from] StartError),
-    /// What it sent is no snapshot.
+    /// The observer sent something that is not a valid snapshot.
     #[error("the project's state arrived damaged: {0}")]
     Intake(#[from] IntakeError),
-    /// It failed.
+    /// The observer reported an error.
     #[error("cannot look at the project: {0}")]
     Failed(String),
     /// The patch cannot be written.

@@ -35,16 +35,16 @@ pub struct TripwireWatch {
     ran: BTreeSet<AgentCall>,
 }
 
-/// How far the tripwire is on the way to a call that may write.
+/// The phase of the tripwire with regard to tool calls that may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardStage {
-    /// What there is is being taken.
+    /// The watched files are being recorded for the first time.
     Setting,
-    /// No call runs: what a person changes is the person's.
+    /// No tool call runs, so that changes of watched files count as the person's.
     Resting,
-    /// What the person changed is being taken.
+    /// The person's changes since the last tool call are being recorded, before the next one may write.
     Beginning,
-    /// Calls may run.
+    /// Tool calls may write.
     AtWork,
 }
 

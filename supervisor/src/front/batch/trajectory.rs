@@ -73,7 +73,7 @@ pub(super) fn write(instance: &Path, id: &str, patch: &str) -> io::Result<()> {
     store(&instance.join("trajectory.json"), &atif)
 }
 
-/// Makes both trajectories from the events of a session and its patch.
+/// Makes the trajectories in the formats of mini-swe-agent and of ATIF from a session's events and its patch.
 pub(super) fn trajectories<'a>(
     events: impl IntoIterator<Item = &'a SessionEvent>,
     patch: &str,

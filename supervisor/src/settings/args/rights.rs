@@ -35,7 +35,7 @@ pub(crate) struct DoctorArgs {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
-    /// Asks the provider's API for an answer too, without a key
+    /// Also sends the provider's API a request, without a key
     #[arg(long)]
     pub api: bool,
     /// Shows which promise of SECURITY.md holds here, by whom, and why

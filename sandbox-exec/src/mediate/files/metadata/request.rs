@@ -23,7 +23,7 @@ const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
 ];
 
-/// Calls that set a mode, with its argument.
+/// System calls that set a file's mode, each with the index of the argument that is the mode.
 const MODES: [(Call, u32); 4] =
     [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)];
 
@@ -99,7 +99,7 @@ pub(in crate::mediate) fn questions() -> impl Iterator<Item = (u32, u32)> {
     QUESTIONS.iter().filter_map(|(call, mode, _)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// Returns the numbers of the calls that set a mode, each with its argument.
+/// Returns the numbers of [`MODES`], each with the index of the argument that is the mode.
 pub(in crate::mediate) fn modes() -> impl Iterator<Item = (u32, u32)> {
     MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
 }
