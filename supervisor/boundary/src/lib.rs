@@ -1,7 +1,7 @@
-//! Starts every confined process, and determines the rights that each one gets.
+//! Starts every confined process, and computes the rights of each.
 //!
-//! `policy` computes rights from a project, a mode and flags. `monitor` starts, reads and verifies confined processes.
-//! `install` fetches the packages of servers that install themselves. `tripwire` restores files that the host would run later. This crate knows workers, but neither agents nor the model.
+//! `policy` computes rights from a project, a mode and flags. `monitor` starts and verifies processes.
+//! `install` fetches packages of servers. `tripwire` restores files that the host would execute later.
 
 #![deny(unsafe_code)]
 

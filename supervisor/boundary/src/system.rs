@@ -97,14 +97,15 @@ pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
 }
 
-/// Makes a new file share the blocks of another one, if their file system can (`FICLONE`, `ioctl_ficlonerange(2)`).
+/// Makes a new file share the blocks of another one, if the file system can (`FICLONE`,
+/// `ioctl_ficlonerange(2)`).
 pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
     let (source, target) = (source.as_fd().as_raw_fd(), target.as_fd().as_raw_fd());
     // SAFETY: two descriptors.
     done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
 }
 
-/// Returns the window size of a terminal; nothing if the descriptor is not a terminal.
+/// Returns the window size; nothing if the descriptor is not a terminal.
 pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
@@ -113,7 +114,8 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// Returns the session whose controlling terminal this is, asked at the master side of a pseudo-terminal.
+/// Returns the session whose controlling terminal this is. `terminal` is the master side of a
+/// pseudo-terminal.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
@@ -134,7 +136,7 @@ pub fn seize(pid: c_int) -> io::Result<()> {
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
-/// Loads an empty kernel module, which is invalid: fails with `ENOEXEC` if the system call is permitted.
+/// Loads an empty, invalid kernel module: fails with `ENOEXEC` if the system call is permitted.
 pub fn load_empty_module() -> io::Result<()> {
     // SAFETY: an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
@@ -144,7 +146,6 @@ pub fn load_empty_module() -> io::Result<()> {
 pub mod harmless {
     use super::{Errno, c_long};
 
-    /// Queries the version of Landlock.
     pub fn landlock() -> Result<(), Errno> {
         call(libc::SYS_landlock_create_ruleset, [0, 0, 1])
     }
@@ -179,8 +180,8 @@ pub fn give_back_heap() {
     }
 }
 
-/// Returns the file handle of a directory, type first, which no other directory of its file system ever has. Fails if
-/// the file system has no handles.
+/// Returns the type and file handle of a directory, which no other directory of its file system ever has.
+/// Fails on a file system without handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     /// `struct file_handle`, with room for the largest.
     #[repr(C)]
@@ -211,7 +212,8 @@ pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     Err(refused)
 }
 
-/// Returns an extended attribute of an open file; nothing if the file has none or its file system does not support it (`fgetxattr(2)`).
+/// Returns an extended attribute of an open file; nothing if there is none or it is not supported
+/// (`fgetxattr(2)`).
 pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let number = held.as_fd().as_raw_fd();
     let mut value = vec![0; 256];
@@ -253,7 +255,6 @@ fn is_absent(error: &io::Error) -> bool {
     [Some(libc::ENODATA), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error())
 }
 
-/// Turns the return value of a system call into a result.
 fn done(answer: impl Into<c_long>) -> io::Result<()> {
     if answer.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

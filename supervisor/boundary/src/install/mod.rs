@@ -1,8 +1,8 @@
-//! Servers that install themselves: `npx -y PACKAGE`, `uvx PACKAGE` and the like.
+//! MCP servers whose command installs them: `npx -y PACKAGE`, `uvx PACKAGE` and the like.
 //!
-//! Such a command fetches a package and runs it. Here these are two steps: an installation into a directory of its own, in a sandbox
-//! that may write that directory and reach the registry by name, and starts from that directory without a network. The digest of the
-//! directory says what was approved.
+//! Bailiwick splits such a command into two steps. The installation runs in a sandbox that may write one
+//! directory and reach the package registry by name. Each later start uses this directory, without a network.
+//! An approval is for the digest of the directory.
 
 mod recognise;
 mod run;

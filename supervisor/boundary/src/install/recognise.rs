@@ -1,36 +1,34 @@
-//! Recognises the commands that install what they run.
+//! Recognises commands that install a package and run a program of it.
 
 use std::path::Path;
 
-/// A registry of packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registry {
     Npm,
     PyPi,
 }
 
-/// A command that installs a package and runs a program of it.
+/// A command that installs packages and runs a program of the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfInstaller {
     pub registry: Registry,
-    /// The packages, each with its version if one was named. The first one has the program.
+    /// The packages, each with its version if the command has one.
     pub packages: Vec<String>,
-    /// The program, if the command names it. Otherwise it is the package's own.
+    /// The program, if the command names one. Otherwise it has the package's name.
     pub program: Option<String>,
-    /// Arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// A way to spell such a command.
+/// A syntax of such a command, such as that of `npx`.
 struct Form {
     program: &'static str,
     words: &'static [&'static str],
     registry: Registry,
-    /// Flags without a value that change nothing here.
+    /// Flags without a value that do not change which program runs.
     ignored: &'static [&'static str],
-    /// Flags that name the package, so that the first other word is the program.
+    /// Flags that name the package. The first word that is no flag is then the program.
     from: &'static [&'static str],
-    /// Flags that name one more package.
+    /// Flags that name an additional package.
     with: &'static [&'static str],
 }
 
@@ -106,8 +104,8 @@ const FORMS: [Form; 8] = [
 ];
 
 impl SelfInstaller {
-    /// Recognises a command that installs what it runs. `None` for any other, and for one with a flag, a source or a version that is
-    /// not known here.
+    /// Parses a command. Returns nothing if it installs nothing, or has an unknown flag, source or form of
+    /// version.
     pub fn of(command: &str, arguments: &[String]) -> Option<Self> {
         let name = Path::new(command).file_name()?.to_str()?;
         let form = FORMS.iter().find(|form| {
@@ -117,7 +115,8 @@ impl SelfInstaller {
         form.read(arguments.get(form.words.len()..)?)
     }
 
-    /// True for a program that may install what it runs, in whichever words.
+    /// True if the program may install what it runs, even if [`SelfInstaller::of`] does not understand the
+    /// arguments.
     pub fn is_runner(command: &str, arguments: &[String]) -> bool {
         let name = Path::new(command).file_name().and_then(|name| name.to_str());
         let begins = |form: &Form| {
@@ -126,8 +125,8 @@ impl SelfInstaller {
         FORMS.iter().any(|form| name == Some(form.program) && begins(form))
     }
 
-    /// Returns the words of the command with another version of its first package. `None` if it is no version, or the words are not
-    /// those of such a command.
+    /// Returns the command with another version of its first package. Returns nothing if `version` is
+    /// invalid, or if the command installs nothing.
     pub fn versioned(command: &str, arguments: &[String], version: &str) -> Option<Vec<String>> {
         let Self { registry, packages, .. } = Self::of(command, arguments)?;
         if version.is_empty() || version.starts_with(['-', '=']) || !is_version(version) {
@@ -148,7 +147,7 @@ impl SelfInstaller {
         Some(words)
     }
 
-    /// The preset of hosts that the installation needs.
+    /// The preset of hosts (see `docs/network.md`) that the installation connects to.
     pub fn preset(&self) -> &'static str {
         match self.registry {
             Registry::Npm => "@npm",
@@ -156,7 +155,8 @@ impl SelfInstaller {
         }
     }
 
-    /// The program of the installed package, and its arguments; `name` is the program's name in the package.
+    /// Returns the installed program in the directory `tree`, and its arguments. `name` is the program's name
+    /// in the package.
     pub fn command(&self, tree: &Path, name: &str) -> (String, Vec<String>) {
         let directory = match self.registry {
             Registry::Npm => tree.join("node_modules/.bin"),
@@ -206,7 +206,6 @@ impl Form {
 }
 
 impl Registry {
-    /// The name that people know.
     pub fn name(self) -> &'static str {
         match self {
             Self::Npm => "npm",
@@ -214,7 +213,6 @@ impl Registry {
         }
     }
 
-    /// Returns a package without its version.
     pub fn unversioned(self, package: &str) -> &str {
         let end = match self {
             // The first character of a scope is an `@`, too.
@@ -224,7 +222,6 @@ impl Registry {
         &package[..end.unwrap_or(package.len())]
     }
 
-    /// Returns a package with another version.
     fn versioned(self, package: &str, version: &str) -> String {
         let sign = match self {
             Self::Npm => "@",
@@ -233,7 +230,8 @@ impl Registry {
         format!("{}{sign}{version}", self.unversioned(package))
     }
 
-    /// Returns a package as its installer takes it, with or without a version. Files, addresses and repositories are none.
+    /// Returns a package with or without a version, as its installer accepts it. Returns nothing for files,
+    /// URLs and repositories.
     fn package(self, word: &str) -> Option<String> {
         match self {
             Self::Npm => {
@@ -282,7 +280,7 @@ fn is_version(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(is_plain)
 }
 
-/// True if a program of a package may have this name.
+/// True if a program in a package may have this name.
 pub(super) fn is_program(text: &str) -> bool {
     is_name(text)
 }

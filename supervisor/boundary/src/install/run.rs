@@ -21,13 +21,13 @@ use crate::monitor::{
     SpawnError, Spawner, StatusPipe, Stdio,
 };
 
-/// The longest time of an installation.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The most bytes that are kept of what an installer says.
+/// The most bytes that are kept of an installer's output.
 const SAID: usize = 4 << 10;
 
-/// Installs packages of npm, and prints name and version of the program: the only one, or the one that is named like the package.
+/// Installs packages of npm, and prints name and version of the program: the only one of the package, or the
+/// one with the package's name.
 const NPM: &str = r#"
 npm install --prefix "$tree" --no-audit --no-fund --no-update-notifier --loglevel=error -- "$@" >&2
 cd "$tree" && node -e '
@@ -58,7 +58,8 @@ print(sys.argv[2] or (name if name in names else (names + [""])[0]), found.versi
 ' "$1" "$program"
 "#;
 
-/// What every installation does first: nothing of the person's own configuration counts, and caches go with the private temp.
+/// Commands at the beginning of every installation. They ignore the person's own configuration, and direct
+/// caches to the private temp directory.
 const BEFORE: &str = r#"set -eu
 tree=$1 program=$2
 shift 2
@@ -72,51 +73,42 @@ for found in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt
 done
 "#;
 
-/// The reason why nothing was installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The gateway to the registry did not start.
     #[error("the gateway to the registry did not start: {0}")]
     Gateway(#[from] GatewayError),
-    /// A pipe failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It took too long.
     #[error("the installation took longer than {} min", PATIENCE.as_secs() / 60)]
     Slow,
-    /// The installer failed.
     #[error("the installation failed ({ended}): {said}")]
     Failed { ended: Ended, said: String, refused: Vec<Refusal> },
-    /// The package has no program, or one with a strange name.
+    /// The package has no program, or the program's name is invalid.
     #[error("the package has no program to start")]
     NoProgram,
-    /// The installed files cannot be digested.
     #[error(transparent)]
     Tree(#[from] TreeError),
 }
 
-/// An installed package.
 #[derive(Debug)]
 pub struct Installed {
-    /// The program, which needs no network to start.
+    /// The program. It needs no network to start.
     pub command: String,
     pub arguments: Vec<String>,
-    /// Version of the package, as its installer says.
+    /// Version of the package, as the installer reports it.
     pub version: String,
-    /// The files, all of them.
     pub tree: TreeDigest,
-    /// The connections that were made.
+    /// The connections of the installer.
     pub hosts: Vec<HostUse>,
-    /// Calls that the sandbox denied.
+    /// System calls that the sandbox denied.
     pub refused: Vec<Refusal>,
 }
 
 impl SelfInstaller {
-    /// Returns the confinement of the installation: that of a server without hosts, which writes this directory too and reaches the
-    /// registry.
+    /// Returns the confinement of the installation: that of the server, but with write access to `tree` and
+    /// with the registry as the only host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());
@@ -126,7 +118,8 @@ impl SelfInstaller {
     }
 }
 
-/// Installs a package into an existing directory, under a confinement that [`SelfInstaller::confinement`] made, and digests it.
+/// Installs a package into an existing directory, and digests the directory. `confinement` is from
+/// [`SelfInstaller::confinement`].
 pub async fn install(
     spawner: &Spawner,
     confinement: Confinement,
@@ -162,13 +155,12 @@ pub async fn install(
     Ok(Installed { command, arguments, version, tree: digested, hosts, refused })
 }
 
-/// The end of both streams of an installer.
+/// The last bytes of both output streams of an installer.
 struct SaidAtLast {
     output: String,
     errors: String,
 }
 
-/// Facts about an installer that has ended.
 struct AttendedInstallation {
     ended: Ended,
     said: SaidAtLast,

@@ -1,4 +1,4 @@
-//! The digest of a directory with all that it contains.
+//! Computes the digest of a directory and its contents.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -15,26 +15,23 @@ use sha2::{Digest as _, Sha256};
 
 use crate::tripwire::beneath::{kind, list, open_directory, open_file, open_root, stat};
 
-/// The most files, directories and links.
 const MAX_ENTRIES: u64 = 300_000;
 
-/// The most bytes of all files.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The most bytes of a file that is searched for the place of its directory.
+/// The most bytes of a file in which the path of its directory is searched.
 const MAX_SEARCHED: u64 = 1 << 20;
 
-/// Names that differ between two installations of the same packages: compiled files with their times, and the list of digests of all
-/// files, some of which name the directory that they are in.
+/// Names of files that differ between two installations of the same packages: compiled files contain times,
+/// and `RECORD` contains digests of files that contain the directory's path.
 const UNSTEADY: [&str; 2] = ["__pycache__", "RECORD"];
 
-/// Greatest depth. Each level holds a descriptor.
+/// The greatest depth. Each level holds a descriptor.
 const MAX_DEPTH: usize = 128;
 
-/// The digest of a directory, and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeDigest {
-    /// SHA-256 in hexadecimal of names, kinds, permissions to execute, contents and targets of links.
+    /// SHA-256, in hexadecimal, of names, types, execute permissions, contents and targets of links.
     pub sha256: String,
     pub entries: u64,
     pub bytes: u64,
@@ -54,21 +51,17 @@ impl TreeChanges {
     }
 }
 
-/// The reason why a directory has no digest.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    /// There is more than an installation has.
     #[error("{0} contains too much")]
     TooMuch(PathBuf),
-    /// There is something that no installation has.
     #[error("{0} is no file, directory or link")]
     Special(PathBuf),
 }
 
-/// Digests a directory. No link is followed, and only regular files are read.
+/// Digests a directory. Follows no link, and reads only regular files.
 pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     let walk = TreeWalk::of(root, None)?;
     let sha256 = walk.digest.finalize().iter().fold(String::new(), |mut text, byte| {
@@ -78,7 +71,7 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
-/// Compares two installations. Compiled files do not count, nor does the place of the directory in its files.
+/// Compares two installations. Ignores compiled files, and the directory's own path in files.
 pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError> {
     let each = |root| Ok(TreeWalk::of(root, Some(BTreeMap::new()))?.each.unwrap_or_default());
     let (before, now) = (each(before)?, each(now)?);
@@ -96,7 +89,7 @@ pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
-    /// Digests of the files and links, by their paths, if each is wanted; the digest is that of one entry then.
+    /// If requested, the digest of each file and link, by path.
     each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,
@@ -134,7 +127,7 @@ impl<'a> TreeWalk<'a> {
         Ok(())
     }
 
-    /// Keeps the digest of an entry, if each is wanted.
+    /// Keeps the digest of one entry, if digests of entries are requested.
     fn kept(&mut self, stat: &FileStat, place: &[OsString]) {
         let is_steady = || !place.iter().any(|name| UNSTEADY.iter().any(|unsteady| name == unsteady));
         if let Some(each) = self.each.as_mut().filter(|_| kind(stat) != SFlag::S_IFDIR && is_steady()) {
@@ -142,7 +135,6 @@ impl<'a> TreeWalk<'a> {
         }
     }
 
-    /// Returns the entries of a directory by their names.
     fn names(directory: &OwnedFd) -> io::Result<BTreeMap<OsString, FileStat>> {
         // One more than there may be, so that it is counted.
         let most = usize::try_from(MAX_ENTRIES + 1).unwrap_or(usize::MAX);
@@ -216,7 +208,7 @@ impl<'a> TreeWalk<'a> {
         Ok(())
     }
 
-    /// Digests kind, name and size, each with a length, so that no two trees have one text.
+    /// Digests type, name and size, each with its length, so that no two directories give the same bytes.
     fn head(&mut self, kind: u8, name: &OsStr, size: u64) {
         self.digest.update([kind]);
         self.digest.update((name.len() as u64).to_le_bytes());
@@ -233,7 +225,7 @@ impl<'a> TreeWalk<'a> {
     }
 }
 
-/// The position of some bytes in others.
+/// Returns the position of `part` in `text`.
 fn found(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len().max(1)).position(|window| window == part)
 }

@@ -1,10 +1,10 @@
 //! Starts a child process with exactly the given descriptors, without copying this process.
 //!
-//! fork(2) copies the page tables of the supervisor, and every page that either side touches afterwards.
-//! `posix_spawn(3)` executes a program at once, but it blocks the calling thread, with all signals masked, until the
-//! child executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would wait for
-//! ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them first of all,
-//! and pending ones then stop it.
+//! fork(2) would copy the page tables of the supervisor, and every page that either side touches afterwards.
+//! `posix_spawn(3)` copies nothing, but blocks the calling thread, with all signals masked, until the child
+//! executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would wait for
+//! ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them
+//! first, and pending ones then stop it.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -21,9 +21,9 @@ use crate::system;
 /// The signals that stop a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// Executes `program` with this process's environment. The child has `descriptors` under the numbers from 0 on, and
-/// those of this process that do not close on exec. In the child, only the signals of a terminal that stop a process
-/// are blocked.
+/// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0
+/// on, and those of this process that do not close on exec. Only the signals [`STOPPING`] are blocked in the
+/// child.
 pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let least = RawFd::try_from(descriptors.len()).map_err(io::Error::other)?;
     let mut actions = PosixSpawnFileActions::init()?;

@@ -1,4 +1,4 @@
-//! The guest that fetches one page for an agent.
+//! A guest (see [`guest`](super::guest)) that fetches one page for an agent.
 
 use std::env;
 use std::fs;
@@ -19,16 +19,15 @@ use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Spawner;
 
-/// Name of the guest among the programs of an agent.
+/// Name of the guest in reports about an agent's programs.
 const PROGRAM: &str = "fetch_url";
 
-/// Maximum number of connections of one fetch.
 const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;
 
-/// Time limit for a guest that is ready. It ends by itself before that.
+/// Time limit of the supervisor. The guest has a shorter one of its own.
 const LATEST: Duration = Duration::from_secs(35);
 
-/// Files and directories with certificate authorities, none with a key.
+/// Files and directories with certificates of authorities; none contains a key.
 const AUTHORITIES: [&str; 8] = [
     "/etc/ssl/certs",
     "/etc/ssl/cert.pem",
@@ -40,11 +39,10 @@ const AUTHORITIES: [&str; 8] = [
     "/usr/local/share/ca-certificates",
 ];
 
-/// Variables with the file and the directories of authorities that replace the system's.
+/// Variables that replace the system's file and directories of certificate authorities.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// Messages and flag of a fetch.
 #[derive(Debug)]
 pub struct FetchKind;
 
@@ -65,23 +63,21 @@ impl GuestKind for FetchKind {
     }
 }
 
-/// A page to fetch for an agent.
 #[derive(Clone, Debug)]
 pub struct FetchSpec {
     pub program: PathBuf,
-    /// The agent's confinement, for its tier and user.
+    /// The agent's confinement; the guest gets its tier and user.
     pub agent: Confinement,
-    /// Addresses beyond public ones that may be connected to.
+    /// Local and private addresses that may be connected to, in addition to public ones.
     pub reach: Reach,
     pub url: PageUrl,
-    /// The hosts that may be connected to.
     pub hosts: Hosts,
     pub log: GuestLog,
 }
 
 impl FetchSpec {
-    /// Returns the confinement and the task of the guest: the network as far as the agent's reaches, no file but those of the
-    /// resolver, the certificate authorities and the program itself, no commands.
+    /// Returns the guest to start. Its confinement has the agent's network access, permits no commands, and
+    /// permits only the files of the resolver, the certificate authorities and the program itself.
     pub fn guest(self) -> GuestSpec<FetchKind> {
         let Self { program, mut agent, reach, url, hosts, log } = self;
         agent.rights.reach = reach;
@@ -110,16 +106,15 @@ fn named() -> Option<Authorities> {
     (file.is_some() || !directories.is_empty()).then_some(Authorities { file, directories })
 }
 
-/// The end of a fetch.
 #[derive(Debug)]
 pub struct FetchEnd {
     /// The page, or the reason why there is none.
     pub outcome: Result<Result<Fetched, FetchFailure>, GuestError>,
-    /// The use of the host.
+    /// The connections to the page's host.
     pub used: HostUse,
 }
 
-/// Fetches a page, until the sender of `cancelled` is gone. No process of the guest is left then.
+/// Fetches a page, unless the sender of `cancelled` is dropped first. No process of the guest remains.
 pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Receiver<()>) -> FetchEnd {
     let (host, port) = (spec.url.host().to_string(), spec.url.port());
     let mut used = HostUse { host, port, program: PROGRAM.to_owned(), ..HostUse::default() };
@@ -144,7 +139,7 @@ pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Recei
     FetchEnd { outcome, used }
 }
 
-/// Takes the reports of a guest to its end.
+/// Reads the reports of a guest until it ends.
 async fn follow(
     guest: &mut Guest<FetchKind>,
     used: &mut HostUse,

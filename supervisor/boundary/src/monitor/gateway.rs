@@ -1,6 +1,6 @@
-//! The gateway of a confined program: the guest that connects, for it, to the hosts that it may reach by name.
+//! The gateway: a guest that connects to allowed hosts for a confined program without a network of its own.
 //!
-//! It belongs to the start of that program, and ends with it.
+//! A program that starts gets a gateway of its own, which ends with the program.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -17,13 +17,11 @@ use super::guest::{Guest, GuestError, GuestEvent, GuestKind, LaunchedGuest, chan
 use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Stdio;
 
-/// The reason why an agent has no gateway.
 pub type GatewayError = GuestError;
 
-/// A gateway that was started and got no order yet. Dropping this ends it.
+/// A started gateway that has no order yet. Dropping this ends the gateway.
 pub type LaunchedGateway = LaunchedGuest<GatewayKind>;
 
-/// Messages and flag of a gateway.
 #[derive(Debug)]
 pub struct GatewayKind;
 
@@ -33,7 +31,7 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// An answer and an end for each question, twice.
+    /// Capacity for an answer and an end of each question, twice.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
@@ -48,7 +46,7 @@ impl GuestKind for GatewayKind {
     }
 }
 
-/// Files and directories from which the C library resolves names and loads itself.
+/// Files and directories that the C library reads to load itself and to resolve names.
 const READ: [&str; 10] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -62,21 +60,19 @@ const READ: [&str; 10] = [
     "/usr/lib64",
 ];
 
-/// The order and descriptors of a gateway to start.
+/// The first order and the descriptors of a gateway to start.
 pub(super) struct GatewayPlan {
     pub(super) program: PathBuf,
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// The end of the socket that the agent's broker passes connections on.
+    /// The end of the socket on which the agent's broker passes connections to the gateway.
     pub(super) arrivals: OwnedFd,
-    /// The supervisor's end of the socket for orders and reports.
     pub(super) channel: OwnedFd,
-    /// The first order.
     pub(super) start: GatewayOrder,
 }
 
 impl GatewayPlan {
-    /// Plans the gateway of a program that has this confinement and these hosts.
+    /// Plans the gateway of a program with this confinement and these allowed hosts.
     pub(super) fn new(program: &Path, agent: &Confinement, hosts: &Hosts) -> io::Result<Self> {
         let (arrivals, stdin) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
@@ -96,8 +92,8 @@ impl GatewayPlan {
     }
 }
 
-/// Returns the confinement of the gateway of an agent: the network as far as the agent's reaches, no file but those of the
-/// resolver and the program itself, no commands.
+/// Returns the confinement of an agent's gateway. It has the agent's network access, permits no commands, and
+/// permits only the files of the resolver and the program itself.
 pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     let places = READ.iter().map(Path::new).chain([program]);
     let rights = Rights {
@@ -116,12 +112,12 @@ pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     }
 }
 
-/// The gateway of one confined program.
 #[derive(Debug)]
 pub struct Gateway(Box<Guest<GatewayKind>>);
 
 impl Gateway {
-    /// Orders a gateway, verifies its confinement and waits until it is ready. After an error no process of it is left.
+    /// Sends the first order, verifies the confinement and waits until the gateway is ready. After an error
+    /// no process of the gateway remains.
     pub async fn ready(
         launched: LaunchedGateway,
         of: GuestOwner,
@@ -131,12 +127,13 @@ impl Gateway {
         Box::pin(Guest::ready(launched, of, log)).await.map(Box::new).map(Self)
     }
 
-    /// Sends an order. A gateway that takes none is ended: its connections must not outlast what they were allowed for.
+    /// Sends an order. Ends a gateway that does not read it, because connections must not outlast their
+    /// permission.
     pub fn order(&self, order: GatewayOrder) {
         self.0.order(order);
     }
 
-    /// Returns the next report; `None` once the gateway has ended or said something that is none. Cancel safe.
+    /// Returns the next report; `None` once the gateway has ended or sent an invalid report. Cancel safe.
     pub async fn next(&mut self) -> Option<GatewayReport> {
         loop {
             match self.0.next().await {
@@ -148,7 +145,7 @@ impl Gateway {
         }
     }
 
-    /// Ends the gateway with all its connections, because its program has ended. The uses are for the log.
+    /// Ends the gateway and its connections, because its program has ended. Logs `uses`.
     pub async fn end(mut self, uses: Vec<HostUse>) -> io::Result<()> {
         self.0.used(uses);
         self.0.end(GuestEnd::OwnerEnded).await.map(drop)

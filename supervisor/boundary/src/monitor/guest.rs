@@ -1,5 +1,6 @@
-//! Guests: confined processes with rights of their own that are no workers. They carry out no call of a worker, and talk with the
-//! supervisor in typed frames on one socket, their standard output. The supervisor trusts nothing that a guest says.
+//! Guests: confined processes that have rights of their own and execute no tool calls. A guest and the
+//! supervisor exchange typed frames on one socket, the guest's standard output. The supervisor trusts nothing
+//! that a guest sends.
 
 use std::fmt::Debug;
 use std::fs::OpenOptions;
@@ -35,91 +36,78 @@ use super::status::StatusPipe;
 use super::verify::{VerifyError, verify_confined};
 use crate::system;
 
-/// The longest time from the start of a guest to its first report.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time that a guest which has closed its channel has to end by itself.
+/// Time for a guest to exit by itself after it has closed its socket.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
-/// A kind of guest: a role of the worker's program, and its messages.
+/// A kind of guest: a role of the worker's program, with its message types.
 pub trait GuestKind: Debug + 'static {
-    /// A message to the guest. The first one tells it its task.
+    /// A message to the guest. The first one is the guest's task.
     type Order: Serialize + Debug + Send + Unpin + 'static;
-    /// A message of the guest.
+    /// A message from the guest.
     type Report: DeserializeOwned + Debug + Send + Unpin;
 
-    /// The name of the kind in the log.
+    /// Name of the kind in the log.
     const ROLE: GuestRole;
-    /// Flag of the worker's program that makes it this guest.
+    /// Flag with which the worker's program becomes this kind of guest.
     const FLAG: &'static str;
-    /// The most orders that wait for the guest to read them.
+    /// The most orders that wait until the guest reads them.
     const QUEUE: usize;
 
-    /// True for the report by which a guest says that it has its task, always its first.
+    /// True for the first report of a guest, which says that it has its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// The hosts that a task names, if the guest's own program keeps to them.
+    /// Returns the hosts in a task, if the guest's own program limits its connections to them.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None
     }
 }
 
-/// A guest to start.
 #[derive(Debug)]
 pub struct GuestSpec<K: GuestKind> {
-    /// The worker's program.
     pub program: PathBuf,
-    /// The guest's own confinement, derived from no agent's.
+    /// The guest's own confinement.
     pub confinement: Confinement,
-    /// The task.
     pub order: K::Order,
-    /// The reason why it exists.
+    /// The server, worker or tool call that the guest is for.
     pub of: GuestOwner,
-    /// The log of its start and end.
+    /// The log that gets the guest's start and end.
     pub log: GuestLog,
 }
 
-/// The reason why there is no guest.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// A stage of sandbox-exec failed.
     #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
     Sandbox { code: u8, stage: String, detail: String },
-    /// The process is not confined as required.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// It sent an invalid frame.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// It ended, or said something else than that it is ready.
+    /// The guest ended, or its first report was not the expected one.
     #[error("it ended before it was ready")]
     Ended,
-    /// It was not ready in time.
     #[error("it was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
-    /// It has hosts, and no gateway to them.
     #[error("the gateway to its hosts did not start: {0}")]
     Gateway(#[source] Box<GuestError>),
-    /// A descriptor or a pipe failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A guest that was started and has no task yet. Dropping this ends it.
+/// A started guest that has no task yet. Dropping this ends the guest.
 #[derive(Debug)]
 pub struct LaunchedGuest<K: GuestKind> {
     program: PathBuf,
     confinement: Confinement,
     began: Instant,
-    /// `None` once [`Guest::ready`] took it.
+    /// `None` after [`Guest::ready`].
     begun: Option<Begun<K>>,
 }
 
-/// The supervisor's descriptors of a guest, and its task.
 #[derive(Debug)]
 struct Begun<K: GuestKind> {
     pidfd: OwnedFd,
@@ -129,7 +117,8 @@ struct Begun<K: GuestKind> {
 }
 
 impl<K: GuestKind> LaunchedGuest<K> {
-    /// Wraps a process that was just started. `channel` is the supervisor's end of its standard output.
+    /// Wraps a process that was just started. `channel` is the supervisor's end of the guest's standard
+    /// output.
     pub(super) fn new(
         pidfd: OwnedFd,
         status: OwnedFd,
@@ -156,46 +145,44 @@ impl<K: GuestKind> Drop for LaunchedGuest<K> {
 type Reports<K> = AsyncIncoming<OwnedReadHalf, <K as GuestKind>::Report>;
 type Orders<K> = AsyncOutgoing<OwnedWriteHalf, <K as GuestKind>::Order>;
 
-/// Both ends of the socket between the supervisor and a guest: the supervisor's, and the guest's standard output.
+/// Creates the socket: the supervisor's end, and the guest's standard output.
 pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
-/// A running guest that is verified and has its task.
 #[derive(Debug)]
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Orders on their way. The end of this channel tells the guest to end; `None` once it was told.
+    /// Orders that the guest has not read yet. `None` after the guest was told to end, by the end of this
+    /// channel.
     orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
-    /// The reason why it says no more, once it does not.
+    /// The reason why no more reports come.
     fault: Option<Fault>,
     logged: LoggedGuest,
 }
 
-/// The reason why a guest says no more.
 #[derive(Debug)]
 enum Fault {
-    /// It closed its channel.
+    /// The guest closed its socket.
     Closed,
-    /// It sent something that is no report.
+    /// The guest sent something that is not a report.
     Frame(String),
 }
 
-/// News of a guest.
 #[derive(Debug)]
 pub enum GuestEvent<R> {
-    /// It said something.
     Report(R),
-    /// System calls that its broker denied to it and its descendants.
+    /// System calls that the broker denied to the guest and its descendants.
     Refused(Vec<Refusal>),
-    /// It ended, or said something that is no report. Nothing follows.
+    /// The guest ended, or sent something that is not a report. No event follows.
     Ended,
 }
 
 impl<K: GuestKind> Guest<K> {
-    /// Starts a guest, and the gateway to its hosts if it has any. After an error no process of it is left.
+    /// Starts a guest, and the gateway to its hosts if it has any. After an error no process of the guest
+    /// remains.
     pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
         let GuestSpec { program, confinement, order, of, log } = spec;
         let (channel, stdout) = channel()?;
@@ -219,7 +206,8 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Gives a guest its task, verifies its confinement and waits until it is ready. After an error no process of it is left.
+    /// Sends a guest its task, verifies its confinement and waits until it is ready. After an error no
+    /// process of the guest remains.
     pub(super) async fn ready(
         mut launched: LaunchedGuest<K>,
         of: GuestOwner,
@@ -267,14 +255,14 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order. A guest that does not read its orders is ended: what it does must not outlast them.
+    /// Sends an order. Ends a guest that does not read its orders, because its actions must not outlast them.
     pub fn order(&self, order: K::Order) {
         if self.orders.as_ref().is_none_or(|orders| orders.try_send(order).is_err()) {
             self.broker.terminate();
         }
     }
 
-    /// Sends an order as soon as there is room for it. Fails if the guest has ended.
+    /// Sends an order once the queue has room. Fails if the guest has ended.
     pub async fn send(&self, order: K::Order) -> Result<(), FrameError> {
         let gone = || FrameError::Io(io::ErrorKind::BrokenPipe.into());
         self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
@@ -306,30 +294,31 @@ impl<K: GuestKind> Guest<K> {
         self.logged.totals.denials = self.logged.totals.denials.saturating_add(denials);
     }
 
-    /// The account of this guest, for its log.
+    /// Returns the guest's counters for the log.
     pub const fn totals(&mut self) -> &mut GuestTotals {
         &mut self.logged.totals
     }
 
-    /// Sets the hosts that it connected to, for its log.
+    /// Sets the connections of the guest for the log.
     pub fn used(&mut self, hosts: Vec<HostUse>) {
         self.logged.totals = self.logged.totals.with_hosts(&hosts);
         self.logged.hosts = hosts;
     }
 
-    /// Ends the guest with all its descendants. The reason counts unless it has ended or broken the protocol before.
+    /// Ends the guest and its descendants. `reason` is logged, unless the guest ended or broke the protocol
+    /// before.
     pub async fn end(self, reason: GuestEnd) -> io::Result<WorkerEnd> {
         self.end_telling(reason).await.0
     }
 
-    /// Tells the guest to end, and waits until it has or the time is over. Its last reports are dropped.
+    /// Tells the guest to end, and waits until it has ended or `grace` is over. Drops its last reports.
     pub async fn close(&mut self, grace: Duration) {
         self.orders = None;
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 
-    /// Ends the guest with all its descendants, and returns the refusals that were not told before. Its end is logged when the last
-    /// result is dropped.
+    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before. The
+    /// end is logged when the last result is dropped.
     pub async fn end_telling(
         mut self,
         reason: GuestEnd,
@@ -357,7 +346,7 @@ impl<K: GuestKind> Guest<K> {
     }
 }
 
-/// Writes orders to a guest, until their channel is closed or the guest ends.
+/// Writes orders to a guest until the queue is closed or the guest ends.
 async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K::Order>) {
     while let Some(order) = queue.recv().await {
         if orders.send(order).await.is_err() {
@@ -366,7 +355,8 @@ async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K:
     }
 }
 
-/// Waits for the start of the process behind a status pipe, and returns its pid and what is enforced.
+/// Waits until the program behind a status pipe has started. Returns its pid, and the rules that are
+/// enforced.
 async fn started(status: &mut StatusPipe) -> Result<(u32, RulesetReport), GuestError> {
     match status.started().await? {
         Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),

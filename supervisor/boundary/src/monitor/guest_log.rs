@@ -1,5 +1,4 @@
-//! News of guests for the log of the agent that they belong to: each start with one end, from the one place where guests become
-//! ready and end. A new kind of guest has them as soon as it is a guest.
+//! Reports the start and the end of each guest to the log of its agent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,38 +12,36 @@ use ipc::text::one_line;
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestTotals, HostUse, ToolPinned};
 use tokio::sync::mpsc;
 
-/// Maximum number of characters of a reason that a guest or a server words.
+/// Maximum number of characters of a reason that a guest or a server wrote.
 const LONGEST: usize = 300;
 
-/// Something to log about a guest.
 #[derive(Debug)]
 pub enum GuestNews {
     Started(Box<StartedGuest>),
     Ended(GuestEnded),
-    /// A server describes other tools than were approved.
+    /// An MCP server describes other tools than a person approved.
     Pinned(ToolPinned),
 }
 
-/// A guest that is ready.
 #[derive(Debug)]
 pub struct StartedGuest {
     pub guest: GuestId,
     pub kind: GuestRole,
     pub of: GuestOwner,
     pub pid: u32,
-    /// The program that is the guest.
+    /// The program that runs as the guest.
     pub program: PathBuf,
     pub confinement: Confinement,
     pub ruleset: RulesetReport,
-    /// The hosts that its task names.
+    /// The hosts in the guest's task.
     pub hosts: Option<Hosts>,
     pub startup: Duration,
 }
 
-/// The reason why a guest exists, and what it ends with.
+/// The server, worker, guest or tool call that a guest is for. The guest ends with it.
 #[derive(Clone, Debug, Default)]
 pub struct GuestOwner {
-    /// The name by which people know it.
+    /// The name of the server or tool, as in the settings.
     pub name: Option<String>,
     pub worker: Option<Generation>,
     pub guest: Option<GuestId>,
@@ -52,17 +49,16 @@ pub struct GuestOwner {
 }
 
 impl GuestOwner {
-    /// A guest of an agent that has a name.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
     }
 }
 
-/// The way to the log of an agent. The default leads nowhere, for programs without a session.
+/// A sender to the log of an agent. The default discards everything, for programs without a session.
 #[derive(Clone, Debug, Default)]
 pub struct GuestLog {
     agent: Option<Arc<AgentLog>>,
-    /// The call that guests are started for.
+    /// The tool call that guests are started for.
     call: Option<CallId>,
 }
 
@@ -73,19 +69,19 @@ struct AgentLog {
 }
 
 impl GuestLog {
-    /// Returns the way to the log of an agent, and its other end.
+    /// Creates a sender and its receiver.
     pub fn channel() -> (Self, mpsc::UnboundedReceiver<GuestNews>) {
         let (news, inbox) = mpsc::unbounded_channel();
         (Self { agent: Some(Arc::new(AgentLog { news, last: AtomicU32::new(0) })), call: None }, inbox)
     }
 
-    /// The same log, for guests of this call.
+    /// Returns the same log for guests of this tool call.
     #[must_use]
     pub fn of_call(&self, call: CallId) -> Self {
         Self { call: Some(call), ..self.clone() }
     }
 
-    /// Tells of tools that a server describes.
+    /// Reports the tools that a server describes.
     pub fn pinned(&self, tools: ToolPinned) {
         if let Some(agent) = &self.agent {
             // An error means that the session is over.
@@ -93,13 +89,13 @@ impl GuestLog {
         }
     }
 
-    /// Takes a number for a guest that is about to start.
+    /// Assigns a number to a guest that is about to start.
     pub(super) fn number(&self) -> GuestId {
         let last = self.agent.as_ref().map_or(0, |agent| agent.last.fetch_add(1, Ordering::Relaxed));
         GuestId(last.saturating_add(1))
     }
 
-    /// Tells that a guest is ready. Its end is told when the result is dropped.
+    /// Reports that a guest is ready. Dropping the result reports the guest's end.
     pub(super) fn started(&self, mut guest: StartedGuest) -> LoggedGuest {
         guest.of.call = guest.of.call.or(self.call);
         let logged = LoggedGuest {
@@ -114,7 +110,7 @@ impl GuestLog {
     }
 }
 
-/// A guest whose start was told. Dropping this tells its end.
+/// A guest whose start was reported. Dropping this reports its end.
 #[derive(Debug)]
 pub struct LoggedGuest {
     agent: Option<Arc<AgentLog>>,

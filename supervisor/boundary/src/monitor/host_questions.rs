@@ -1,43 +1,40 @@
-//! Questions of a gateway: may a host beyond the list be connected to?
+//! Questions of a gateway: may a program connect to a host that is not on the list of allowed hosts?
 //!
-//! A gateway is not trusted. A question counts only if the broker has reported that a process of the agent connects to this
-//! very name and port, so that a gateway alone can ask nothing. An answer is for one question, and is taken back when the
-//! command ends.
+//! A gateway is not trusted. A question counts only if the broker has reported that a process of the agent
+//! connects to the same name and port. An answer is for one question, and is withdrawn when the command ends.
 
 use ipc::gateway::{Arrival, GatewayOrder, MAX_QUESTIONS};
 use ipc::refusal::{Refusal, Target};
 use ipc::rights::{HostName, HostRule};
 use tokio::sync::mpsc;
 
-/// Maximum number of questions of one worker's gateway; later ones are answered with no.
+/// Maximum number of questions of one worker's gateway. Later ones are denied.
 const MOST: u32 = 1024;
 
-/// A question that somebody has to answer.
+/// A question that a person has to answer.
 #[derive(Debug)]
 pub struct HostQuestion {
-    /// Number of the question, unique within the worker.
     pub number: u64,
     pub host: HostRule,
-    /// Name that the connecting process gives itself.
+    /// Name that the connecting process has set for itself.
     pub program: String,
-    /// Child of the worker from which that process descends, as in the result of a command.
+    /// The worker's child from which the connecting process descends, as in the result of a command.
     pub process: u32,
     pub answers: HostAnswers,
 }
 
-/// Way for answers to the questions of one worker's gateway.
+/// A sender of answers to the questions of one worker's gateway.
 #[derive(Clone, Debug)]
 pub struct HostAnswers(mpsc::UnboundedSender<(u64, bool)>);
 
 impl HostAnswers {
-    /// Answers a question. A second answer, or one to a question that is over, has no effect.
+    /// Answers a question. A second answer has no effect, nor an answer to a question that was withdrawn.
     pub fn answer(&self, question: u64, allowed: bool) {
         // A worker that is gone needs no answer.
         let _ = self.0.send((question, allowed));
     }
 }
 
-/// The questions of one worker's gateway.
 #[derive(Debug)]
 pub struct HostQuestions {
     kept: Vec<KeptQuestion>,
@@ -53,7 +50,7 @@ struct KeptQuestion {
     name: HostName,
     port: u16,
     process: u32,
-    /// `None` without an answer.
+    /// `None` until there is an answer.
     allowed: Option<bool>,
 }
 
@@ -65,7 +62,8 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Takes a question with the broker's report of the connection. `None` if it does not count.
+    /// Registers a question. `report` is the broker's report of the connection. Returns nothing if the
+    /// question does not count.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;
@@ -80,7 +78,7 @@ impl HostQuestions {
         Some(HostQuestion { number, host, program, process, answers: self.answers.clone() })
     }
 
-    /// Waits for an answer that counts, and returns it as an order. Cancel safe.
+    /// Waits for an answer to an open question, and returns it as an order to the gateway. Cancel safe.
     pub async fn answered(&mut self) -> GatewayOrder {
         loop {
             let Some((question, allowed)) = self.inbox.recv().await else {
@@ -95,14 +93,14 @@ impl HostQuestions {
         }
     }
 
-    /// True if a report is about a host that was allowed: nothing was denied.
+    /// True if a reported connection was allowed by an answer, so that nothing was denied.
     pub fn allowed(&self, report: &Refusal) -> bool {
         let Target::Host { name, port } = &report.object else { return false };
         self.kept.iter().any(|kept| kept.allowed == Some(true) && kept.is_about(name, *port))
     }
 
-    /// Takes the questions of a command that has ended back. One that is allowed passes to another command that connects to the
-    /// same host, which `heir` returns.
+    /// Withdraws the questions of a command that has ended. An allowed host stays allowed for another command
+    /// that connects to it, whose process `heir` returns.
     pub fn end_of(
         &mut self,
         process: u32,
@@ -115,7 +113,7 @@ impl HostQuestions {
         self.close(|kept| kept.process == process)
     }
 
-    /// Takes all questions back, when no command runs any more.
+    /// Withdraws all questions, after the last command has ended.
     pub fn end_of_all(&mut self) -> Vec<GatewayOrder> {
         self.close(|_| true)
     }

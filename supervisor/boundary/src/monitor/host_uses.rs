@@ -1,4 +1,4 @@
-//! Counts of the connections that the gateway of one worker made or refused.
+//! Counts the connections that the gateway of one worker made or denied.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 
 use super::gateway::Gateway;
 
-/// Maximum number of different uses that are counted; later ones are not told.
+/// Maximum number of combinations of host, port and program that are counted; later ones are not reported.
 const MOST: usize = 1024;
 
-/// The longest silence of a gateway at the end of its program, after which it has nothing more to tell.
+/// The longest wait for a gateway's next report after its program has ended.
 const LAST_REPORTS: Duration = Duration::from_millis(20);
 
-/// The most reports that are read at the end: one or two for each connection that a gateway may have open.
+/// The most reports that are read after the program has ended: one or two for each open connection.
 const MOST_LAST_REPORTS: usize = 2048;
 
 /// Maximum number of characters of a program's name.
@@ -23,7 +23,6 @@ const LONGEST: usize = 64;
 
 type Key = (String, u16, String);
 
-/// Connections of one worker by host, port and program.
 #[derive(Debug, Default)]
 pub struct HostUses {
     uses: BTreeMap<Key, HostUse>,
@@ -31,7 +30,8 @@ pub struct HostUses {
 }
 
 impl HostUses {
-    /// Counts a report. Returns the use if it is the first of its kind: of this host by this program, or its first failure.
+    /// Counts a report. Returns the entry if this is the first connection, or the first failure, of this
+    /// program to this host.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
             GatewayReport::Ready | GatewayReport::Asked { .. } => None,
@@ -57,7 +57,8 @@ impl HostUses {
         }
     }
 
-    /// Counts the last reports of a gateway whose program has ended, and ends it with all its connections.
+    /// Counts the last reports of a gateway whose program has ended, and ends the gateway with all its
+    /// connections.
     pub async fn end_gateway(&mut self, mut gateway: Gateway) {
         // The program's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
         for _ in 0..MOST_LAST_REPORTS {
@@ -68,7 +69,7 @@ impl HostUses {
         let _ = gateway.end(self.uses.values().cloned().collect()).await;
     }
 
-    /// Returns all uses, with their bytes so far.
+    /// Returns all entries, with the bytes sent and received so far.
     pub fn all(self) -> Vec<HostUse> {
         self.uses.into_values().collect()
     }
@@ -101,7 +102,6 @@ fn failed(found: &mut HostUse, failure: &GatewayFailure) -> Option<HostUse> {
     (found.failures == 1).then(|| found.clone())
 }
 
-/// Describes a failure for people.
 fn words(failure: &GatewayFailure) -> String {
     match failure {
         GatewayFailure::NotListed => "it is not on the list".to_owned(),

@@ -1,9 +1,9 @@
 //! Starts, reads and verifies confined processes; no other module does.
 //!
-//! A [`Spawner`] owns the one thread that starts processes. A [`Worker`] is one worker process of an agent, from its
-//! start to the end of its last descendant; the number of such a process is its generation. The table in [`ipc::phase`]
-//! decides which messages of a worker are accepted. Any other message ends the worker. A [`Guest`] is a process with rights of its
-//! own that is no worker.
+//! A [`Spawner`] owns the one thread that starts processes. A [`Worker`] is a process that executes tool
+//! calls of an agent; its generation is its number among the agent's workers. The table in [`ipc::phase`]
+//! lists the messages that a worker may send; any other message ends the worker. A [`Guest`] is a process
+//! that executes no tool calls.
 
 mod before;
 mod child;

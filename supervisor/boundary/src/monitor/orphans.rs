@@ -1,4 +1,5 @@
-//! Ends processes that survived a killed sandbox. As a subreaper this process inherits them, whatever they did to their death signal.
+//! Ends processes that survived a killed sandbox. As a subreaper, this process inherits them, whatever they
+//! did to their death signal.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,8 @@ pub fn inherit_orphans() -> nix::Result<()> {
     prctl::set_child_subreaper(true)
 }
 
-/// Kills and reaps every child of this process, and the orphans that they leave. Only for a process that has no other children.
-///
-/// A child keeps its pid until it is reaped here, so no other process is hit.
+/// Kills and reaps every child of this process, and the orphans that they leave. Only for a process that has
+/// no other children. A child keeps its pid until it is reaped here, so no other process is hit.
 pub fn end_orphans() {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -41,7 +41,8 @@ fn children() -> Vec<Pid> {
     processes.filter(|process| parent(*process) == Some(getpid())).collect()
 }
 
-/// Returns the parent of a process: the fourth field of `/proc/PID/stat`. The second field, a name in parentheses, may have any bytes.
+/// Returns the parent of a process, from `/proc/PID/stat`. The name before it, in parentheses, may have any
+/// bytes.
 fn parent(process: Pid) -> Option<Pid> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;

@@ -1,4 +1,5 @@
-//! The broker, the sandbox-exec process around a confined program, as a child. It is signalled and reaped through its pidfd alone.
+//! The broker, which is the sandbox-exec process around a confined program. It is signalled and reaped
+//! through its pidfd alone.
 
 use std::fmt;
 use std::io;
@@ -17,18 +18,14 @@ use crate::system;
 /// The time that a broker has to end all its descendants before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A running broker.
 #[derive(Debug)]
 pub struct BrokerProcess {
     pidfd: AsyncFd<OwnedFd>,
 }
 
-/// The end of a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The broker exited with this code.
     Exited(i32),
-    /// This signal ended the broker.
     Signalled(i32),
 }
 
@@ -54,7 +51,6 @@ impl BrokerProcess {
         Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }
 
-    /// Tells the broker to end its descendants and itself.
     pub fn terminate(&self) {
         // An error here means that the process has already ended.
         let _ = system::signal_process(self.pidfd.as_fd(), Signal::SIGTERM);

@@ -1,8 +1,8 @@
 //! Removes a directory tree that confined commands wrote, whatever is in it.
 //!
-//! The removal follows no link and does not recurse: before a directory is removed, its subdirectories are moved up to
-//! the root of the tree. So two descriptors suffice for any depth. Directories on other mounts are not entered. Each
-//! name comes from a listing of the same open directory.
+//! The removal follows no link and does not recurse: before a directory is removed, its subdirectories are
+//! moved up to the root of the tree. So two descriptors suffice for any depth. Directories on other mounts
+//! are not entered. Each name comes from a listing of the same open directory.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -56,9 +56,7 @@ const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOE
 
 struct TempRemoval {
     root: OwnedFd,
-    /// Number of directories that were moved up.
     moved: u64,
-    /// Number of entries that were moved or removed.
     changes: u64,
     until: Instant,
 }
@@ -81,7 +79,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root; from a directory, everything that can be removed now.
+    /// Removes an entry of the root. Of a directory, removes everything that can be removed now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -102,7 +100,6 @@ impl TempRemoval {
         Ok(())
     }
 
-    /// Empties a directory in the root: removes its files, and moves its directories up.
     fn clear(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
         let mut failure = None;
         for entry in fs::read_dir(by_descriptor(directory))? {
@@ -134,7 +131,8 @@ impl TempRemoval {
     }
 }
 
-/// Opens a subdirectory on the same mount, and makes it accessible. Fails with `why` if the entry is not a directory.
+/// Opens a subdirectory on the same mount, and makes it accessible. Fails with `why` for anything but a
+/// directory.
 fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd> {
     let flags = PLACE | OFlag::O_NOFOLLOW;
     let how = OpenHow::new().flags(flags);
@@ -154,7 +152,8 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
     Ok(directory)
 }
 
-/// Gives the owner all permissions of a directory that a command closed (`chmod 0`). A failure shows in the next step.
+/// Gives the owner all permissions on a directory that a command closed (`chmod 0`). A failure shows in the
+/// next step.
 fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }

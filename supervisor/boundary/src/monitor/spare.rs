@@ -1,7 +1,7 @@
 //! A sandbox-exec process that is started before it is needed, which saves time later.
 //!
-//! The process has no rights yet, and no data of a session. It waits for an order on a pipe, and ends when the pipe is
-//! closed, for example because the supervisor has ended.
+//! The process has no rights and no session data yet. It waits for an order on a pipe, and ends when the pipe
+//! is closed, for example because the supervisor has ended.
 
 use std::ffi::OsString;
 
@@ -19,12 +19,11 @@ impl PrestartedBroker {
         Self { begun: Some(begun), command }
     }
 
-    /// True if the process is still running and can start this command.
+    /// True if the process still runs and was prepared for this command.
     pub(super) fn fits(&self, command: &[OsString]) -> bool {
         self.begun.as_ref().is_some_and(BegunLaunch::is_alive) && self.command == command
     }
 
-    /// Returns the process, to give it an order.
     pub(super) fn into_begun(mut self) -> Option<BegunLaunch> {
         self.begun.take()
     }

@@ -37,61 +37,46 @@ const STATUS_FD: i32 = 4;
 /// Descriptor number of the sandbox-exec program itself in the child.
 const PROGRAM_FD: i32 = 5;
 
-/// Descriptor number of the socket to the gateway, where the program has one.
+/// Descriptor number of the socket to the gateway, for a program that has one.
 const GATEWAY_FD: i32 = 6;
 
-/// Paths of the programs that a session starts.
 #[derive(Clone, Debug)]
 pub struct Programs {
     pub sandbox_exec: PathBuf,
     pub worker: PathBuf,
 }
 
-/// A program to start, and its confinement.
 #[derive(Debug)]
 pub struct Launch {
     pub confinement: Confinement,
-    /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Further arguments, which differ from one start of a program to the next.
+    /// Additional arguments, which differ from one start of the program to the next. A waiting sandbox-exec
+    /// knows only `command`.
     pub arguments: Vec<String>,
-    /// Standard streams of the program.
     pub stdio: Stdio,
 }
 
-/// Standard streams of a confined program.
 #[derive(Debug)]
 pub enum Stdio {
-    /// Three pipes to the supervisor.
     Piped,
-    Given {
-        stdin: OwnedFd,
-        stdout: OwnedFd,
-        /// Standard error of the program and of sandbox-exec.
-        stderr: OwnedFd,
-    },
+    Given { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
 }
 
-/// A confined program that was started, with the supervisor's ends of its pipes.
+/// A started program, with the supervisor's ends of its pipes.
 #[derive(Debug)]
 pub struct Launched {
-    /// The pidfd of the broker, the sandbox-exec process around the program.
+    /// Pidfd of the broker, which is the sandbox-exec process around the program.
     pub pidfd: OwnedFd,
-    /// Write end of the program's standard input.
     pub stdin: Option<OwnedFd>,
-    /// Read end of the program's standard output.
     pub stdout: Option<OwnedFd>,
     /// Read end of the standard error of the program and of sandbox-exec.
     pub stderr: Option<OwnedFd>,
-    /// Read end of the broker's status pipe.
     pub status: OwnedFd,
-    /// The kind of sandbox-exec process that was used.
     pub origin: Origin,
-    /// The gateway of a program that has the network by name.
+    /// The gateway, for a program that reaches hosts by name.
     pub gateway: Option<LaunchedGateway>,
 }
 
-/// The kind of sandbox-exec process that a program starts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A process that was started earlier and waited.
@@ -100,22 +85,16 @@ pub enum Origin {
     Fresh,
 }
 
-/// The reason why no program was started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The confinement does not fit into a message.
     #[error("cannot order the confinement: {0}")]
     Order(#[source] FrameError),
-    /// Hidden files may be under other names.
     #[error("cannot keep hidden what is hidden: {0}")]
     Hidden(#[source] Box<dyn Error + Send + Sync>),
-    /// A program of this installation is missing or cannot be executed.
     #[error("cannot execute {program}: {source}")]
     Execute { program: PathBuf, source: io::Error },
-    /// The system denied a descriptor, a pipe or a process.
     #[error("cannot spawn a confined process: {0}")]
     System(#[from] io::Error),
-    /// The spawn thread has ended, because this process is ending.
     #[error("the spawn thread has ended")]
     ThreadGone,
 }
@@ -126,14 +105,14 @@ impl From<nix::Error> for SpawnError {
     }
 }
 
-/// Sends launches to a spawn thread, and completes each confinement with one hook.
+/// Sends launches to a spawn thread. One hook completes each confinement.
 #[derive(Clone, Debug)]
 pub struct Spawner {
     requests: Arc<Requests>,
     before: Before,
 }
 
-/// The hook that completes confinements, shared by all starts of a session.
+/// The hook, shared by all starts of a session.
 type Before = Arc<Mutex<dyn BeforeSpawn>>;
 
 /// The spawn thread of this process, while a `Spawner` uses it.
@@ -142,14 +121,14 @@ static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 #[derive(Debug)]
 struct Requests {
     sandbox_exec: PathBuf,
-    /// Both are `Some` until this is dropped.
+    /// `Some` until this is dropped, as is `thread`.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Requests {
-    /// Starts the thread. Opens sandbox-exec once, so that a file placed at its path later is never executed. (A
-    /// running program cannot be overwritten: ETXTBSY, execve(2).)
+    /// Starts the thread. Opens sandbox-exec once, so that a file placed at its path later is never executed.
+    /// (A running program cannot be overwritten: ETXTBSY, execve(2).)
     fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
         // If sandbox-exec is missing, the first start reports that with its path.
         let opened = open(&sandbox_exec, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
@@ -176,7 +155,6 @@ enum Request {
     Launch {
         launch: Box<Launch>,
         before: Before,
-        /// The preferred kind of sandbox-exec process.
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
@@ -185,12 +163,11 @@ enum Request {
 }
 
 impl Programs {
-    /// Returns the paths of the programs in the directory of the running one.
+    /// Returns the paths in the directory of the running program.
     pub fn beside_current_exe() -> io::Result<Self> {
         Ok(Self::beside(&std::env::current_exe()?))
     }
 
-    /// Returns the paths of the programs in the directory of `program`.
     pub fn beside(program: &Path) -> Self {
         let directory = program.parent().unwrap_or(Path::new("/"));
         Self { sandbox_exec: directory.join("sandbox-exec"), worker: directory.join("bailiwick-worker") }
@@ -219,12 +196,10 @@ impl Spawner {
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
-    /// The path of sandbox-exec.
     pub fn sandbox_exec(&self) -> &Path {
         &self.requests.sandbox_exec
     }
 
-    /// Starts a confined program, in a waiting sandbox-exec if one fits.
     pub async fn spawn(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.spawn_in(Origin::Spare, launch).await
     }
@@ -234,7 +209,7 @@ impl Spawner {
         self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// Starts a confined program and blocks until it runs. Not for threads of the runtime.
+    /// Starts a confined program and blocks until it runs. Not for threads of the async runtime.
     pub fn spawn_and_wait(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
     }
@@ -258,7 +233,6 @@ impl Spawner {
     }
 }
 
-/// Runs the spawn thread, which launches one program after another.
 fn serve(program: &Program, inbox: mpsc::Receiver<Request>) {
     let mut spare = None;
     for request in inbox {
@@ -317,14 +291,12 @@ fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Er
     panic::catch_unwind(AssertUnwindSafe(fill)).unwrap_or_else(|_| Err("the look for it broke off".into()))
 }
 
-/// Program file of sandbox-exec, opened once, and its path for messages.
 struct Program {
     path: PathBuf,
     opened: nix::Result<OwnedFd>,
 }
 
 impl Program {
-    /// Starts a gateway. Returns it and the socket on which it takes connections.
     fn begin_gateway(&self, plan: GatewayPlan) -> Result<(LaunchedGateway, OwnedFd), SpawnError> {
         let GatewayPlan { program, order, stdio, arrivals, channel, start } = plan;
         let begun = self.begin(&[program.clone().into_os_string()], stdio, None)?;
@@ -333,7 +305,8 @@ impl Program {
         Ok((LaunchedGateway::new(pidfd, status, channel, program, confinement, start), arrivals))
     }
 
-    /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the gateway of the program, if it has one.
+    /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the program's gateway, if there
+    /// is one.
     fn begin(
         &self,
         command: &[OsString],
@@ -388,7 +361,7 @@ impl BegunLaunch {
         }
     }
 
-    /// Sends the last order. Kills the process if there is none.
+    /// Sends the last order, or kills the process if the order is an error.
     fn execute(mut self, order: Result<Order, SpawnError>) -> Result<Launched, SpawnError> {
         match order.and_then(|order| self.order(&order)) {
             Ok(()) => Ok(self.launched),
@@ -399,13 +372,11 @@ impl BegunLaunch {
         }
     }
 
-    /// True if the process still waits.
     pub(super) fn is_alive(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         matches!(waitid(Id::PIDFd(self.launched.pidfd.as_fd()), flags), Ok(WaitStatus::StillAlive))
     }
 
-    /// Kills and reaps the process.
     pub(super) fn end(&self) -> io::Result<()> {
         let pidfd = self.launched.pidfd.as_fd();
         system::signal_process(pidfd, Signal::SIGKILL)?;
@@ -414,7 +385,6 @@ impl BegunLaunch {
     }
 }
 
-/// The standard streams of a child.
 struct Streams {
     theirs: [OwnedFd; 3],
     /// The supervisor's ends of those streams that are pipes.

@@ -1,8 +1,8 @@
 //! Reads the status pipe of a broker: the start of the program, and the system calls that the broker denied.
 //!
-//! While calls are open, nobody waits for refusals; they are read when a call ends. All refusals up to then are in the
-//! pipe, because the broker writes each before it answers the system call. So a flood of refusals takes no more than
-//! the capacity of the pipe, and no time before that.
+//! While tool calls run, nobody reads refusals; they are read when a tool call ends. The broker writes each
+//! refusal before it answers the system call, so that all refusals up to then are in the pipe. A flood of
+//! refusals takes no more than the capacity of the pipe, and no time before that.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,6 @@ const MOST_AT_ONCE: usize = 1024;
 /// The most refusals kept.
 const MOST: usize = 1024;
 
-/// The read end of a broker's status pipe.
 #[derive(Debug)]
 pub struct StatusPipe {
     reports: AsyncIncoming<Prompt, BrokerReport>,
@@ -64,7 +63,7 @@ impl StatusPipe {
         }
     }
 
-    /// Takes the refusals so far of a child of the program and its descendants.
+    /// Removes and returns the refusals so far of a child of the program and its descendants.
     pub fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.read();
         let (of_it, others) =
@@ -73,7 +72,7 @@ impl StatusPipe {
         of_it
     }
 
-    /// Returns the report of a connection to a host beyond the list that waits.
+    /// Returns the report of a connection that waits because its host is not on the list of allowed hosts.
     pub fn asked(&mut self, host: &HostName, at: u16) -> Option<&Refusal> {
         self.read();
         let is_it = |refusal: &&Refusal| {
@@ -84,13 +83,12 @@ impl StatusPipe {
         self.refused.iter().find(is_it)
     }
 
-    /// Takes all refusals so far.
     pub fn take(&mut self) -> Vec<Refusal> {
         self.read();
         std::mem::take(&mut self.refused)
     }
 
-    /// Reads the available reports. Stops for good at an invalid one.
+    /// Reads the available reports. After an invalid one, reads no more.
     fn read(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match self.reports.receive().now_or_never() {
@@ -101,7 +99,7 @@ impl StatusPipe {
         }
     }
 
-    /// Keeps a refusal, and replaces an earlier one of the same process, act and object.
+    /// Keeps a refusal in place of an earlier one of the same process, action and object.
     fn keep(&mut self, mut refusal: Refusal) {
         if let Target::Internet(to, place) = &mut refusal.object {
             *place = seen_from_here(*to, *place);
@@ -116,7 +114,7 @@ impl StatusPipe {
     }
 }
 
-/// Returns the place of an address from the supervisor's view. The broker may be in a network namespace, where it takes
+/// Returns the location of an address from the supervisor's view. In a network namespace, the broker takes
 /// this machine's addresses for remote ones. The network's DNS resolver counts as elsewhere.
 fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -127,7 +125,7 @@ fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     }
 }
 
-/// A pipe that is read directly, without waiting for the runtime to notice new data.
+/// A pipe that is read directly, without waiting until the runtime notices new data.
 #[derive(Debug)]
 struct Prompt(pipe::Receiver);
 

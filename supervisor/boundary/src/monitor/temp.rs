@@ -1,7 +1,8 @@
-//! The private temp directory of an agent: random name, short path, removed at the end or by the next start of Bailiwick.
+//! The private temp directory of an agent: random name, short path, removed at the end or by the next start
+//! of Bailiwick.
 //!
-//! A lock file in the state directory has its path and identity. The lock (flock(2)) ends with the owning process, so a
-//! directory whose lock is free is removed.
+//! A lock file in the state directory has the path and identity of the temp directory. The lock (flock(2))
+//! ends with the owning process, so a directory whose lock is free is removed.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,18 +18,16 @@ use uuid::Uuid;
 use super::removal::{self, Identity};
 use super::temps::Temps;
 
-/// The reason why a private temp directory cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
     pub(super) path: PathBuf,
-    /// The environment variable that chooses the parent directory.
+    /// The environment variable that sets the parent directory.
     pub(super) variable: &'static str,
     pub(super) source: io::Error,
 }
 
 impl TempError {
-    /// Creates the error for the parent of temp directories.
     pub fn of_parent(source: io::Error) -> Self {
         Self { path: std::env::temp_dir(), variable: "TMPDIR", source }
     }
@@ -49,7 +48,6 @@ impl TempError {
     }
 }
 
-/// A private temp directory that could not be removed.
 #[derive(Debug, thiserror::Error)]
 #[error("a private temp directory could not be removed: {path}: {source}; the next start tries again")]
 pub struct Leftover {
@@ -68,12 +66,12 @@ pub struct PrivateTemp {
 }
 
 impl PrivateTemp {
-    /// Creates a directory, with a lock file in `locks`.
+    /// Creates a private temp directory, with a lock file in `locks`.
     pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(temps.path(), temps.variable, locks)
     }
 
-    /// Creates a directory in another directory of Bailiwick's own.
+    /// Creates a private temp directory in another directory of Bailiwick's own.
     pub fn create_in(directory: &Path, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(directory, "BAILIWICK_HOME", locks)
     }
@@ -115,7 +113,8 @@ impl Drop for PrivateTemp {
     }
 }
 
-/// Removes the directories of processes that ended without doing so. Returns those that could not be removed.
+/// Removes the directories of processes that ended without removing them. Returns those that could not be
+/// removed.
 pub fn remove_stale(locks: &Path) -> Vec<Leftover> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     entries.filter_map(|entry| remove_one_stale(&entry.path()).err()).collect()
@@ -140,7 +139,6 @@ fn remove_one_stale(lock_path: &Path) -> Result<(), Leftover> {
     Ok(())
 }
 
-/// The most bytes of a lock file that are read.
 const LONGEST_LOCK: u64 = 8 << 10;
 
 /// Splits the text of a lock file: the path, a NUL byte, and the identity of the directory.
@@ -155,7 +153,8 @@ fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     (path, identity)
 }
 
-/// True if the path in a lock file is one that this module writes. An incomplete or foreign lock file must never cause a removal.
+/// True if the path in a lock file is one that this module writes. An incomplete or foreign lock file must
+/// never cause a removal.
 fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
     let name = path.file_name();
     path.is_absolute()
@@ -163,7 +162,8 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-/// Creates the lock file. Returns nothing if another start of Bailiwick took the new file for a stale one: that start removes it.
+/// Creates the lock file. Returns nothing if another start of Bailiwick took the new file for a stale one and
+/// removes it.
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

@@ -1,9 +1,9 @@
-//! The parent of a user's private temp directories, which is hidden from every confined program as a whole.
+//! The parent of a user's private temp directories, which is hidden from every confined program.
 //!
-//! The directory is in the cache directory, where nothing beside it needs rules of its own, and names that appear later
-//! are hidden, too. In the system's temp directory neither would hold. That one is used only if the cache directory is
-//! unsuitable: its path leaves no room for a socket's name, it is not writable, or workers run as a user who cannot
-//! enter it.
+//! The parent is in the cache directory, so that its siblings need no rules, and names that appear later are
+//! hidden as well. The system's temp directory has neither advantage. It is used only if the cache directory
+//! is unsuitable: its path leaves no room for a socket's name, it is not writable, or workers run as a user
+//! who cannot enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -23,8 +23,8 @@ const LONGEST: usize = 48;
 /// The longest path of the system's temp directory.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode with which no other user enters the directory, and nobody lists it. In the lowest sandbox tier, rules hide the contents,
-/// and only the mode hides the names.
+/// Mode with which no other user enters the directory, and nobody lists it. In the lowest sandbox tier, rules
+/// hide the contents, and only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
 /// Mode that lets no other user enter.
@@ -33,11 +33,10 @@ const LISTED: u32 = 0o700;
 /// Mode that lets other users enter, but not list.
 const ENTERED: u32 = 0o311;
 
-/// The parent of a user's private temp directories.
 #[derive(Clone, Debug)]
 pub struct Temps {
     path: PathBuf,
-    /// The environment variable that chooses its place.
+    /// The environment variable that sets the directory's parent.
     pub(super) variable: &'static str,
     serves_another: bool,
     note: Option<String>,
@@ -66,7 +65,6 @@ impl Temps {
         Ok(Self { path, variable: "TMPDIR", serves_another, note })
     }
 
-    /// The canonical path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -88,7 +86,6 @@ impl Temps {
     }
 }
 
-/// The name of the directory in the cache directory.
 const NAME: &str = "temps";
 
 /// Returns the variable that sets the cache directory, if there is one.
@@ -111,7 +108,6 @@ fn is_longer(path: &Path, most: usize) -> io::Error {
     io::Error::other(format!("its path has {length} bytes, and sockets in it leave room for {most}"))
 }
 
-/// Returns the directory that TMPDIR names.
 fn chosen_temporary() -> Option<PathBuf> {
     std::env::var_os("TMPDIR")
         .and_then(|path| fs::canonicalize(path).ok())
@@ -139,7 +135,8 @@ fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
 }
 
-/// Creates the first candidate that can be created. If another user took the name in a shared directory, the next candidate is tried.
+/// Creates the first possible candidate. If another user took the name in a shared directory, the next
+/// candidate is tried.
 fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     let mut first = None;
     for path in places {

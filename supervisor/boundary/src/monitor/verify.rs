@@ -7,10 +7,8 @@ use std::io::{self, Read};
 
 use ipc::confinement::Identity;
 
-/// The reason why a process does not count as confined.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum VerifyError {
-    /// The status of the process cannot be read.
     #[error("cannot read the status of process {pid}: {error}")]
     Unreadable { pid: u32, error: String },
     /// A field has a value that a confined process cannot have.
@@ -29,7 +27,8 @@ const EXPECTED: [(&str, &str); 7] = [
     ("TracerPid", "0"),
 ];
 
-/// Checks that a process has filters, no new privileges and no capabilities. Also checks that it runs as `identity`, if one is given.
+/// Checks that a process has filters, no new privileges and no capabilities, and that it runs as `identity`,
+/// if one is given.
 pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = read_status(pid).map_err(unreadable)?;
@@ -37,7 +36,7 @@ pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), Verif
     identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
 }
 
-/// Reads the status. The size of the file is given as 0, so a buffer is allocated first to avoid several reads.
+/// Reads the status. The file's size is given as 0, so a buffer is allocated first to avoid several reads.
 fn read_status(pid: u32) -> io::Result<String> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status"))?.read_to_string(&mut status)?;

@@ -31,58 +31,58 @@ use super::spawn::{Origin, Spawner};
 /// The environment variable that sets the log level of a worker.
 const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
-/// A worker, and the channel of its events.
 pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);
 
 type Incoming = AsyncIncoming<pipe::Receiver, ToSupervisor>;
 type Outgoing = AsyncOutgoing<pipe::Sender, ToWorker>;
 
-/// The parameters of a worker to start.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
-    /// The agent that the worker serves.
     pub agent: AgentId,
-    /// The number of this worker among those of the agent.
+    /// Number of this worker among those of the agent.
     pub generation: Generation,
     pub confinement: Confinement,
     pub program: PathBuf,
     /// Writes of an earlier process of the session that were interrupted.
     pub leftovers: Option<Leftovers>,
-    /// The log of the guests that it has.
+    /// The log of the worker's guests.
     pub guests: GuestLog,
 }
 
-/// An event from a worker.
 #[derive(Debug)]
 pub enum WorkerEvent {
-    /// An open call produced output.
-    Output { call: CallId, chunk: Chunk },
-    /// An open call produced a part of the change that it proposes.
-    Prepared { call: CallId, part: Part },
-    /// An open call ended.
-    Outcome { call: CallId, outcome: CallOutcome },
-    /// System calls that the broker denied to processes that belong to no call.
+    Output {
+        call: CallId,
+        chunk: Chunk,
+    },
+    Prepared {
+        call: CallId,
+        part: Part,
+    },
+    Outcome {
+        call: CallId,
+        outcome: CallOutcome,
+    },
+    /// System calls that the broker denied to processes that belong to no tool call.
     Refused(Vec<Refusal>),
-    /// Hosts that were reached by name, or that could not be: the first time for each, and all at the end.
+    /// Connections by host name: the first one to each host, and all of them at the end.
     HostsUsed(Vec<HostUse>),
-    /// Connections to a host beyond the list wait for an answer.
+    /// A connection to a host that is not on the list of allowed hosts waits for an answer.
     HostAsked(HostQuestion),
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,
-        /// The violation of the protocol, if that was the reason.
+        /// The violation of the protocol that ended the worker, if there was one.
         violation: Option<String>,
         open: Vec<CallId>,
     },
 }
 
-/// A worker that has started and is verified.
 #[derive(Debug)]
 pub struct Worker {
-    /// The number of this worker among those of the agent.
+    /// Number of this worker among those of the agent.
     pub generation: Generation,
     pub pid: u32,
-    /// The confinement that is enforced.
     pub ruleset: RulesetReport,
     /// Time from the start of the process to its `Ready` message.
     pub startup: Duration,
@@ -93,12 +93,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts and verifies a worker. Its events arrive on the channel, `Ended` as the last.
+    /// Starts and verifies a worker. `Ended` is the last event on the channel.
     pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
         Self::start_unless(spawner, spec, std::future::pending()).await
     }
 
-    /// Starts a worker unless `cancelled` completes first. After an error no process of it is left.
+    /// Starts a worker unless `cancelled` completes first. After an error no process of the worker remains.
     pub async fn start_unless(
         spawner: &Spawner,
         mut spec: WorkerSpec,
@@ -117,7 +117,6 @@ impl Worker {
         Ok((worker, events))
     }
 
-    /// The sender of calls to this worker.
     pub fn calls(&self) -> &CallSender {
         &self.calls
     }

@@ -1,7 +1,6 @@
-//! Build directories that the user's environment puts where no agent may write.
-//!
-//! A build in the sandbox would fail there, so each such directory is replaced by one in the private caches. Build
-//! directories that agents may write stay, and are shared with the user's own builds.
+//! Replaces build directories of the user's environment that agents must not write by directories in the
+//! private caches, where builds in the sandbox succeed. Other build directories stay, and are shared with the
+//! user's own builds.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
@@ -15,8 +14,9 @@ use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;
 
-/// Environment variables of build directories, each with the name of the replacement in the private caches. Lists of
-/// directories, and directories that have to exist (`GOTMPDIR`), are left out: for these, tools use their defaults.
+/// Environment variables of build directories, each with the name of the replacement in the private caches.
+/// Lists of directories, and directories that have to exist (`GOTMPDIR`), are left out: for these, tools use
+/// their defaults.
 const VARIABLES: &[(&str, &str)] = &[
     // Cargo's directory of all build results.
     ("CARGO_TARGET_DIR", "cargo-target"),
@@ -41,10 +41,8 @@ const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
     ("build-dir", "CARGO_BUILD_BUILD_DIR", "cargo-build"),
 ];
 
-/// The most bytes of cargo's settings that are read.
 const MOST: u64 = 1 << 20;
 
-/// The build directories of the user's environment.
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
     /// Variables that keep their values.
@@ -62,14 +60,12 @@ struct Outside {
     said: String,
 }
 
-/// Directories that decide if agents may write a build directory.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRoots<'a> {
     /// The project. Relative paths are resolved against it.
     pub project: &'a Path,
     /// Further directories that agents may write.
     pub write: &'a [PathBuf],
-    /// The home of the user that workers run as.
     pub home: Option<&'a Path>,
 }
 
@@ -108,7 +104,7 @@ impl Builds {
         environment.set.extend(self.outside.iter().map(moved));
     }
 
-    /// Describes each replaced build directory of an environment, for the user.
+    /// Describes each replaced build directory for the user.
     pub fn notes(&self, environment: &Environment) -> Vec<String> {
         let note = |Outside { variable, said, .. }: &Outside| {
             let (_, place) = environment.set.iter().find(|(name, _)| name == variable)?;
@@ -153,7 +149,6 @@ impl BuildRoots<'_> {
     }
 }
 
-/// Parses a file of settings, if it is a regular file.
 fn settings(file: &Path) -> Option<Document<String>> {
     // Opening a pipe would block.
     let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(file).ok()?;

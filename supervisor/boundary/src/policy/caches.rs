@@ -1,8 +1,10 @@
-//! Private caches of package managers, one for each project and level of rights, set by environment variables.
+//! Private caches of package managers, one for each project and level of rights, set by environment
+//! variables.
 //!
-//! The caches of the user's own builds are not writable: a manipulated file in them would run in the next project.
-//! Tools that can read them in addition to their own do so. `CARGO_HOME` is not changed, since cargo works with a
-//! read-only one. `XDG_CACHE_HOME` is not changed either, since tools read models and the like there.
+//! The caches of the user's own builds are not writable: a manipulated file in them would run in the next
+//! project. Tools that can read them in addition to their own do so. `CARGO_HOME` and `XDG_CACHE_HOME` are
+//! not changed, since cargo works with a read-only home, and tools read models and the like in the cache
+//! directory.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -20,7 +22,8 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Directory of all projects' caches in the cache directory, and of sessions whose caches end with them.
+/// Directory in the cache directory for the caches of all projects, and of sessions whose caches end with
+/// them.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
@@ -98,8 +101,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// Adds the directory of private temp directories and all caches except the project's own, at `own`. Everything
-    /// else in the cache directory stays hidden, except the file that explains it.
+    /// Hides the directory of private temp directories, and all caches but the project's own, at `own`.
+    /// Everything else in the cache directory stays hidden, except the file that explains it.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
@@ -127,7 +130,6 @@ fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
 /// Caches of the user's own builds, which some tools can read in addition to their own.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
-    /// Variables with the paths of these caches.
     variables: Vec<(&'static str, Vec<u8>)>,
     /// Arguments for Maven; nothing without a home.
     maven: Option<Vec<u8>>,
@@ -175,7 +177,6 @@ impl Fetched {
     }
 }
 
-/// True if a path can stand in a list or command line without quotes.
 fn is_one_word(path: &Path) -> bool {
     let falls_apart = |byte: &u8| byte.is_ascii_whitespace() || b",|%\"'\\".contains(byte);
     !path.as_os_str().as_bytes().iter().any(falls_apart)

@@ -77,12 +77,9 @@ pub struct Defaults {
     pass: Vec<&'static str>,
 }
 
-/// The circumstances in which commands run.
 #[derive(Clone, Copy, Debug)]
 pub struct Commands {
-    /// True if a person uses the terminal of the commands.
     pub attended: bool,
-    /// True if commands run as root.
     pub as_root: bool,
 }
 

@@ -1,9 +1,9 @@
 //! The environment of an agent's worker and its commands, computed from the agent's rights.
 //!
-//! The environment is computed for each agent, and again when its rights change, from values that were looked up once
-//! in a session. Package managers, builds and tools get directories of the agent's [level of rights](super::levels),
-//! since files in them are executed later. Caches of the lowest level are in the private temp directory. If no rights
-//! can change and nothing can be approved in a session, all caches are there.
+//! It is computed again when the rights change, from values that were looked up once in a session. Package
+//! managers, builds and tools get directories of the agent's [level of rights](super::levels), since files in
+//! them are executed later. Caches of the lowest level are in the private temp directory. If no rights can
+//! change and nothing can be approved in a session, all caches are there.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -27,21 +27,15 @@ pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
     value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
 }
 
-/// The name of the caches in a private temp directory.
 const CACHES: &str = "caches";
 
-/// The environments of all agents of a session.
 #[derive(Clone, Debug)]
 pub struct Environments {
-    /// The variables that the user passes and sets.
+    /// The variables that the user passes or sets by flags and settings.
     pub said: Environment,
-    /// The user that workers run as, if that is another one.
     pub owner: Option<Owner>,
-    /// The build directories of the user's environment.
     pub builds: Builds,
-    /// The caches of the user's own builds.
     pub fetched: Fetched,
-    /// Default variables for programs in a sandbox.
     pub defaults: Option<Defaults>,
     /// The user's `SSH_AUTH_SOCK`, with links resolved. It is passed to programs that may reach it.
     pub ssh_agent: Option<WirePath>,
@@ -90,7 +84,7 @@ impl Environments {
         Confinement { rights, environment, ..confinement }
     }
 
-    /// Passes the user's variable that names an ssh agent which the rights reach.
+    /// Passes `SSH_AUTH_SOCK` if the rights include the socket of the ssh agent.
     fn with_agent(
         &self,
         mut environment: Environment,

@@ -36,10 +36,8 @@ pub struct HiddenInodes {
     known: BTreeSet<FileIdentity>,
 }
 
-/// The reason why hidden files cannot be found again.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// There are too many hidden files.
     #[error("{0} holds more files than can be kept hidden while an agent may rename them")]
     TooMuchHidden(PathBuf),
     /// A hidden file was moved or linked, and its writable directory has too many files to search.
@@ -82,8 +80,8 @@ impl HiddenInodes {
         Ok(())
     }
 
-    /// Records the hidden files by inode, and the targets of links. Returns true if every recorded file is still at its
-    /// path, and only there.
+    /// Records the hidden files by inode, and the targets of links. Returns true if each recorded file has
+    /// its old path and no other.
     fn take_up<'a>(
         &mut self,
         rights: &Rights,
@@ -191,7 +189,7 @@ impl Present {
     }
 }
 
-/// True if a path is a directory or is below it. Compares bytes, since both are canonical.
+/// True if `path` is `root` or below it. Compares bytes, since both paths are canonical.
 fn lies_in(path: &Path, root: &Path) -> bool {
     let rest = path.as_os_str().as_bytes().strip_prefix(root.as_os_str().as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || root == Path::new("/"))

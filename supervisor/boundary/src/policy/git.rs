@@ -13,15 +13,12 @@ use std::path::{Path, PathBuf};
 
 use crate::tripwire::{git_file_target, worktree_in};
 
-/// The most bytes of a file that names a directory.
 const LONGEST: u64 = 16 << 10;
 
-/// A project's git directory outside of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
     /// The canonical directory that git writes. For a worktree, the shared directory that contains the worktree's own.
     pub directory: Option<PathBuf>,
-    /// Subdirectories that belong to other worktrees.
     pub of_others: Vec<PathBuf>,
     /// A message for the user if the directory is not writable.
     pub note: Option<String>,
@@ -83,7 +80,6 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink())
 }
 
-/// Reads a file of one line, as a path.
 fn line(path: &Path) -> Option<PathBuf> {
     let text = content(path)?;
     let line = text.strip_suffix(b"\n").unwrap_or(&text);

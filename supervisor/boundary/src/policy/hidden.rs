@@ -1,6 +1,5 @@
-//! Default hidden paths: credentials, keys, histories, other users' homes, and Bailiwick's own state.
-//!
-//! The list is `hidden.txt`.
+//! Default hidden paths, listed in `hidden.txt`: credentials, keys, histories, other users' homes, and
+//! Bailiwick's own state.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,18 +13,16 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
-/// Paths by sections. The head of the file explains the sections.
+/// Hidden paths by sections. The head of the file explains the sections.
 const LIST: &str = include_str!("hidden.txt");
 
 /// The parent of all users' runtime directories, hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
-/// Properties of this machine that decide which paths are hidden.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The user's own homes, canonical, from `HOME` and from the password database.
     pub homes: Vec<PathBuf>,
-    /// The homes of other users, canonical.
     pub other_homes: Vec<PathBuf>,
     /// The user's runtime directory, canonical, if it is not in `/run/user`.
     pub runtime: Option<PathBuf>,
@@ -33,7 +30,6 @@ pub struct Host {
     pub is_root: bool,
 }
 
-/// The hidden paths of a session.
 #[derive(Clone, Debug)]
 pub struct HiddenPaths(pub Vec<WirePath>);
 
@@ -79,7 +75,6 @@ impl HiddenPaths {
         Self(followed(&all.collect::<Vec<_>>()).collect())
     }
 
-    /// Adds more hidden paths.
     #[must_use]
     pub fn with(mut self, more: &[PathBuf]) -> Self {
         self.0.extend(followed(more));
@@ -122,7 +117,6 @@ fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }
 
-/// True if a file system is mounted at a path.
 fn is_mount(path: &Path) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     device(path).is_some_and(|own| path.parent().and_then(device).is_some_and(|above| above != own))

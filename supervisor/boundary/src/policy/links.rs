@@ -21,12 +21,10 @@ pub(super) struct Links<'a> {
     expected: HashMap<&'a OsStr, u32>,
 }
 
-/// A path with its links resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedLink {
     /// The path without links, as far as it exists.
     pub path: PathBuf,
-    /// True if a file exists at the path.
     pub exists: bool,
 }
 
@@ -34,16 +32,12 @@ pub struct ResolvedLink {
 pub(super) struct Found<'a> {
     /// The path without links, as far as it exists.
     pub(super) path: Cow<'a, Path>,
-    /// The result of looking for a file at the path.
     pub(super) presence: Presence,
 }
 
-/// The result of looking for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// A file exists.
     There,
-    /// Neither a file nor a link exists.
     Nothing,
     /// A link to a missing file, or a file that cannot be examined.
     Unknown,
@@ -51,13 +45,12 @@ pub(super) enum Presence {
 
 #[derive(Debug)]
 struct Directory {
-    /// The path without links, if it differs.
+    /// The path without links, if it differs from the path.
     leads: Option<PathBuf>,
     presence: Presence,
     listing: LinkListing,
 }
 
-/// Resolves the links of one path.
 pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
@@ -69,7 +62,6 @@ pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
 }
 
 impl<'a> Links<'a> {
-    /// Prepares for looking up these paths.
     pub(super) fn expecting(paths: impl Iterator<Item = &'a Path>) -> Self {
         let mut expected = HashMap::new();
         for path in paths {

@@ -39,16 +39,11 @@ pub use write_root::{
     write_root,
 };
 
-/// The user's choices for a session.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// The canonical path of the project.
     pub project: WirePath,
-    /// The canonical path of the private temp directory.
     pub temp: WirePath,
-    /// The approval mode.
     pub mode: ApprovalMode,
-    /// The network access.
     pub net: Network,
     /// Addresses of this machine and its local networks that are reachable, if the network is on.
     pub reach: Reach,
@@ -62,7 +57,7 @@ pub struct Policy {
     pub hidden: Vec<WirePath>,
     /// Existing files in writable directories that the host runs later, and that stay read-only.
     pub protected: Vec<WirePath>,
-    /// Limits of one call.
+    /// Limits of one tool call.
     pub limits: Limits,
 }
 
@@ -80,13 +75,14 @@ impl Policy {
         Rights { write, net: self.net.clone(), reach: self.reach, sockets, ..self.base() }.normalised()
     }
 
-    /// Returns the writable directories of each mode.
+    /// Returns the writable directories of each approval mode.
     pub fn modes(&self) -> Modes {
         let auto = self.auto.iter().chain([&self.project]).cloned().collect();
         Modes { auto, always: self.write.clone() }
     }
 
-    /// Returns the rights of a worker that only reads, except for a temp directory. Such a worker finds changed files.
+    /// Returns the rights of an observer, a worker that finds changed files: it only reads, except for a temp
+    /// directory.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }

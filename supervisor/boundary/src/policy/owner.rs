@@ -13,11 +13,9 @@ use nix::unistd::{Uid, User, geteuid};
 /// The user that workers run as instead of root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The user id and group id.
     pub identity: Identity,
     /// The name, if the password database has one.
     pub name: Option<String>,
-    /// The canonical home directory, if there is one.
     pub home: Option<PathBuf>,
 }
 
@@ -36,7 +34,7 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// Returns the first directory on a path that this user cannot enter. Considers no other group of the user.
+/// Returns the first directory on a path that this user cannot enter. Ignores the user's additional groups.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

@@ -10,27 +10,15 @@ use protocol::shell_word::shell_word;
 use super::hidden::Host;
 use super::owner::closed_to;
 
-/// The reason why a directory cannot be a project.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// The directory does not exist or cannot be entered.
     #[error("cannot use {path} as the project: {source}\n  hint: name a directory with -C DIR")]
-    Unreachable {
-        /// The path that the user gave.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// The path is not a directory.
+    Unreachable { path: PathBuf, source: io::Error },
     #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
-    /// The directory holds too much, such as a home directory.
+    /// The directory contains too much, such as a home directory.
     #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
-    TooWide {
-        /// The path that the user gave.
-        path: PathBuf,
-        /// A phrase that names the fault.
-        why: String,
-    },
+    TooWide { path: PathBuf, why: String },
     /// The project contains a directory that is hidden from agents, or is in one.
     #[error(
         "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
@@ -41,29 +29,20 @@ pub enum ProjectError {
         )
     )]
     Hidden {
-        /// The path that the user gave.
         path: PathBuf,
-        /// A phrase that names the fault.
         why: String,
         /// The hidden directory.
         place: PathBuf,
         /// The environment variable that chose the hidden directory, if it is one of Bailiwick's own.
         variable: Option<&'static str>,
     },
-    /// The owner of the project, as whom its workers would run, cannot enter it.
+    /// Workers run as the owner of the project, who cannot enter it.
     #[error(
         "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
          there\n  hint: chmod a+x {}, or: chown -R root {}",
         shell_word(.closed), shell_word(.path)
     )]
-    ForeignOwner {
-        path: PathBuf,
-        /// The user id of the owner.
-        owner: u32,
-        group: u32,
-        /// The first directory on the path that the owner cannot enter.
-        closed: PathBuf,
-    },
+    ForeignOwner { path: PathBuf, owner: u32, group: u32, closed: PathBuf },
 }
 
 /// Resolves the path of the project. Fails for directories that cannot be confined.
@@ -109,7 +88,8 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
     None
 }
 
-/// Returns the first hidden path that contains the project or is in it, with a phrase that says which.
+/// Returns the first hidden path that contains the project or is in it, with a phrase that says which of
+/// these.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

@@ -1,5 +1,3 @@
-//! Resolves unix sockets of other programs that a user allows.
-
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -7,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// Resolves a socket that a user allowed by a flag or a command, relative to the project or absolute. The error is a phrase about
-/// the path.
+/// Resolves a socket that a user allowed by a flag or a command. The path is absolute or relative to the
+/// project. The error is a phrase about the path.
 pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let found = resolved(&project.join(path))?;
     // A link in the project may be an agent's, and must not choose what the user allows.
@@ -18,7 +16,7 @@ pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     Ok(found.into())
 }
 
-/// Resolves a socket that a file of settings allows. No link is followed: the file may be older than a link.
+/// Resolves a socket that a settings file allows. Follows no link, which may be newer than the file.
 pub fn configured_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     let found = resolved(&named)?;

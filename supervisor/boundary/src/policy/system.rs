@@ -1,6 +1,4 @@
-//! Places of the system.
-
-/// Places of the system's programs, which every server of MCP may read.
+/// Directories with the system's programs, which every MCP server may read.
 pub const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",

@@ -63,9 +63,8 @@ fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     }
 }
 
-/// Resolves a path that a file of settings makes writable. The error is a phrase about the path.
-///
-/// A file of settings may be old, and an agent may have created a link since. So unlike with a flag, no link is followed.
+/// Resolves a path that a settings file makes writable. Follows no link: an agent may have created it after
+/// the file was written. The error is a phrase about the path.
 pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     match std::fs::canonicalize(&named) {
@@ -93,15 +92,14 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place).then(|| found.into())
 }
 
-/// Returns the path to offer after a command was denied access to a file. A command can do anything there, so the
-/// user's home and directories above it are never offered.
+/// Returns the path to suggest after a command was denied access to a file. A command can do anything there,
+/// so the user's home and directories above it are never suggested.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
     let is_root = |place: &WirePath| place.as_path() == Path::new("/");
     place_to_grant(path, exists).filter(|place| !is_root(place) && !holds_home(place.as_path()))
 }
 
-/// The user's home, if there is one.
 pub fn users_home() -> Option<PathBuf> {
     let home = std::env::home_dir()?;
     Some(home.canonicalize().unwrap_or(home))

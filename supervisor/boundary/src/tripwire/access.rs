@@ -1,5 +1,3 @@
-//! Permissions of a watched file, or of a directory above one: mode, owner and access control lists (acl(5)).
-
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::{self, Permissions};
@@ -24,13 +22,13 @@ const OTHERS_WRITE: u32 = 0o022;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Mode, owner, group and access control lists of a file or directory.
+/// Mode, owner, group and access control lists (acl(5)) of a watched file, or of a directory above one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// The access control list, if the file has one beyond its mode.
+    /// The access control list, if the file has one in addition to its mode.
     pub(super) list: Option<Arc<[u8]>>,
     /// The default list of a directory, which new entries inherit.
     pub(super) default: Option<Arc<[u8]>>,
@@ -56,7 +54,7 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if both grant the same access to everybody. Owners count only if this user can give files away.
+    /// True if both grant everybody the same access. Owners are compared only if this user can change them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
@@ -88,7 +86,7 @@ impl PlaceAccess {
             || has_news(self.default.as_deref())
     }
 
-    /// Returns the permissions without any write access that the directory `around` the file does not give.
+    /// Returns the permissions without write access that the directory `around` the file does not grant.
     pub(super) fn narrowed_to(&self, around: &Self) -> Self {
         let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
         if self.group != around.group {
@@ -126,12 +124,12 @@ impl PlaceAccess {
     }
 }
 
-/// True if this user can change the owner of a file, as only root can.
 fn may_give_away() -> bool {
     geteuid().is_root()
 }
 
-/// Returns the users and groups that an access control list lets write (`struct posix_acl_xattr_entry` of the kernel).
+/// Returns the users and groups that an access control list lets write (`struct posix_acl_xattr_entry` of the
+/// kernel).
 fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
     const USER: u16 = 0x02;
     const GROUP: u16 = 0x08;

@@ -17,7 +17,7 @@ const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 pub(super) enum Address {
     /// Another machine, through a transport that is built into git.
     Remote,
-    /// A local path. Git takes the name of an unknown remote for a path, too.
+    /// A local path. Git takes the name of an unknown remote for a path.
     Local(PathBuf),
     /// A helper program, an option, or a form that git may read in another way than this parser.
     Strange,
@@ -91,12 +91,10 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Directories that decide if a local path may be a remote or another object store.
+/// Directories that decide if an agent may make a local path a remote or another object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
-    /// The canonical directories that are searched for repositories.
     pub(super) searched: &'a [PathBuf],
-    /// The canonical directories that an agent may write.
     pub(super) writable: &'a [PathBuf],
 }
 

@@ -1,4 +1,4 @@
-//! Holds the project's `.git` directory: if a command renames it away, it is moved back.
+//! Keeps the project's `.git` directory open: if a command renames it, it is moved back.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,25 +17,21 @@ const TRIES: usize = 8;
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 
-/// The result of a search for the `.git` directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
     /// The directory is still at `.git`, or was deleted and cannot be moved back.
     InPlace,
-    /// The directory was elsewhere and has been moved back.
     PutBack,
-    /// The directory is elsewhere and cannot be moved back.
     Lost(Errno),
 }
 
 impl Anchor {
-    /// Opens `.git`, if it is a directory.
     pub(super) fn new(root: &OwnedFd) -> Self {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Self(openat(root, GIT, flags, Mode::empty()).ok())
     }
 
-    /// Moves the held directory back to `.git` if it was renamed.
+    /// Moves the open directory back to `.git` if it was renamed.
     pub(super) fn hold(&mut self, root: &OwnedFd) -> FoundAnchor {
         let found = self.0.as_ref().map_or(FoundAnchor::InPlace, |held| put_back(root, held));
         // A deleted directory is released, and the new one is held instead.
@@ -64,7 +60,7 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     FoundAnchor::Lost(failure)
 }
 
-/// Returns the parent directory and the name of the held directory; nothing if it was deleted.
+/// Returns the parent directory and the name of the open directory; nothing if it was deleted.
 fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsString)> {
     let path = std::fs::read_link(beneath::own_path(held)).ok()?;
     let name = path.file_name()?.to_owned();

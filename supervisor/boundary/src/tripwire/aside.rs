@@ -1,4 +1,4 @@
-//! Moves files out of the project instead of deleting them, as long as another place has room.
+//! Moves files out of the project instead of deleting them, as long as another directory has room.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,7 +23,6 @@ const DEEPEST: usize = 100;
 /// Prefix of names at the top of a project, for files that fit nowhere else: a rename there needs no room.
 const BESIDE: &str = "bailiwick-moved-aside-";
 
-/// The directories that files are moved to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside<'a> {
     /// The preferred directory, created when needed. Without one, files are removed.
@@ -32,7 +31,6 @@ pub(super) struct Aside<'a> {
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
-/// The result of moving a file out of the project.
 #[derive(Debug, Default)]
 pub(super) struct TakenOut {
     /// The new path; nothing if the file was removed.
@@ -122,7 +120,6 @@ fn free_names<'a>(directory: &'a Path, name: &'a OsStr) -> impl Iterator<Item = 
     })
 }
 
-/// Removes a partial copy. Logs a failure.
 fn remove(target: &Path) {
     let removed = match fs::symlink_metadata(target) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(target),

@@ -1,7 +1,9 @@
-//! File operations on one name below one directory descriptor. None follows a link, waits for a fifo, or accepts a path of several names.
+//! File operations on one name below one directory descriptor. None follows a link, waits for a fifo, or
+//! accepts a path of several names.
 //!
-//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions give the protection
-//! of openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2.
+//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions protect
+//! like openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies
+//! openat2.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
@@ -30,17 +32,15 @@ const LEASE_POLL: Duration = Duration::from_millis(20);
 
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 
-/// Opens a directory by its canonical path.
 pub fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Returns the metadata of a file; of the link itself if the name is a link.
+/// Returns the metadata of a file. Of a link, returns those of the link itself.
 pub fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
 
-/// Returns the type of a file (regular, directory, link, …).
 pub fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
@@ -180,7 +180,6 @@ fn lease_break_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_secs(1)
 }
 
-/// Returns the target of a link.
 pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
     readlinkat(at, name)
 }

@@ -47,7 +47,6 @@ pub(super) const DEEPEST_WALK: usize = 100;
 pub(super) const MOST_TREES: usize = 200_000;
 pub(super) const DEEPEST_TREE: usize = 100;
 
-/// A limit that a snapshot has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Entries(usize),
@@ -86,7 +85,6 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Counters of one watched path, against the limits of a snapshot.
 #[derive(Debug)]
 pub(super) struct PlaceBudget {
     place: PathBuf,
@@ -102,7 +100,6 @@ impl PlaceBudget {
         Self { place: PathBuf::new(), most_entries: MOST_ENTRIES, entries: 0, new: 0, bytes: 0, in_all: 0 }
     }
 
-    /// Resets the counters for another watched path.
     pub(super) fn begin(&mut self, place: &Path) {
         let in_all = self.in_all;
         *self = Self { place: place.to_owned(), in_all, ..Self::new() };
@@ -114,7 +111,6 @@ impl PlaceBudget {
         self.most_entries = MOST_ENTRIES_UNKNOWN;
     }
 
-    /// The watched path that is counted.
     pub(super) fn place(&self) -> &Path {
         &self.place
     }

@@ -1,14 +1,12 @@
-//! Parser for git's configuration syntax, as `config.c` of git reads it. Where git could read something else than this
-//! parser, parsing fails.
+//! Parser for git's configuration syntax, as `config.c` of git reads it.
 //!
-//! A file that does not parse is never taken for harmless, so every doubt is resolved by failing.
+//! A file that does not parse is never considered harmless. So parsing fails where git could read something
+//! else than this parser.
 
 use std::ops::Range;
 
-/// One `key = value` of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitConfigEntry {
-    /// The section, in lower case.
     pub(super) section: Vec<u8>,
     /// The subsection, with its case kept.
     pub(super) subsection: Option<Vec<u8>>,
@@ -21,20 +19,17 @@ pub(super) struct GitConfigEntry {
 }
 
 impl GitConfigEntry {
-    /// Returns the full name as git prints it, `section.subsection.key`.
     pub(super) fn name(&self) -> String {
         let section = (!self.section.is_empty()).then_some(&self.section);
         let parts: Vec<_> = section.into_iter().chain(&self.subsection).chain([&self.key]).cloned().collect();
         String::from_utf8_lossy(&parts.join(&b'.')).into_owned()
     }
 
-    /// Returns section, subsection, key and value, without the position.
     pub(super) fn meaning(&self) -> Meaning<'_> {
         (&self.section, self.subsection.as_deref(), &self.key, self.value.as_deref())
     }
 }
 
-/// Section, subsection, key and value.
 pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a [u8]>);
 
 /// The file is not one that git accepts.
@@ -57,7 +52,6 @@ struct Parser<'a> {
     at: usize,
 }
 
-/// A section's name and subsection.
 type Header = (Vec<u8>, Option<Vec<u8>>);
 
 impl Parser<'_> {

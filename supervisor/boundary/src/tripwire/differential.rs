@@ -12,7 +12,6 @@ use proptest::sample::select;
 use super::config::parse;
 use super::references::Search;
 
-/// The settings of a file, by name and value.
 type FileSettings = Vec<(String, Option<Vec<u8>>)>;
 
 /// Generates a line of a file or a part of one: quotes, continued lines, comments, odd sections, and includes of the other files.

@@ -15,7 +15,6 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 
 use crate::system;
 
-/// The longest time for the sandbox of a command to end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Starts commands that may only read files.
@@ -28,9 +27,8 @@ pub trait ConfinedGit: fmt::Debug + Send + Sync {
 pub struct GitQuestion {
     ends: Option<(File, File)>,
     broker: OwnedFd,
-    /// The read end of the sandbox's status pipe. Nobody reads it, but the sandbox would end without a reader.
+    /// Read end of the sandbox's status pipe. Nobody reads it, but the sandbox would end without a reader.
     _status: OwnedFd,
-    /// The time by which the command must have answered.
     deadline: Instant,
 }
 
@@ -41,7 +39,7 @@ impl GitQuestion {
         Self { ends, broker, _status: status, deadline: Instant::now() + patience }
     }
 
-    /// Writes to the command's standard input. Text of more than one page may block.
+    /// Writes to the command's standard input. Text longer than a memory page may block.
     pub(super) fn say(&mut self, text: &[u8]) -> io::Result<()> {
         self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.0.write_all(text)
     }

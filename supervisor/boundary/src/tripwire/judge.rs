@@ -1,5 +1,3 @@
-//! Decides if a change of a watched file may stay.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -17,10 +15,9 @@ use super::promised::Promised;
 use super::root::GIT;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
-/// The decision on a changed file.
+/// The decision if a change of a watched file may stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TripwireVerdict {
-    /// The change may stay.
     Pass,
     /// The old state is restored, and the new file is moved aside.
     Restore(PlaceChange),
@@ -43,7 +40,7 @@ impl TripwireVerdict {
     }
 }
 
-/// The data that decide if a file may point elsewhere.
+/// Data that decide if a file may refer to other files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
     /// The watched directory's canonical path.
@@ -54,7 +51,7 @@ pub(super) struct JudgedSurroundings<'a> {
     pub(super) own: &'a Own,
     /// The branches that the repository had at the start, if git listed them.
     pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
-    /// The directories in which remotes may be.
+    /// Directories of local repositories and of agents.
     pub(super) ground: Ground<'a>,
 }
 
@@ -83,7 +80,6 @@ impl TripwireVerdict {
 }
 
 impl JudgedSurroundings<'_> {
-    /// Decides on the change of one file.
     pub(super) fn judge(
         self,
         path: &Path,
@@ -357,13 +353,13 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// The person's promisor remotes and other targets that entries can change.
+/// The person's promisor remotes and other configuration that entries can change.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,
 }
 
-/// A configuration file, with what its values can refer to.
+/// A configuration file, with the files that its values can refer to.
 struct OfConfiguration<'a> {
     around: JudgedSurroundings<'a>,
     path: &'a Path,
@@ -415,7 +411,6 @@ fn has_links(root: &Path, path: &Path) -> bool {
     })
 }
 
-/// Returns the text without these entries.
 fn without(text: &[u8], entries: &[GitConfigEntry]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let mut at = 0;

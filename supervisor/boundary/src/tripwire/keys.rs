@@ -67,12 +67,10 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// The test that decides if a value is allowed.
 #[derive(Clone, Copy)]
 enum Test {
-    /// A test of the value itself.
     Value(fn(&[u8]) -> bool),
-    /// A test of the repository that the value leads to.
+    /// A test of the repository at the address that is the value.
     Address,
 }
 
@@ -103,7 +101,6 @@ const BY_SUBSECTION: &[(&str, &str, Test)] = &[
     ("submodule", "update", Test::Value(is_update)),
 ];
 
-/// Tests of directories that a value may name.
 pub(super) trait KeyPlaces {
     /// True if `core.worktree` of this file may have this value.
     fn worktree_leads_back(&self, value: &[u8]) -> bool;

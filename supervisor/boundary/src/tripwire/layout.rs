@@ -23,14 +23,12 @@ pub(super) enum LayoutPart {
     Paused(Operation),
     /// Configuration, hooks, and directories of repositories, which are checked elsewhere.
     Watched,
-    /// Not a part of a git directory.
     Unknown,
 }
 
-/// A git operation that can be paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `git rebase`, by merging.
+    /// `git rebase` with the default backend, which merges.
     RebaseMerge,
     /// `git am`, and `git rebase --apply`.
     RebaseApply,

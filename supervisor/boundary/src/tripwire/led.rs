@@ -1,7 +1,8 @@
-//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those that the person has set.
+//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those
+//! that the person has set.
 //!
-//! With another address for the person's remote, the next `git push` would send everything to a host of the agent's
-//! choice. A new remote does nothing until somebody names it, so it may stay, and the user is told.
+//! With another address for the person's remote, the next `git push` would send everything to a host of the
+//! agent's choice. A new remote does nothing until somebody names it, so it may stay, and the user is told.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 
-/// Keys that say where a push or fetch goes and what it takes along, git-config(1). `remote.*.push`, `remote.*.mirror`,
-/// commands and transports are forbidden for all remotes.
+/// Keys that say where a push or fetch goes and which refs it includes, git-config(1). `remote.*.push`,
+/// `remote.*.mirror`, commands and transports are forbidden for all remotes.
 const LEADING: &[(&str, &[&str])] = &[
     ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
     ("branch", &["remote", "pushremote", "merge"]),
@@ -51,7 +52,7 @@ impl<'a> Led<'a> {
         Self(entries.filter_map(named).chain(branches).collect())
     }
 
-    /// True if an entry concerns something that the person already had.
+    /// True if an entry concerns a remote, branch or key that the person already had.
     pub(super) fn has(&self, entry: &GitConfigEntry) -> bool {
         named(entry).is_some_and(|named| self.0.contains(&named))
     }

@@ -25,7 +25,7 @@ use super::watch::Given;
 /// A snapshot that is being taken. Every content is read anew.
 pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
-    /// Paths with free write access, relative to the watched directory, where changes stay.
+    /// Paths that the user lets agents write freely, relative to the watched directory. Changes there stay.
     given: &'a Given,
     pub(super) budget: PlaceBudget,
     /// The number of data directories that were entered.
@@ -39,7 +39,6 @@ impl<'a> TripwireLook<'a> {
         Self { before, given, budget: PlaceBudget::new(), trees: 0, state: WatchState::default() }
     }
 
-    /// Continues the first snapshot.
     pub(super) fn more(state: WatchState, given: &'a Given) -> Self {
         Self { state, ..Self::new(None, given) }
     }
@@ -57,7 +56,6 @@ impl<'a> TripwireLook<'a> {
         self.before.is_some_and(|before| before.knows(path))
     }
 
-    /// Records the permissions of the watched directory itself.
     pub(super) fn top(&mut self, root: &OwnedFd) {
         if let Ok(stat) = fstat(root) {
             self.state.directories.insert(PathBuf::new(), PlaceAccess::with_lists(&stat, root));
@@ -134,7 +132,6 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records that the first snapshot reached a limit.
     pub(super) fn met(&mut self, path: &Path, bound: Bound) {
         if self.is_first() && !self.is_given(path) {
             self.state.met.push((path.to_owned(), bound));
@@ -202,7 +199,6 @@ impl<'a> TripwireLook<'a> {
         Ok(is_taken)
     }
 
-    /// Records a limit or an error from listing a directory.
     fn listed(&mut self, path: &Path, seen: io::Result<()>, bound: Option<Bound>) {
         if let Some(bound) = bound
             && !self.is_given(path)

@@ -1,12 +1,12 @@
 //! The tripwire detects and undoes changes of files that the host runs later.
 //!
-//! A command with the right to write a project can leave a file there that a person's git, shell, editor or agent will
-//! run: a hook, a configuration that names a program, a task. The supervisor takes a snapshot of a fixed list of such
-//! files (the watched files), compares after each call that may write, and restores changed files. It opens no path
-//! that a model or a worker gave, follows no link, and executes nothing. Other repositories in the project are searched
-//! for when a turn ends.
+//! A command with the right to write a project can leave a file there that a person's git, shell, editor or
+//! agent will run: a hook, a configuration that names a program, a task. The supervisor takes a snapshot of a
+//! fixed list of such files (the watched files), compares after each tool call that may write, and restores
+//! changed files. When a turn ends, it also searches the project for other repositories. It opens no path
+//! that a model or a worker gave, follows no link, and executes nothing.
 //!
-//! The tripwire prevents no write: a changed file exists until the call ends.
+//! The tripwire prevents no write: a changed file exists until the tool call ends.
 
 mod access;
 mod addresses;
@@ -60,7 +60,6 @@ use state::WatchState;
 pub use watch::Watch;
 use watched::WatchedRoots;
 
-/// The watched files of a session, with their recorded state.
 #[derive(Debug)]
 pub struct Tripwire {
     roots: Vec<WatchedRoots>,
@@ -68,38 +67,33 @@ pub struct Tripwire {
     notes: BTreeSet<String>,
 }
 
-/// A file whose exact content somebody approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
-    /// The absolute path.
     pub path: PathBuf,
     /// The digest of the content; nothing if the file is removed.
     pub digest: Option<Digest>,
 }
 
-/// A SHA-256 of a file's content.
 pub type Digest = [u8; 32];
 
-/// Returns the digest of a content.
 pub fn digest(content: &[u8]) -> Digest {
     Sha256::digest(content).into()
 }
 
-/// The result of comparing the watched files with their recorded state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The files that had changed.
     pub changes: Vec<RestoredPlace>,
     /// Warnings about files that could not be checked, one sentence each. Each is reported once.
     pub notes: Vec<String>,
 }
 
 impl Tripwire {
-    /// Records the watched files, or joins the recorded state of another session. Blocks while it searches the project,
-    /// while another process holds a lease on a file, and while a command of another session runs in a directory above
-    /// or below.
+    /// Records the watched files, or loads the recorded state of another session. Blocks while it searches
+    /// the project, while another process holds a lease on a file, and while a tool call of another session
+    /// runs in a directory above or below.
     ///
-    /// Fails if a file on the fixed list cannot be read, or if a limit is reached: such a file could not be restored.
+    /// Fails if a file on the fixed list cannot be read, or if a limit is reached: such a file could not be
+    /// restored.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut tripwire = Self { roots: Vec::new(), around: watch.around(), notes: BTreeSet::new() };
         let paths: Vec<_> = watch.places_by_root().map(|(root, path)| (root, path.to_owned())).collect();
@@ -116,7 +110,8 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Begins to watch these directories: records their files, or takes the record of another session that watches them already.
+    /// Begins to watch these directories: records their files, or loads the record of another session that
+    /// already watches them.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();
@@ -140,7 +135,8 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Begins a call that may write. If no such call of any session runs, the current files are the person's and are recorded anew.
+    /// Begins a tool call that may write. If no such call of any session runs, the current files are the
+    /// person's and are recorded anew.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
@@ -152,12 +148,12 @@ impl Tripwire {
         Ok(self.told_once(report))
     }
 
-    /// Ends the last call that may write, after its changes were checked.
+    /// Ends the last tool call that may write, after its changes were checked.
     pub fn end_call(&mut self) {
         self.rest(false);
     }
 
-    /// Checks the fixed list after a call, and restores changed files.
+    /// Checks the fixed list after a tool call, and restores changed files.
     pub fn check(&mut self) -> Report {
         self.look_at(WatchedRoots::check)
     }
@@ -169,14 +165,14 @@ impl Tripwire {
         report
     }
 
-    /// Checks everything when no call of this session runs any more.
+    /// Checks everything when no tool call of this session runs any more.
     pub fn end(&mut self) -> Report {
         let report = self.check_everything();
         self.rest(true);
         report
     }
 
-    /// Records that no call runs. If that fails, the next start compares once more.
+    /// Records that no tool call runs. If that fails, the next start compares again.
     fn rest(&mut self, everything: bool) {
         for watched in &mut self.roots {
             if let Err(error) = watched.end_call(everything) {
@@ -236,15 +232,14 @@ impl Tripwire {
 }
 
 impl Report {
-    /// Adds the results of another check.
     pub fn append(&mut self, other: Self) {
         self.changes.extend(other.changes);
         self.notes.extend(other.notes);
     }
 }
 
-/// Returns the path to suggest for `--write` if the user may have wanted a change that was undone: git's configuration,
-/// or an existing setting.
+/// Returns the path to suggest for `--write` if the user may have wanted a change that was undone: git's
+/// configuration, or an existing setting.
 pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();
     let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);
@@ -254,7 +249,6 @@ pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     (is_setting || path.ends_with(".git/config")).then_some(path)
 }
 
-/// Makes paths outside of the project absolute.
 fn named(changes: &mut [RestoredPlace], root: Option<&Path>) {
     if let Some(root) = root {
         for change in changes {

@@ -1,4 +1,5 @@
-//! Changes that count as the person's, whoever made them: the file is again as the person had it, or as a commit of the person's has it.
+//! Changes that count as the person's, whoever made them: the file has an earlier content of the person's, or
+//! the content in a commit of the person's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,6 @@ const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git r
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
-/// Prefix of the full name of a branch.
 const BRANCHES: &[u8] = b"refs/heads/";
 
 /// The most bytes of an answer, enough for a hundred thousand refs or files.
@@ -59,12 +58,10 @@ impl PersonsGit {
         Some(Self { git, sources: Arc::new(sources), commits, branches, tracked: Arc::default() })
     }
 
-    /// The sources of settings and hooks.
     pub(super) fn sources(&self) -> &GitSources {
         &self.sources
     }
 
-    /// The names of the branches at the start.
     pub(super) fn branches(&self) -> &BTreeSet<Vec<u8>> {
         &self.branches
     }
@@ -89,7 +86,8 @@ impl PersonsGit {
         files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
     }
 
-    /// Returns the changed paths whose new state a commit of the person's has. A removed file that is still in the index does not count.
+    /// Returns the changed paths whose new state is in a commit of the person's. A removed file that is still
+    /// in the index does not count.
     pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         if root != self.commits.directory() || changes.is_empty() {
             return Vec::new();
@@ -105,7 +103,6 @@ impl PersonsGit {
     }
 }
 
-/// A watched path, with its state before and now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlaceChanged<'a> {
     pub(super) path: &'a Path,

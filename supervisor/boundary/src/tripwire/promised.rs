@@ -1,7 +1,7 @@
 //! Promisor remotes, from which git fetches missing objects by itself at any command, even `git status`.
 //!
-//! With the network off, an agent could so have the person's git send data in an address. A promisor at a local path is
-//! harmless. Any other must have been the person's, with the same address as before.
+//! With the network off, an agent could so have the person's git send data in an address. A promisor at a
+//! local path is harmless. Any other must have been the person's, with the same address as before.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,6 @@ use super::keys::is_off;
 pub(super) struct Promised<'a>(BTreeSet<&'a [u8]>);
 
 impl<'a> Promised<'a> {
-    /// Collects the promisor remotes of a configuration.
     pub(super) fn of(entries: &'a [GitConfigEntry]) -> Self {
         Self(entries.iter().filter_map(promised_by).collect())
     }

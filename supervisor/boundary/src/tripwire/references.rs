@@ -105,12 +105,11 @@ fn new_in(watched: &WatchedRoots, found: &References) -> References {
     inside.collect()
 }
 
-/// True if a git directory is at or below a path. Agents work in such a directory, and its files are watched by themselves.
+/// True if a git directory is at or below a path. Agents work there, and its files are watched by themselves.
 fn holds_git(state: &WatchState, place: &Path) -> bool {
     state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
 }
 
-/// A configuration outside of watched directories.
 struct Included {
     path: PathBuf,
     by: PathBuf,
@@ -125,7 +124,6 @@ pub(super) struct Search<'a> {
     outside: Vec<Included>,
     /// Number of references of each file that has some.
     leading: BTreeMap<PathBuf, usize>,
-    /// The file whose references are being followed.
     origin: PathBuf,
     met: Vec<(PathBuf, Bound)>,
 }

@@ -59,7 +59,6 @@ impl TripwireLook<'_> {
         self.layout(git, path, depth);
     }
 
-    /// Begins a part of a git directory, with limits of its own.
     fn part(&mut self, git: &Path, name: &str) {
         self.begin_data(&git.join(name));
     }

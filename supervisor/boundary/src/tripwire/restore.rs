@@ -19,7 +19,6 @@ use super::aside::{Aside, TakenOut};
 use super::beneath;
 use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace};
 
-/// The result of restoring a watched file.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     /// The path to which the changed file was moved.
@@ -44,7 +43,6 @@ impl Restored {
     }
 }
 
-/// The means to restore files of one watched directory: its descriptor, the recorded state, and the directories for changed files.
 #[derive(Clone, Copy)]
 pub(super) struct Restorer<'a> {
     pub(super) root: &'a OwnedFd,
@@ -53,7 +51,6 @@ pub(super) struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    /// Restores the recorded file at `path`, or removes the new one.
     pub(super) fn restore(self, path: &Path) -> Restored {
         match self.before.places.get(path) {
             Some(place) => self.put_back(path, place),
@@ -82,7 +79,6 @@ impl Restorer<'_> {
         }
     }
 
-    /// Sets the permissions of a file or directory.
     pub(super) fn give(self, path: &Path, access: &PlaceAccess) -> Restored {
         let given = if path == Path::new("") {
             access.give(&beneath::own_path(self.root)).map_err(|error| beneath::errno(&error))

@@ -11,17 +11,13 @@ use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 pub(super) use gate::protected::GIT;
 
-/// The kind of a watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Root {
-    /// A project with its settings and repository.
     Project,
-    /// A git directory outside of its project.
     GitDirectory,
 }
 
 impl Root {
-    /// Takes a snapshot of everything that is watched in the directory.
     pub(super) fn look(
         self,
         root: &OwnedFd,
@@ -57,7 +53,8 @@ impl TripwireLook<'_> {
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
 
-    /// Opens one directory after the other and calls `look` in the last. Stops where a step is not a directory.
+    /// Opens one directory after the other and calls `look` in the last one. Stops at anything that is not a
+    /// directory.
     pub(super) fn within(
         &mut self,
         root: &OwnedFd,

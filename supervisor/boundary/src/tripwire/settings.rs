@@ -1,5 +1,3 @@
-//! The settings in a project that tools of the host read.
-
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
@@ -15,7 +13,6 @@ use super::root::GIT;
 use super::state::{FileKind, TripwireListing};
 
 impl TripwireLook<'_> {
-    /// Records a project's git directory and its settings.
     pub(super) fn project(&mut self, root: &OwnedFd) {
         self.budget.begin(Path::new(GIT));
         if let Some(git) = self.enter(root, Path::new(GIT)) {
@@ -45,7 +42,6 @@ impl TripwireLook<'_> {
 struct TopNames(Option<BTreeSet<OsString>>);
 
 impl TopNames {
-    /// The most names that are listed. With more, one system call for each setting is cheaper.
     const MOST: usize = 2_000;
 
     fn of(root: &OwnedFd) -> Self {

@@ -22,7 +22,6 @@ const ROUNDS: usize = 3;
 /// The most changed files that are named in a message about a commit.
 const MOST_NAMED: usize = 5;
 
-/// Settings that all watched directories share.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) given: Given,
@@ -33,7 +32,6 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// Adds the directories of wider rights.
     pub(super) fn widen(&mut self, other: Self) {
         for (own, new) in [(&mut self.searched, other.searched), (&mut self.writable, other.writable)] {
             let known: BTreeSet<_> = own.iter().cloned().collect();
@@ -42,7 +40,6 @@ impl Around {
     }
 }
 
-/// One watched directory, with the data to judge its changes.
 #[derive(Clone, Copy)]
 pub(super) struct ConfigView<'a> {
     pub(super) root: Root,
@@ -74,7 +71,8 @@ impl<'a> ConfigView<'a> {
         self.verdicts_but_of(&BTreeSet::new(), before, now)
     }
 
-    /// Judges the changes of all files but those that count as the person's. Write access is judged for all.
+    /// Judges the changes of all files except those that count as the person's. Write access is judged for
+    /// all files.
     pub(super) fn verdicts_but_of(
         self,
         persons: &BTreeSet<PathBuf>,
@@ -176,7 +174,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Returns a sentence that tells the person which files now are as a commit has them.
+/// Returns a sentence for the person about the files that now are as in a commit.
 fn told(persons: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
     if persons.len() > MOST_NAMED {

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the origin of a setting that is in a file.
 const FILE: &[u8] = b"file:";
 
 /// Sources of a repository's settings and hooks, absolute.
@@ -51,7 +50,6 @@ impl GitSources {
     }
 }
 
-/// Splits off the bytes up to the next NUL.
 fn part<'a>(said: &mut &'a [u8]) -> &'a [u8] {
     let end = said.iter().position(|byte| *byte == 0).unwrap_or(said.len());
     let (part, rest) = said.split_at(end);

@@ -1,5 +1,3 @@
-//! The recorded state of watched files, as plain data.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
@@ -69,24 +67,19 @@ pub(super) enum TripwireRule {
 /// The content of a watched path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileBody {
-    /// A regular file with this content.
     File(Arc<[u8]>),
-    /// A link to this target.
     Link(OsString),
-    /// A directory; its entries are recorded by themselves.
+    /// A directory; its entries are recorded separately.
     Directory,
     /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
     Closed(FileStamp),
 }
 
-/// A selection of the entries of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TripwireListing {
     /// All entries but `.git`, which is watched by itself.
     Whole,
-    /// Hooks, without git's samples.
     Hooks,
-    /// Directories and links.
     Repositories,
     /// Names in this directory of a project that match the list of settings.
     Settings(&'static Path),
@@ -125,7 +118,6 @@ pub(super) struct FileStamp {
     changed: (i64, i64),
 }
 
-/// The recorded state of one watched path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchedPlace {
     pub(super) kind: FileKind,
@@ -134,7 +126,7 @@ pub(super) struct WatchedPlace {
 }
 
 impl WatchedPlace {
-    /// True if both are the same to whoever reads or executes them.
+    /// True if both states are equal for processes that read or execute the file.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.body == other.body && (self.is_link() || self.access.is_like(&other.access))
     }
@@ -150,7 +142,6 @@ pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
     /// The directories above watched files that exist.
     pub(super) directories: BTreeMap<PathBuf, PlaceAccess>,
-    /// The git directories.
     pub(super) repositories: BTreeSet<PathBuf>,
     /// The files that could not be restored yet.
     pub(super) owed: BTreeSet<PathBuf>,
@@ -167,7 +158,6 @@ pub(super) struct WatchState {
 }
 
 impl WatchState {
-    /// True if the path existed.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.places.contains_key(path) || self.directories.contains_key(path)
     }

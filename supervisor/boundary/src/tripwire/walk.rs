@@ -50,7 +50,6 @@ pub(super) fn nested(
 /// Names that show that a directory is or has a git directory.
 const TELLING: &[&str] = &[GIT, "HEAD", "objects", "refs", "commondir"];
 
-/// The entries of a directory that the search needs.
 #[derive(Default)]
 struct Seen {
     telling: BTreeSet<OsString>,

@@ -1,5 +1,3 @@
-//! The directories whose files are watched, and the exceptions.
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
@@ -13,7 +11,6 @@ use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 /// The directories whose files are watched, and the exceptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// The canonical path of the project.
     pub project: PathBuf,
     /// Canonical paths of the project's git directories that are elsewhere.
     pub git_directories: Vec<PathBuf>,
@@ -34,7 +31,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches a project alone.
     pub const fn of(project: PathBuf) -> Self {
         Self {
             project,
@@ -84,14 +80,12 @@ impl Watch {
         has_more
     }
 
-    /// Returns the watched directories.
     pub fn places(&self) -> impl Iterator<Item = &Path> {
         let others = self.git_directories.iter().chain(&self.repositories);
         [&self.project].into_iter().chain(others).map(PathBuf::as_path)
     }
 }
 
-/// True for a directory that has a `.git` or is a bare repository.
 fn is_repository(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     has(GIT) || ["HEAD", "objects", "refs"].into_iter().all(has)
@@ -161,7 +155,7 @@ impl Watch {
     }
 }
 
-/// Paths that the user gave to the agent, and exceptions that must not change.
+/// Paths that the user lets agents write freely, and exceptions that must not change.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
@@ -169,7 +163,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns the paths below a watched directory, relative to it.
+    /// Returns these paths for one watched directory, relative to it.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
@@ -177,8 +171,8 @@ impl Given {
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
     }
 
-    /// True if a file may change to what a commit of the person's has: not in a git directory, not Bailiwick's own, and
-    /// not among the exceptions.
+    /// True if a file may change to its content in a commit of the person's: it is not in a git directory,
+    /// not Bailiwick's own, and not an exception.
     pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
         let path = root.join(inside);
         let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");

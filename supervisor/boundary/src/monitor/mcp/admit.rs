@@ -17,22 +17,19 @@ use ipc::mcp::{
     McpTool,
 };
 
-/// A message that the guest may not send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpViolation {
-    /// The phase does not allow it.
+    /// The message is not allowed in this phase.
     #[error("a message out of order")]
     Phase,
-    /// It names a request that is not open.
+    /// The message names a request that is not open.
     #[error("a message about a request that is not open")]
     NoSuchRequest,
-    /// It is beyond a bound.
     #[error("more than the bound of {0}")]
     TooMuch(&'static str),
-    /// A picture is not what it claims to be.
+    /// A picture is not in the format that it claims.
     #[error("a picture that cannot be shown")]
     Picture,
-    /// A number or name came twice.
     #[error("{0} that came before")]
     Twice(&'static str),
 }
@@ -44,11 +41,10 @@ enum Phase {
     Gone,
 }
 
-/// The phase of a guest, and its open requests.
 #[derive(Debug)]
 pub(super) struct Conversation {
     phase: Phase,
-    /// Questions so far of each open request.
+    /// Number of questions so far, by open request.
     open: BTreeMap<u64, u32>,
     questions: BTreeSet<u64>,
     names: BTreeSet<String>,
@@ -70,17 +66,15 @@ impl Conversation {
         }
     }
 
-    /// Notes a request that is about to be sent.
     pub(super) fn opened(&mut self, request: u64) {
         self.open.insert(request, 0);
     }
 
-    /// Numbers of the open requests.
     pub(super) fn open(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }
 
-    /// Admits a message, and notes its effect.
+    /// Checks a message, and updates phase and open requests.
     pub(super) fn admit(&mut self, report: &McpReport) -> Result<(), McpViolation> {
         match (self.phase, report) {
             (Phase::Describing, McpReport::Tool(tool)) => self.tool(tool),
@@ -175,7 +169,7 @@ fn bounded_result(result: &McpResult) -> Result<(), McpViolation> {
     whole_pictures(result)
 }
 
-/// Checks a picture. The model's provider would reject the whole conversation for an invalid one.
+/// Checks pictures. The model's provider would reject the whole conversation for an invalid one.
 fn whole_pictures(result: &McpResult) -> Result<(), McpViolation> {
     let is_whole = |part: &McpContent| match part {
         McpContent::Image(image) => picture::check(image).is_ok(),

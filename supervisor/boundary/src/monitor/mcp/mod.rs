@@ -1,7 +1,7 @@
 //! The guest around one MCP server, which starts the server and speaks MCP with it.
 //!
-//! The server has the guest's rights, which come from its settings and from no agent. With a list of hosts it has a gateway, like an
-//! agent's worker.
+//! Server and guest have the rights in the server's settings, which do not depend on an agent. A list of
+//! hosts in the settings adds a gateway.
 
 mod admit;
 
@@ -26,13 +26,12 @@ use super::guest_log::{GuestLog, GuestOwner};
 use super::host_uses::HostUses;
 use super::spawn::Spawner;
 
-/// The longest time that an order waits for the guest. One that works always reads.
+/// The longest time until the guest reads an order. A guest that works always reads.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time that a server has to end by itself, once it is told. Its guest gives it a little less.
+/// Time for a server to exit by itself after it was told to end. The guest gives the server a little less.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Messages and flag of the guest around an MCP server.
 #[derive(Debug)]
 pub struct McpKind;
 
@@ -49,72 +48,61 @@ impl GuestKind for McpKind {
     }
 }
 
-/// An MCP server to start.
 #[derive(Debug)]
 pub struct McpServerSpec {
     /// Name of the server in the settings.
     pub name: String,
     /// The worker's program, which has to be readable and executable under the confinement.
     pub program: PathBuf,
-    /// The rights, environment and working directory of the server.
     pub confinement: Confinement,
-    /// The server's own program.
     pub command: McpCommand,
     pub log: GuestLog,
 }
 
-/// News of an MCP server.
 #[derive(Debug)]
 pub enum McpEvent {
-    /// Its guest said something that it may say now. Texts in it are the server's.
+    /// A message that the guest may send in its present phase. Texts in it come from the server.
     Report(McpReport),
     /// System calls that were denied to the server and its descendants.
     Refused(Vec<Refusal>),
-    /// A connection, the first one of its host, port and program, or the first failure of such.
+    /// The first connection, or the first failure, of one program to one host and port.
     HostUsed(HostUse),
-    /// The guest said something that it may not say, or ended. Nothing follows, and [`McpServerProcess::end`] is due.
+    /// The guest sent an invalid message or ended. No event follows; the caller calls
+    /// [`McpServerProcess::end`].
     Ended(McpEnd),
 }
 
-/// The reason why the events of an MCP server end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpEnd {
-    /// The guest closed its socket. A `Gone` says why, if the guest could.
+    /// The guest closed its socket. Before that, it may have given the reason in a `Gone`.
     Closed,
-    /// The guest broke the protocol.
     Violation(McpViolation),
-    /// The gateway to the server's hosts ended.
     GatewayGone,
 }
 
-/// The reason why an order was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum McpOrderError {
-    /// So many requests are open already.
     #[error("{MAX_OPEN} requests are open already")]
     TooMany,
     /// The guest does not read.
     #[error("the guest took no order within {} s", SEND_TIMEOUT.as_secs())]
     Stuck,
-    /// The guest is gone, or the order does not fit into a frame.
+    /// The guest has ended, or the order does not fit into a frame.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
 
-/// Facts about an MCP server that has ended.
 #[derive(Debug)]
 pub struct McpEnded {
-    /// The end of the guest's process.
     pub end: io::Result<WorkerEnd>,
-    /// Denials that were not told before.
+    /// Denied system calls that were not reported before.
     pub refused: Vec<Refusal>,
-    /// All connections, with their bytes.
+    /// All connections, with bytes sent and received.
     pub hosts: Vec<HostUse>,
     /// Requests that have no result.
     pub open: Vec<u64>,
 }
 
-/// A running guest around an MCP server.
 #[derive(Debug)]
 pub struct McpServerProcess {
     // Before the guest, so that its end is logged first.
@@ -124,12 +112,12 @@ pub struct McpServerProcess {
     conversation: Conversation,
     /// Number of the last request.
     last: u64,
-    /// The violation of the protocol after which nothing is awaited from the guest.
+    /// The violation of the protocol after which nothing more is read from the guest.
     violation: Option<McpViolation>,
 }
 
 impl McpServerProcess {
-    /// Starts a guest and orders it to start the server. After an error no process of it is left.
+    /// Starts a guest and orders it to start the server. After an error no process of the guest remains.
     pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
         let McpServerSpec { name, program, confinement, command, log } = spec;
         let order = McpOrder::Start(command);
@@ -146,7 +134,8 @@ impl McpServerProcess {
         })
     }
 
-    /// Makes a request, and returns its number. Before `Described` the guest keeps it until the server is initialised.
+    /// Sends a request, and returns its number. Before `Described`, the guest keeps the request until the
+    /// server is initialised.
     pub async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
         if self.conversation.open().len() >= MAX_OPEN {
             return Err(McpOrderError::TooMany);
@@ -162,17 +151,15 @@ impl McpServerProcess {
         Ok(request)
     }
 
-    /// Takes a request back. It still ends with one `Done`.
+    /// Cancels a request. It still ends with one `Done`.
     pub async fn cancel(&mut self, request: u64) -> Result<(), McpOrderError> {
         self.send(McpOrder::Cancel { request }).await
     }
 
-    /// Answers a question of the server.
     pub async fn answer(&mut self, question: u64, answer: McpAnswer) -> Result<(), McpOrderError> {
         self.send(McpOrder::Answer { question, answer }).await
     }
 
-    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> McpEvent {
         loop {
             let event = tokio::select! {
@@ -200,7 +187,8 @@ impl McpServerProcess {
         }
     }
 
-    /// Ends the server with all its descendants and connections. A server that reads to the end of its input may end by itself.
+    /// Ends the server with its descendants and connections. A server that reads its input to the end may
+    /// exit by itself.
     pub async fn end(self, reason: GuestEnd) -> McpEnded {
         let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
         let reason = if let Some(violation) = violation {

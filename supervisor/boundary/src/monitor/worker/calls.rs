@@ -1,4 +1,4 @@
-//! Messages to a worker, and the open calls that decide which answers are accepted.
+//! Messages to a worker, and the running tool calls, which decide the answers that are accepted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::Outgoing;
 
-/// Sends calls to a worker.
+/// Sends tool calls to a worker.
 #[derive(Clone, Debug)]
 pub struct CallSender {
     pub(super) outbox: mpsc::UnboundedSender<ToWorker>,
@@ -25,12 +25,12 @@ pub(super) struct Register {
 }
 
 impl CallSender {
-    /// Sends a call. If the worker is gone, its `Ended` event lists the call as open.
+    /// Sends a tool call. If the worker has ended, its `Ended` event lists the call as open.
     pub fn call(&self, call: CallId, work: Work) {
         self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
     }
 
-    /// Sends an approved change to be carried out. A worker accepts one, and no call after it.
+    /// Sends an approved change to be executed. A worker accepts only one, and no tool call after it.
     pub fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError> {
         let parts = effect.to_parts()?;
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.open(call, Expected::Commit);
@@ -40,12 +40,12 @@ impl CallSender {
         Ok(())
     }
 
-    /// Cancels a call. Its outcome still arrives.
+    /// Cancels a tool call. Its outcome still arrives.
     pub fn cancel(&self, call: CallId) {
         self.send(None, ToWorker::Cancel { call });
     }
 
-    /// Tells the worker to finish its calls and exit.
+    /// Tells the worker to finish its tool calls and exit.
     pub fn drain(&self) {
         let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.phase == Phase::Serving {
@@ -63,7 +63,7 @@ impl CallSender {
     }
 }
 
-/// Writes messages to the worker, until the channel is closed or the worker ends.
+/// Writes messages to the worker until the channel is closed or the worker ends.
 pub(super) async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
     while let Some(message) = messages.recv().await {
         if let Err(error) = outgoing.send(message).await {

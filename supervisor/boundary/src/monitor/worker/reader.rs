@@ -1,4 +1,4 @@
-//! Reads, checks and forwards the messages of a worker, until it ends.
+//! Reads, checks and forwards the messages of a worker until it ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,17 +23,15 @@ use crate::monitor::host_uses::HostUses;
 use crate::monitor::process::{BrokerProcess, Ended};
 use crate::monitor::refusals::Refusals;
 
-/// The most bytes of one log line of a worker.
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
 
-/// The exit of a broker after [`BrokerProcess::end`].
+/// Exit status of a broker after [`BrokerProcess::end`].
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 
-/// Reads and checks a worker's messages, and waits for its end.
 pub(super) struct WorkerReader {
     pub(super) incoming: Incoming,
     pub(super) refusals: Refusals,
-    /// The gateway of an agent that has the network by name.
+    /// The gateway, for an agent that reaches hosts by name.
     pub(super) gateway: Option<Gateway>,
     pub(super) uses: HostUses,
     pub(super) questions: HostQuestions,
@@ -43,17 +41,11 @@ pub(super) struct WorkerReader {
     pub(super) killed: Arc<Notify>,
 }
 
-/// The reason why a reader stopped.
 enum Stop {
-    /// The worker closed its pipe.
     EndOfFile,
-    /// The worker violated the protocol.
     Violation(String),
-    /// The receiver of events is gone.
     CoreGone,
-    /// The gateway to the agent's hosts ended.
     GatewayGone,
-    /// The supervisor wants the worker to end.
     Killed,
 }
 
@@ -80,7 +72,7 @@ impl WorkerReader {
         let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
     }
 
-    /// Returns the open calls, and true if the worker announced its end.
+    /// Returns the running tool calls, and true if the worker announced its end.
     fn left(&self) -> (Vec<CallId>, bool) {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         (register.calls.ids().collect(), register.phase == Phase::Gone)
@@ -145,7 +137,7 @@ impl WorkerReader {
         }
     }
 
-    /// Takes a report of the gateway; returns what is told of it.
+    /// Counts a report of the gateway, and returns the event that it causes.
     fn told(&mut self, report: GatewayReport) -> Option<WorkerEvent> {
         let GatewayReport::Asked { question, arrival } = report else {
             return self.uses.count(report).map(|first| WorkerEvent::HostsUsed(vec![first]));
@@ -164,7 +156,7 @@ impl WorkerReader {
         }
     }
 
-    /// Ends the gateway with all its connections, and tells what was sent and received.
+    /// Ends the gateway with its connections, and reports the bytes sent and received.
     async fn end_gateway(&mut self) {
         let Some(gateway) = self.gateway.take() else { return };
         self.uses.end_gateway(gateway).await;
@@ -174,12 +166,13 @@ impl WorkerReader {
         }
     }
 
-    /// Sends refusals outside of calls. False if the receiver is gone.
+    /// Sends refusals that belong to no tool call. Returns false if the receiver is gone.
     async fn tell(&self, refused: Vec<Refusal>) -> bool {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
-    /// Adds the refusals to the result of a command. Each command has a process of its own, from which all its processes descend.
+    /// Adds the refusals to the result of a command. Each command has a process of its own, from which all
+    /// its processes descend.
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
@@ -197,7 +190,8 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no call is open, and prevents the start of a call meanwhile: later refusals may belong to it.
+    /// Runs `take` if no tool call runs, and prevents the start of one meanwhile: later refusals may belong
+    /// to it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }

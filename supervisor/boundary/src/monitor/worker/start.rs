@@ -31,61 +31,39 @@ use crate::monitor::spawn::{Launch, Launched, Origin, SpawnError, Spawner, Stdio
 use crate::monitor::status::StatusPipe;
 use crate::monitor::verify::{VerifyError, verify_confined};
 
-/// The longest time from the start of the process to its `Ready` message.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The most messages of a worker that wait for the core. Further ones stay in the pipe, which bounds memory.
+/// The most unread events of a worker. Further messages stay in the pipe, which bounds memory.
 const INBOX: usize = 8;
 
-/// The reason why a worker did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No process was created.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// A stage of sandbox-exec failed.
     #[error("sandbox-exec stopped at stage {stage} ({code}): {detail}")]
-    Sandbox {
-        code: u8,
-        stage: String,
-        /// The attempted action and the error.
-        detail: String,
-    },
-    /// The process is not confined as required.
+    Sandbox { code: u8, stage: String, detail: String },
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// The worker sent a message out of turn.
     #[error("worker broke the protocol at its start: {0}")]
     Violation(#[from] Violation),
-    /// The worker sent an invalid frame.
     #[error("worker sent a bad frame at its start: {0}")]
     Frame(#[from] FrameError),
-    /// The worker or its broker ended before it was ready.
     #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
-    Ended {
-        who: &'static str,
-        /// The last line of standard error.
-        stderr: String,
-    },
-    /// The waiting sandbox-exec had ended without a report. A new one is started.
+    Ended { who: &'static str, stderr: String },
+    /// The prestarted sandbox-exec had ended without a report. A new one is started.
     #[error("the sandbox-exec that waited has ended")]
     SpareEnded,
-    /// The start was cancelled.
     #[error("its start was cancelled")]
     Cancelled,
-    /// The worker was not ready in time.
     #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
-    /// The agent has hosts, and no gateway to them.
     #[error("the gateway to the agent's hosts did not start: {0}")]
     Gateway(#[from] GatewayError),
-    /// A descriptor or a pipe failed.
     #[error("cannot talk to the worker: {0}")]
     Io(#[from] io::Error),
 }
 
 impl StartError {
-    /// The stable error code.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Sandbox { detail, .. } => sandbox_code(detail),
@@ -103,7 +81,6 @@ pub fn sandbox_code(words: &str) -> ErrorCode {
     }
 }
 
-/// The start of a worker.
 pub(super) struct Start<'a> {
     pub(super) spawner: &'a Spawner,
     pub(super) spec: &'a WorkerSpec,
@@ -111,7 +88,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the worker, preferably in this kind of sandbox-exec. After an error no process of it is left.
+    /// Starts the worker, preferably in this kind of sandbox-exec. After an error no process of the worker
+    /// remains.
     pub(super) async fn in_one(
         &mut self,
         origin: Origin,
@@ -138,7 +116,6 @@ impl Start<'_> {
     }
 }
 
-/// A worker that is not ready yet.
 struct Starting<'a> {
     spec: &'a WorkerSpec,
     origin: Origin,

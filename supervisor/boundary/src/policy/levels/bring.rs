@@ -21,16 +21,13 @@ use nix::unistd::{UnlinkatFlags, geteuid, symlinkat, unlinkat};
 use crate::system::share_blocks;
 use crate::tripwire::beneath::{kind, list, open_directory, open_file, open_root, stat};
 
-/// The most bytes copied at one start, if the file system cannot share blocks.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The most directory entries examined.
 const MOST_ENTRIES: u64 = 500_000;
 
 /// The greatest depth of a directory. Each level holds two descriptors.
 const DEEPEST: usize = 100;
 
-/// The longest time for copying.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Prefix of the names of incomplete files, followed by a process id and a number.
@@ -46,15 +43,14 @@ pub(super) struct Copier {
     until: Instant,
 }
 
-/// A pass over a directory tree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Adds up the sizes of the files, and copies none.
+    /// Adds up the sizes of the files without copying.
     Measure,
     Copy,
 }
 
-/// A source directory and its target, which may be missing in the measuring pass.
+/// A source directory and its target, which may be missing while sizes are measured.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     from: BorrowedFd<'a>,
@@ -137,7 +133,7 @@ impl Copier {
         Ok(())
     }
 
-    /// True if a file is copied: it is the agents' own and newer than the existing one.
+    /// True if a file is copied: it belongs to the agents' user and is newer than the target.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
@@ -190,7 +186,6 @@ impl Copier {
         }
     }
 
-    /// Changes the owner of a file to the user that workers run as.
     fn give(&self, made: impl AsFd) -> io::Result<()> {
         self.identity.map_or(Ok(()), |Identity { uid, gid }| fchown(made, Some(uid), Some(gid)))
     }

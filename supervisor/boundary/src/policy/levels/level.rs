@@ -14,7 +14,6 @@ pub struct Level {
     reach: Reach,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sockets: Vec<WirePath>,
-    /// True if a person approved the command.
     approved: bool,
 }
 
@@ -25,7 +24,6 @@ impl Level {
         Self { write, net, reach, sockets, approved }
     }
 
-    /// True if this level has all the rights of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.approved >= other.approved && self.rights().covers(&other.rights())
     }

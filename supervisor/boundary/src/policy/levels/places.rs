@@ -1,6 +1,6 @@
 //! The directories of the levels of rights of one project.
 //!
-//! Beside each directory is a file that names its level, which no agent can write: `NAME/` and `NAME.level`.
+//! Beside each directory `NAME/`, the file `NAME.level` names the level. No agent can write it.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -13,10 +13,8 @@ use super::bring::Copier;
 use super::level::Level;
 use crate::tripwire::beneath::open_root;
 
-/// The extension of the file that names the level of a directory.
 const RECORD: &str = "level";
 
-/// The directories of the levels of rights of one project.
 #[derive(Clone, Debug)]
 pub struct LevelPlaces {
     root: PathBuf,
@@ -30,7 +28,6 @@ impl LevelPlaces {
         Self { root, identity }
     }
 
-    /// The parent of the directories.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -40,7 +37,6 @@ impl LevelPlaces {
         self.root.join(level.name())
     }
 
-    /// Creates the directory of a level, if it does not exist.
     pub fn make(&self, level: &Level) -> io::Result<PathBuf> {
         let place = self.place(level);
         // The record is written before any file can be in the directory.

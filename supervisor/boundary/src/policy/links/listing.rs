@@ -73,7 +73,6 @@ impl FromIterator<Vec<u8>> for Names {
     }
 }
 
-/// Lists the names in a directory; nothing if there are too many.
 fn list(directory: &Path) -> io::Result<Option<Names>> {
     let entries = fs::read_dir(directory)?.take(MOST + 1);
     let names: Vec<_> = entries.map(|entry| Ok(entry?.file_name().into_vec())).collect::<io::Result<_>>()?;

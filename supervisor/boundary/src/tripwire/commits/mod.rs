@@ -29,7 +29,6 @@ const EXECUTABLE: u32 = 0o111;
 /// The command that reads objects by their ids.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
-/// The state of a file in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HeldState {
     Absent,
@@ -37,7 +36,7 @@ enum HeldState {
     Link { target: ObjectId },
 }
 
-/// A path, and the state that a commit has to have there.
+/// A path, and the state that a commit must have there.
 type Claim = (PathBuf, HeldState);
 
 /// The commits of the repository from before an agent ran.
@@ -46,7 +45,7 @@ pub(super) struct PersonsCommits {
     directory: PathBuf,
     /// The objects that the refs of the repository named.
     named: Vec<ObjectId>,
-    /// Claims that were searched for, each with true if a commit has that state. The results never change.
+    /// Results for claims that were searched for: true if a commit has that state. The results never change.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
@@ -56,7 +55,6 @@ impl PersonsCommits {
         Self { directory, named, judged: Mutex::default() }
     }
 
-    /// The top directory of the repository's work tree.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }

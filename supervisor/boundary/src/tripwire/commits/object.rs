@@ -36,7 +36,6 @@ impl ObjectId {
     }
 }
 
-/// An object whose content matches its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitObject {
     id: ObjectId,
@@ -51,7 +50,7 @@ pub(super) struct TreeEntry {
 }
 
 impl GitObject {
-    /// Returns the object if its content has this digest. The sender is not trusted.
+    /// Returns an object if its content has this digest. The sender is not trusted.
     pub(super) fn verified(id: &ObjectId, kind: &str, content: Vec<u8>) -> Option<Self> {
         (id.of_object(kind, &content) == *id).then(|| Self { id: id.clone(), kind: kind.to_owned(), content })
     }

@@ -9,7 +9,6 @@ use super::object::{ObjectId, TreeEntry};
 use super::reader::ObjectReader;
 use super::{Claim, HeldState};
 
-/// Modes of a tree's entries.
 const DIRECTORY: u32 = 0o40000;
 const EXECUTABLE_FILE: u32 = 0o100_755;
 const LINK: u32 = 0o120_000;
@@ -24,7 +23,7 @@ enum Looked {
     Unreadable,
 }
 
-/// States that are searched for, and those that a commit has.
+/// The states to search for, and those that were found in a commit.
 #[derive(Debug)]
 pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
@@ -124,7 +123,8 @@ impl From<Option<TreeEntry>> for Looked {
     }
 }
 
-/// True if the entry in a commit equals the state of the file. A file that the commit has as not executable must not be executable.
+/// True if an entry of a commit equals the state of the file. A file that is not executable in the commit
+/// must not be executable.
 fn bears_out(looked: &Looked, held: &HeldState) -> bool {
     let entry = match looked {
         Looked::Unreadable => return false,

@@ -1,4 +1,4 @@
-//! Joins a journal of watched files, as the first session in a directory or as a further one.
+//! Joins a journal of watched files, as the only session in a directory or in addition to others.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -19,14 +19,12 @@ use crate::tripwire::settle::Around;
 /// Time to wait while another session settles the changes of a killed one; it may ask a person meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time between two attempts to take a lock.
 const POLL: Duration = Duration::from_millis(20);
 
-/// The result of entering a journal.
 pub(super) enum JournalEntry {
     /// No other session uses the journal, and none can enter before the [`Doorway`] is dropped.
     First(BaselineJournal, Doorway),
-    /// Other sessions use the journal, too.
+    /// Other sessions use the journal.
     Joined(BaselineJournal),
 }
 
@@ -98,7 +96,6 @@ impl BaselineJournal {
         }
     }
 
-    /// Removes every line of the journal.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.working.clear();
         self.unsearched.clear();
@@ -107,7 +104,7 @@ impl BaselineJournal {
     }
 }
 
-/// Takes the lock that keeps other sessions from entering. Fails after 20 seconds.
+/// Takes the lock that keeps other sessions from entering. Fails after [`PATIENCE`].
 fn door(place: &Path) -> io::Result<File> {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,3 @@
-//! The identity of a watched directory.
-
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -33,18 +31,17 @@ impl RootIdentity {
         Ok(Self { path: path.into(), handle })
     }
 
-    /// Returns the name of the directory that holds the journal.
     pub(super) fn key(&self) -> String {
         let digest = Sha256::new().chain_update(self.path.as_path().as_os_str().as_bytes());
         hexadecimal(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
-    /// True if both are at the same path but are different directories.
+    /// True if both identities have the same path but are different directories.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True if both are the same directory, which is no longer at the path of `other`.
+    /// True if both identities are the same directory, which is no longer at the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();

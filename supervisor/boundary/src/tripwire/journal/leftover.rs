@@ -1,4 +1,4 @@
-//! Changes that a session left which was killed in the middle of a call.
+//! Changes by a session that was killed during a tool call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,27 +13,22 @@ use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
-/// A watched file that differs from before a call that was cut off.
+/// A watched file that differs from its state before a tool call whose session was killed.
 #[derive(Clone, Debug)]
 pub struct CutOffChange {
-    /// The absolute path.
     pub path: PathBuf,
-    /// The kind of change.
     pub what: PlaceChange,
-    /// The content of the file before the call, if it was kept.
+    /// The content before the tool call, if it was kept.
     pub before: Option<Vec<u8>>,
-    /// The content of the file now.
     pub now: Option<Vec<u8>>,
     /// Changed paths below this one, if it is a directory. The person's choice for the directory covers them.
     pub inside: Vec<PathBuf>,
 }
 
-/// The person's choice for a changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaselineChoice {
-    /// Keep the file as it is now.
     Mine,
-    /// Restore the file as it was before the call.
+    /// Restore the file as it was before the tool call.
     Restore,
 }
 
@@ -46,8 +41,9 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares watched files with their state before calls that were cut off, before any new call may write. Calls
-/// `decide` with the differences of each directory, if there are any, and applies its choices. Fails if `decide` fails.
+/// Compares watched files with their state before interrupted tool calls, before any new one may write. Calls
+/// `decide` with the differences in each directory, if there are any, and applies its choices. Fails if
+/// `decide` fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
@@ -69,7 +65,8 @@ pub fn settle_leftovers(
     Ok(report)
 }
 
-/// Tells other sessions in these directories of an approved change, in a session that watches none of them.
+/// Reports an approved change to other sessions in these directories, from a session that watches none of
+/// them.
 pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     let Some(options) = &watch.journals else { return Ok(()) };
     let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
@@ -118,13 +115,13 @@ impl BaselineJournal {
         Ok(report)
     }
 
-    /// True if a call was cut off, or the machine has restarted.
+    /// True if a tool call was interrupted, or the machine has restarted.
     fn is_unsettled(&self) -> bool {
         !self.working.is_empty() || !self.unsearched.is_empty() || self.has_baseline() && self.boot != boot()
     }
 }
 
-/// Fails with the list of changed paths: for a session that cannot ask a person.
+/// Fails with the list of changed paths, in a session that cannot ask a person.
 pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(

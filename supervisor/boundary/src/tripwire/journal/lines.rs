@@ -1,4 +1,4 @@
-//! The lines of a journal of watched files, which all sessions in a directory write and read.
+//! The lines of a journal, which all sessions in a directory write and read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,23 +15,33 @@ use super::super::access::PlaceAccess;
 use super::super::references::References;
 use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlace};
 
-/// One line, a JSON object.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLine {
     /// The first line: the boot of the machine in which the journal began.
-    Began { version: u32, boot: String },
-    /// A call that may write begins in a session.
-    Working { session: String },
-    /// No such call of the session runs. `everything` is true if the whole directory was searched afterwards.
-    Resting { session: String, everything: bool },
+    Began {
+        version: u32,
+        boot: String,
+    },
+    /// A tool call that may write begins in a session.
+    Working {
+        session: String,
+    },
+    /// No such tool call of the session runs. `everything` is true if the whole directory was searched
+    /// afterwards.
+    Resting {
+        session: String,
+        everything: bool,
+    },
     /// The files that are watched because another watched file refers to them.
     References(Vec<ReferenceLine>),
-    /// Changes of watched files.
-    Changed { part: BaselinePart, by: Author, delta: StateDelta },
+    Changed {
+        part: BaselinePart,
+        by: Author,
+        delta: StateDelta,
+    },
 }
 
-/// The version of the format.
 pub(super) const VERSION: u32 = 1;
 
 /// A group of watched files in a directory.
@@ -44,7 +54,6 @@ pub(in super::super) enum BaselinePart {
     Nested,
 }
 
-/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
@@ -59,7 +68,6 @@ pub(super) struct ReferenceLine {
     kind: FileKind,
 }
 
-/// The difference between two states of watched files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(in super::super) struct StateDelta {
     places: Vec<PlaceLine>,

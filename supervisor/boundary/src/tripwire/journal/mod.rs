@@ -1,18 +1,20 @@
-//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all sessions that may write there.
+//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all
+//! sessions that may write there.
 //!
-//! If each session recorded the state by itself, it would take a file that another session's command has just planted
-//! for the person's own, and likewise a file of a killed session. So the first session in a directory writes the state
-//! into a journal in the state directory, and others join it. Locks (`flock(2)`, which end with the process that holds
-//! them) show which sessions run:
+//! If each session recorded the state by itself, it would take a file that a command of another or of a
+//! killed session has just planted for the person's own. So the first session in a directory writes the state
+//! into a journal in the state directory, and others join it. Locks (`flock(2)`, which end with the process
+//! that holds them) show which sessions run:
 //!
 //! | file | shared | exclusive |
 //! | --- | --- | --- |
 //! | `door` | – | by a session that enters or leaves; by the first, until the changes of a killed one are settled |
 //! | `alive` | by each session, for its life | by none: a session that gets it is the only one |
-//! | `calls` | while a call that may write runs | while the recorded state is renewed, so that no call runs anywhere |
+//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs anywhere |
 //! | `lines` | – | while a session reads, compares and appends |
 //!
-//! The watched directory itself gets a shared lock as well, which sessions of other users, containers and state directories see.
+//! The watched directory itself gets a shared lock as well, which sessions of other users, containers and
+//! state directories see.
 
 mod enter;
 mod identity;
@@ -34,41 +36,35 @@ use super::WatchedRoots;
 pub use leftover::{BaselineChoice, CutOffChange, settle_leftovers, tell_others};
 pub(super) use lines::{Author, BaselinePart, StateDelta};
 
-/// Settings of journals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// The directory of all journals, created if it is missing.
     pub directory: PathBuf,
     /// True if a session may start in a directory that another user's session writes.
     pub allow_shared: bool,
 }
 
-/// One session's access to the journal of one watched directory.
 #[derive(Debug)]
 pub(super) struct BaselineJournal {
     place: PathBuf,
     identity: RootIdentity,
-    /// The unique name of this session.
     session: String,
     alive: File,
     calls: File,
     lines: File,
-    /// True while a call of this session runs, for which `calls` is locked.
+    /// True while a tool call of this session runs, for which `calls` is locked.
     in_call: bool,
-    /// Bytes of `lines` that this session has read or written.
     read: u64,
     /// The boot of the machine in which the journal began.
     boot: String,
-    /// Sessions with a call whose changes were not compared yet.
+    /// Sessions with a tool call whose changes were not compared yet.
     working: BTreeSet<String>,
-    /// Sessions with calls after which the whole directory was not searched yet.
+    /// Sessions whose tool calls were not followed by a search of the whole directory yet.
     unsearched: BTreeSet<String>,
-    /// The watched directory, locked.
     directory: File,
     notes: Vec<String>,
 }
 
-/// The exclusive right to renew the recorded state: no call that may write runs while this exists.
+/// The exclusive right to renew the recorded state: no tool call that may write runs while this exists.
 #[derive(Debug)]
 pub(super) struct AtRest(#[expect(dead_code, reason = "its locks end with it")] Neighbours);
 
@@ -78,12 +74,13 @@ impl BaselineJournal {
         self.read > 0
     }
 
-    /// Takes the warnings of the start.
+    /// Removes and returns the warnings of the start.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Locks out every call that may write in this directory, in one above or in one below. Returns nothing while such a call runs.
+    /// Prevents tool calls that may write in this directory and in those above and below it. Returns nothing
+    /// while such a call runs.
     pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
         // A lock that cannot be converted is lost (flock(2)).
         if self.in_call || !lock_now(&self.calls, File::try_lock)? {
@@ -95,17 +92,17 @@ impl BaselineJournal {
         }
     }
 
-    /// Releases the exclusive right without beginning a call.
+    /// Releases the exclusive right without beginning a tool call.
     pub(super) fn leave_rest(&self, _right: AtRest) -> io::Result<()> {
         self.calls.unlock()
     }
 
-    /// True if another session ended in the middle of a call. Valid only while no call runs.
+    /// True if another session ended during a tool call. Valid only while no tool call runs.
     pub(super) fn was_cut_off(&self) -> bool {
         self.working.iter().any(|session| *session != self.session)
     }
 
-    /// Marks a call of this session as running. Waits while another session renews the recorded state.
+    /// Marks a tool call of this session as running. Waits while another session renews the recorded state.
     pub(super) fn lock_calls(&mut self) -> io::Result<()> {
         // From exclusive to shared there is a moment without a lock (flock(2)). No call of this session runs yet.
         self.calls.lock_shared()?;
@@ -118,7 +115,7 @@ impl BaselineJournal {
         self.calls.unlock()
     }
 
-    /// Records that a call that may write begins.
+    /// Records that a tool call that may write begins.
     pub(super) fn write_working(&mut self) -> io::Result<()> {
         if self.working.contains(&self.session) {
             return Ok(());
@@ -129,7 +126,7 @@ impl BaselineJournal {
         if is_first { self.lines.sync_data() } else { Ok(()) }
     }
 
-    /// Records that no call of this session runs, and that its changes were compared.
+    /// Records that no tool call of this session runs, and that its changes were compared.
     pub(super) fn write_resting(&mut self, everything: bool) -> io::Result<()> {
         if self.working.contains(&self.session) || (everything && !self.unsearched.is_empty()) {
             self.append(&[JournalLine::Resting { session: self.session.clone(), everything }])?;
@@ -137,7 +134,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Records that the changes of sessions that were cut off are settled.
+    /// Records that the changes of killed sessions are settled.
     pub(super) fn write_settled(&mut self) -> io::Result<()> {
         let cut_off = self.working.iter().filter(|session| **session != self.session);
         let lines: Vec<_> = cut_off
@@ -158,7 +155,6 @@ impl BaselineJournal {
         done
     }
 
-    /// Writes the whole state of a directory as the person's.
     pub(super) fn write_whole(&mut self, watched: &WatchedRoots) -> io::Result<()> {
         let empty = super::WatchState::default();
         let parts = [(BaselinePart::Listed, &watched.state), (BaselinePart::Nested, &watched.nested)];
@@ -176,7 +172,6 @@ impl BaselineJournal {
         self.append(&[references(&watched.references)])
     }
 
-    /// Writes a change, if there is one.
     pub(super) fn write(
         &mut self,
         part: BaselinePart,
@@ -228,7 +223,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Reads the lines that other sessions appended. Removes a last line that is incomplete.
+    /// Reads the lines that other sessions appended. Removes an incomplete last line.
     fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
         let length = self.lines.metadata()?.len();
         let mut found = Vec::new();
@@ -315,7 +310,6 @@ fn open_file(place: &Path, name: &str) -> io::Result<File> {
     options.open(place.join(name))
 }
 
-/// Takes a lock if it is free. False if it is taken.
 fn lock_now(file: &File, lock: impl FnOnce(&File) -> Result<(), TryLockError>) -> io::Result<bool> {
     match lock(file) {
         Ok(()) => Ok(true),

@@ -1,5 +1,3 @@
-//! Journals of directories above or below a watched directory.
-
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +8,7 @@ use super::{lock_now, open_file};
 /// Suffix of the names of journals that are no longer used.
 const ASIDE: &str = ".aside";
 
-/// Locks on the calls of all journals of directories above or below one.
+/// Locks that prevent tool calls in all directories above or below one.
 #[derive(Debug)]
 pub(super) struct Neighbours(Vec<File>);
 
@@ -22,7 +20,7 @@ impl Drop for Neighbours {
 }
 
 impl Neighbours {
-    /// Takes the locks; nothing while a call runs in one of the directories.
+    /// Takes the locks; nothing while a tool call runs in one of the directories.
     pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
         let mut found = Self(Vec::new());
         for (other, its) in all(place.parent().unwrap_or(place))? {
@@ -93,7 +91,6 @@ fn is_left(place: &Path) -> io::Result<bool> {
     alive.unlock().map(|()| is_left)
 }
 
-/// Lists the journals and the identities of their directories.
 fn all(directory: &Path) -> io::Result<Vec<(PathBuf, RootIdentity)>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! Changes after a session that was killed in the middle of a call.
+//! Changes by a session that was killed during a tool call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,6 @@ impl WatchedRoots {
         }
     }
 
-    /// Restores every changed file.
     pub(in crate::tripwire) fn restore_all(&mut self, around: &Around) -> io::Result<Report> {
         let mut report = Report::default();
         self.check(around, &mut report, None)?;

@@ -1,4 +1,4 @@
-//! One watched directory: its recorded state, and who may have changed its files.
+//! One watched directory: its recorded state, and the authors of changes in it.
 
 mod cut_off;
 
@@ -23,13 +23,12 @@ use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 use super::{Approved, Report, beneath, digest, walk};
 
-/// Time between two checks if a command of another session still runs.
+/// Time between two checks if a tool call of another session still runs.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The most files that are named in a message about a person's changes.
 const MOST_NAMED: usize = 5;
 
-/// A watched directory, its recorded state, and the files that its watched files refer to.
 #[derive(Debug)]
 pub(super) struct WatchedRoots {
     pub(super) root: Root,
@@ -44,14 +43,13 @@ pub(super) struct WatchedRoots {
     pub(super) nested: WatchState,
     /// The watched files as the person left them.
     persons: BTreeMap<PathBuf, WatchedPlace>,
-    /// The entries in the person's configurations that no agent may change.
     own: Own,
     anchor: Anchor,
     /// True if another session recorded a person's change since `own` was computed.
     own_is_old: bool,
     /// True if a turn has ended since other repositories in the project were recorded.
     nested_is_old: bool,
-    /// The replaced states, of listed files and of other repositories, until the new ones are written to the journal.
+    /// The replaced states, of listed files and of other repositories, until the new ones are in the journal.
     unwritten: Option<[WatchState; 2]>,
     /// The shared journal; nothing if the recorded state belongs to this process alone.
     journal: Option<BaselineJournal>,
@@ -122,7 +120,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Joins the journal. Returns the exclusive right to record the state, if that is needed: no call may write meanwhile.
+    /// Joins the journal. Returns the exclusive right to record the state if that is needed: no tool call may
+    /// write meanwhile.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
@@ -187,7 +186,7 @@ impl WatchedRoots {
         done
     }
 
-    /// Begins a call that may write.
+    /// Begins a tool call that may write.
     pub(super) fn begin_call(&mut self, around: &Around, report: &mut Report) -> io::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let right = journal.at_rest()?;
@@ -218,7 +217,7 @@ impl WatchedRoots {
         self.journal.as_mut().map_or(Ok(()), BaselineJournal::unlock_calls)
     }
 
-    /// Restores the changes of another session that was killed in the middle of a call.
+    /// Restores the changes of another session that was killed during a tool call.
     fn settle_cut_off(
         &mut self,
         around: &Around,
@@ -388,7 +387,6 @@ impl WatchedRoots {
         }
     }
 
-    /// Forgets the state that was read from a journal.
     pub(super) fn forget(&mut self) {
         self.references.clear();
         self.persons.clear();
@@ -416,7 +414,7 @@ impl WatchedRoots {
         ))
     }
 
-    /// Takes places as they are now, as far as they have the content that somebody approved.
+    /// Records places as they are now, as far as they have the content that somebody approved.
     pub(super) fn accept(
         &mut self,
         approved: &[(&Path, &Approved)],
