@@ -1,6 +1,5 @@
-//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys.
-//!
-//! This crate knows the agent's conversation, but neither workers nor rights. No other crate uses HTTP.
+//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys. It does not
+//! depend on workers and rights.
 
 #![deny(unsafe_code)]
 

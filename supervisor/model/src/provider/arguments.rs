@@ -15,7 +15,7 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns an object that contains arguments that are not valid JSON, so that the model sees its own text.
+/// Returns an object that contains invalid JSON as a string, so that the model sees its own text.
 pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     let end = text.floor_char_boundary(SHOWN_INVALID);
     let shown = serde_json::to_string(&text[..end])?;

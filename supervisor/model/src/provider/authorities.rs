@@ -1,4 +1,5 @@
-//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's are not used instead.
+//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's
+//! are not used instead.
 
 use std::env;
 use std::ffi::OsStr;

@@ -28,17 +28,17 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Phrases in errors about missing thinking, where leaving out more would not help.
+/// Phrases in errors about missing thinking, where leaving out more of the conversation would not help.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
-/// The members by which a path leads to a message of a request.
+/// Members of a request that contain its messages, as paths in errors name them.
 const MEMBERS: [&str; 2] = ["messages", "input"];
 
 /// Texts between a member and an index, in paths as the vendors, JSON Pointer and Python's validators write them.
 const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
-/// The messages of a request as they were sent.
+/// The messages of a request as they were sent, to find the one that an error names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
     /// Number of messages before the conversation: a system prompt.
@@ -72,7 +72,8 @@ impl SentMessages {
         Some(LeftOut::Message(u32::try_from(source).ok()?))
     }
 
-    /// Returns the index in the conversation for an index in the request. One message may be several in a request.
+    /// Converts an index in the request to an index in the conversation. One message may be several in a
+    /// request.
     fn source(&self, index: usize) -> Option<usize> {
         let mut before = self.lead;
         self.texts.iter().find_map(|(json, source)| {
@@ -87,7 +88,6 @@ pub(super) fn names_message(message: &str) -> bool {
     index(message).is_some()
 }
 
-/// Counts the JSON objects in a text, separated by commas.
 fn count(json: &[u8]) -> usize {
     let list = [b"[", json, b"]"].concat();
     serde_json::from_slice::<Vec<&RawValue>>(&list).map_or(1, |objects| objects.len())
@@ -120,7 +120,6 @@ fn may_begin_pointer(before: &str) -> bool {
     }
 }
 
-/// The number at the start of a text.
 fn number(text: &str) -> Option<usize> {
     text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
@@ -135,7 +134,6 @@ mod tests {
         SentMessages { lead, texts: texts.collect() }
     }
 
-    /// Error texts of vendors' APIs, gateways and servers.
     #[test]
     fn z3_a_refusal_names_thinking_a_message_or_nothing_of_the_conversation() {
         let message = |index| Some(LeftOut::Message(index));

@@ -1,5 +1,3 @@
-//! Settings for the connection to a provider: address, key, time-outs.
-
 use std::path::Path;
 
 use reqwest::Url;
@@ -14,7 +12,6 @@ use crate::secrets::Credential;
 pub struct Connection {
     /// The address, whose path precedes the API's own.
     pub base_url: String,
-    /// The API key, if there is one.
     pub api_key: Option<SecretString>,
     /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to users if the key is rejected.
     pub key_origin: String,
@@ -40,7 +37,6 @@ pub enum ConfigError {
     Http(#[from] HttpError),
 }
 
-/// The fault of an address with a query.
 const QUERY: &str = "has a query";
 
 /// The endpoints of the APIs, as a server's page shows them. One that a base URL ends with counts once.
@@ -63,13 +59,11 @@ fn base_url_hint(fault: &str) -> &'static str {
     }
 }
 
-/// The scheme of an address that is a local socket, such as that of `bailiwick relay`.
 const SOCKET: &str = "unix";
 
 /// The longest path of a socket (unix(7)).
 const MOST_OF_SOCKET: usize = 107;
 
-/// Returns the socket of an address, if it is one.
 pub fn socket_of(base_url: &str) -> Option<&Path> {
     base_url.trim().strip_prefix(SOCKET)?.strip_prefix(':').map(Path::new)
 }

@@ -10,7 +10,6 @@ use super::proxy::Proxy;
 use super::tls_fault::TlsFault;
 use super::{ProviderError, connection};
 
-/// Describes a failed connection by its stage and its host.
 pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderError {
     let host = host(&way.base);
     if error.is_timeout() {
@@ -113,7 +112,6 @@ pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
         .hint(format!("{step}: {variable}=http://USER:PASSWORD@HOST:PORT"))
 }
 
-/// The hint for a model behind a socket.
 const START_RELAY: &str = "start the relay, or check --base-url";
 
 fn connection(message: String) -> ProviderError {
@@ -131,7 +129,6 @@ enum HttpFault {
     Other(String),
 }
 
-/// Returns the innermost cause that is known.
 fn connect_fault(error: &reqwest::Error) -> HttpFault {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     let mut last = "the request could not be sent".to_owned();

@@ -24,7 +24,6 @@ const LONG_EVENT: usize = 1024;
 /// Distance of the cuts in a long event: a prime, so that all kinds of positions occur.
 const LONG_STRIDE: usize = 61;
 
-/// Returns the bodies in a directory: `*.sse`, or `*/response.sse` of recordings.
 fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let file = |path: PathBuf| if path.is_dir() { path.join("response.sse") } else { path };
@@ -86,7 +85,6 @@ async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     cuts
 }
 
-/// Decodes whole events.
 async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, ProviderError> {
     let mut data = sse::events(stream::iter([Ok::<_, ProviderError>(bytes)]));
     let mut events = Events::new();

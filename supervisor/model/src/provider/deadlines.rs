@@ -36,7 +36,6 @@ impl Deadlines {
         Self { host, first: Instant::now() + timeouts.first_byte, timeouts }
     }
 
-    /// Waits until the reply begins.
     pub(crate) async fn head<T>(&self, reply: impl Future<Output = T>) -> Result<T, ProviderError> {
         tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
     }
@@ -66,7 +65,6 @@ impl Deadlines {
         Box::pin(timed)
     }
 
-    /// Returns the limit on a reply without progress.
     pub(crate) fn progress(&self) -> ReplyProgress {
         let limit = self.timeouts.progress;
         let message = format!("{} sent no part of its reply for {limit:?}", self.host);

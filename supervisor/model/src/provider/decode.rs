@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{ProviderError, StreamEvent};
 
-/// Stream events in the order of arrival.
 pub(crate) type Events = VecDeque<StreamEvent>;
 
-/// A decoder for one reply.
 pub trait Decode: Send {
     /// Decodes the data of one SSE event, and appends the resulting events.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;

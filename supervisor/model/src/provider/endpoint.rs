@@ -21,7 +21,6 @@ use super::second_look::looked_at;
 use super::{EventStream, ProviderError, ProviderKind, StreamEvent};
 use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
-/// Most bytes of an error's body that are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
 /// An address for requests of one API, with the decoder for its replies.
@@ -67,7 +66,7 @@ pub(crate) struct Dialect {
 }
 
 impl Endpoint {
-    /// Creates an endpoint. Sends nothing yet.
+    /// Creates an endpoint without sending anything.
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -214,7 +213,6 @@ fn unreadable(encoding: &str) -> ProviderError {
     ProviderError::new("invalid_response", message).hint("check --base-url and any proxy")
 }
 
-/// Returns the header `authorization: Bearer`, if there is a key.
 pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }

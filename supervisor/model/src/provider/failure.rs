@@ -11,7 +11,6 @@ use super::key::ProviderApiKey;
 use super::peer::Peer;
 use super::retry_after::{retry_after, wait_in_words};
 
-/// Most characters of a provider's message that are shown.
 const SHOWN: usize = 600;
 
 /// A reply with a status other than 200.
@@ -100,7 +99,6 @@ impl Failure<'_> {
     }
 }
 
-/// Returns a hint for an error with a status.
 pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -> Option<String> {
     Some(match error.status? {
         407 => "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"

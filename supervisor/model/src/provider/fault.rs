@@ -64,7 +64,6 @@ const SAID: [(&str, u16); 5] = [
 pub(crate) struct ReplyFault {
     kind: Option<String>,
     pub message: Option<String>,
-    /// The code, if it is a word.
     code: Option<String>,
     /// The code, if it is a status.
     pub status: Option<u16>,
@@ -92,7 +91,7 @@ impl ReplyFault {
         }
     }
 
-    /// Returns the kind: the API's type, or the code if that says more.
+    /// Returns the kind: the API's type, or the code if that is more specific.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
@@ -102,7 +101,6 @@ impl ReplyFault {
         }
     }
 
-    /// Returns the kind, or the code if there is no kind.
     pub(crate) fn word(&self) -> Option<String> {
         let is_word = |code: &&String| !code.bytes().all(|byte| byte.is_ascii_digit());
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())

@@ -1,5 +1,3 @@
-//! Builds the HTTP client.
-
 use std::sync::Once;
 use std::time::Duration;
 
@@ -39,7 +37,6 @@ pub(crate) struct Http {
     pub way: Way,
 }
 
-/// The route to a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     /// The address as the user wrote it.
@@ -53,10 +50,8 @@ pub(crate) struct Way {
 pub enum HttpError {
     #[error("no HTTP client: {0}")]
     Client(#[source] reqwest::Error),
-    /// The proxy from the environment cannot be used.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// The certificate authorities from the environment cannot be read.
     #[error(transparent)]
     Authorities(#[from] AuthorityError),
 }
@@ -68,7 +63,6 @@ impl Http {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
 
-    /// Returns a client that uses this proxy.
     pub(crate) fn through(
         base: &Url,
         timeouts: Timeouts,
@@ -105,7 +99,6 @@ impl Http {
     }
 }
 
-/// The warning for a system without certificate authorities, as in many containers.
 const NO_AUTHORITIES: &str =
     "no certificate authorities on this system: the ones that come with bailiwick are used";
 
@@ -131,7 +124,7 @@ fn bundled_roots() -> Vec<Certificate> {
         .collect()
 }
 
-/// Installs a provider for rustls, which is built without one. An earlier one stays.
+/// Installs a provider of cryptography for rustls, which is built without one, unless one is installed.
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,5 +1,3 @@
-//! The API key, and hints about it.
-
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
@@ -14,7 +12,6 @@ const RECOGNISABLE: usize = 12;
 #[derive(Default)]
 pub struct ProviderApiKey {
     secret: Option<SecretString>,
-    /// Origin of the key: the name of a variable or of a file.
     origin: String,
 }
 
@@ -24,7 +21,6 @@ pub struct ProviderApiKey {
     "the API key from {origin} has characters that a key cannot have: set it anew, on one line and without blanks"
 )]
 pub struct InvalidKey {
-    /// Origin of the key: the name of a variable or of a file.
     pub origin: String,
 }
 
@@ -82,7 +78,6 @@ impl ProviderApiKey {
         }
     }
 
-    /// Hides the key in a text.
     pub fn hide(&self, text: &str) -> String {
         Redactor::new(self.secret.clone()).masked(text)
     }

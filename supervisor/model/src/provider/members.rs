@@ -25,7 +25,6 @@ impl ReplyMembers {
         self.0.len()
     }
 
-    /// Iterates over the fields in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), &**value))
     }

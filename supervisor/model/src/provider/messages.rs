@@ -78,7 +78,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// Removes messages that are no longer used, each time that their number has doubled.
+    /// Removes unused messages each time that the number of messages has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
@@ -87,8 +87,8 @@ impl Texts {
     }
 }
 
-/// Returns the text of a result for an API without a field for failed calls: the text then reports the failure. No
-/// result may be empty (R5).
+/// Returns the text of a tool's result for an API without a field for failed tool calls: the text then
+/// reports the failure. No result may be empty (R5).
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {

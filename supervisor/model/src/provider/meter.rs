@@ -1,6 +1,5 @@
-//! Counts the tokens of a reply that is forwarded unchanged.
-//!
-//! Only lines that name a usage are parsed. Text of the model is in strings there, so it is never taken for a field of the event.
+//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage are parsed. The
+//! model's text is in strings, so it is never taken for a field of the event.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -15,7 +14,6 @@ use super::{anthropic, chat, responses};
 /// The longest line that is parsed. The last event of the Responses API contains the whole reply.
 const MOST: usize = 32 << 20;
 
-/// Reads the usage of one reply.
 pub struct Meter {
     kind: ProviderKind,
     usage_name: Finder<'static>,
@@ -24,7 +22,7 @@ pub struct Meter {
     line: Vec<u8>,
     /// True within a line that is too long.
     skips: bool,
-    /// The usage of the Messages API, which arrives in two events.
+    /// The usage in the form of the Messages API, which arrives in two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,

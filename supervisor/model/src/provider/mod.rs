@@ -73,11 +73,9 @@ use futures_util::Stream;
 /// The events of one reply. Dropping the stream ends the request at once (E5).
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// A source of replies.
-///
-/// One call is one attempt. The core decides about further ones (see [`RetryPolicy`]).
+/// A source of replies. One call of `stream` is one attempt; the core decides about further ones (see
+/// [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
-    /// The provider's name: `anthropic`, `openai` …
     fn name(&self) -> &'static str;
 
     /// Sends a request. Errors of every kind arrive as the stream's last item.

@@ -1,5 +1,3 @@
-//! Opens any provider by its name.
-
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -10,7 +8,6 @@ use super::decode::Decode;
 use super::responses::{self, Responses};
 use super::{ConfigError, Connection, Credential, ModelProvider, Timeouts, connection};
 
-/// A kind of provider, by its API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProviderKind {
     #[default]
@@ -20,7 +17,6 @@ pub enum ProviderKind {
     Responses,
 }
 
-/// An open provider.
 pub struct Opened {
     pub provider: Arc<dyn ModelProvider>,
     /// Warnings for a person: bundled certificates in use, or a key sent without encryption.
@@ -73,7 +69,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Returns the vendor: the name of its key's file. The vendor's APIs share key and address.
+    /// Returns the vendor, which is also the name of its key's file. A vendor's APIs share key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",

@@ -1,4 +1,4 @@
-//! Forwards requests of others to a provider, with Bailiwick's own headers and key.
+//! Forwards requests of other programs to a provider, with Bailiwick's own headers and key.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -16,7 +16,6 @@ use super::second_look::looked_at;
 use super::{Credential, ProviderError, ProviderKind, anthropic, chat};
 use crate::secrets::Redactor;
 
-/// A connection to one API.
 pub struct Passage {
     kind: ProviderKind,
     client: Client,
@@ -45,7 +44,7 @@ pub struct Passed {
 }
 
 impl Passage {
-    /// Creates the connection. Sends nothing yet.
+    /// Creates the connection without sending anything.
     pub fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -68,7 +67,6 @@ impl Passage {
         Ok(Self { kind, client, url, headers, key, other_keys, way, notices, form })
     }
 
-    /// The API.
     pub const fn kind(&self) -> ProviderKind {
         self.kind
     }
@@ -87,7 +85,7 @@ impl Passage {
         self.form
     }
 
-    /// Also hides these keys of other connections in texts, since a server may quote any of them.
+    /// Also hides these keys in texts: keys of other connections, which a server may quote.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }
@@ -96,12 +94,12 @@ impl Passage {
         self.key.secret()
     }
 
-    /// Hides this key and those of other connections in a text.
+    /// Hides the key of this connection, and of those in [`Self::hide_also`], in a text.
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }
 
-    /// Sends a body with these headers in addition to the fixed ones.
+    /// Sends a body with `more` headers in addition to the fixed ones.
     pub async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());

@@ -1,5 +1,3 @@
-//! The server of a request, and the API of its replies.
-
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +10,7 @@ const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_de
 /// The server of a request, and the API that it is expected to have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// The expected API. A recorded reply may be of any.
+    /// The expected API. `None` for a recorded reply, which may be of any API.
     pub kind: Option<ProviderKind>,
     pub url: Option<Url>,
     /// The reason why this API is expected, unless a user chose it.
@@ -28,7 +26,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// Returns an error if a whole reply is of another API, or of none.
+    /// Returns an error if a reply in one JSON text (not a stream) is of another API, or of none.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {

@@ -24,13 +24,10 @@ pub struct ProbeAnswer {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The address is unusable.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The server did not reply.
     #[error("{0}")]
     Provider(ProviderError),
-    /// The server did not reply in time.
     #[error("{host} did not answer within {within:?}")]
     Late { host: String, within: Duration },
 }
@@ -54,7 +51,6 @@ pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeE
     Ok(ProbeAnswer { host, status: response.status().as_u16(), date })
 }
 
-/// True if the system has certificate authorities. Otherwise the bundled ones are used.
 pub fn has_system_authorities() -> Result<bool, ConfigError> {
     let anywhere = connection::base_url("https://localhost")?;
     Ok(Http::new(&anywhere, Timeouts::default(), false)?.notices.is_empty())

@@ -15,7 +15,6 @@ pub const VARIABLES: [&str; 6] =
 /// Variables that name addresses without a proxy.
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// The proxy for an address.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub variable: &'static str,
@@ -23,14 +22,12 @@ pub struct Proxy {
     pub url: Url,
 }
 
-/// The reason why a proxy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error(
         "cannot use the proxy in {0}: its value is not an address\n  hint: {0}=http://proxy.example:3128, or unset {0}"
     )]
     Unreadable(&'static str),
-    /// The proxy has an unsupported protocol.
     #[error(
         "cannot use the proxy in {variable}: it is reached by {scheme}, and only http and https are known\n  hint: {variable}=http://proxy.example:3128, or unset {variable}"
     )]

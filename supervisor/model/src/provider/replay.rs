@@ -10,7 +10,6 @@ use futures_util::stream;
 use super::reply::{Context, HttpReply};
 use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
-/// Answers each request with the next recorded reply.
 #[derive(Default)]
 pub struct ReplayProvider {
     /// Number of bytes in a chunk; `None` for a single chunk.
@@ -81,7 +80,6 @@ impl ModelProvider for ReplayProvider {
     }
 }
 
-/// Splits a body into chunks.
 fn split(
     body: Result<Bytes, ProviderError>,
     chunk: Option<NonZeroUsize>,

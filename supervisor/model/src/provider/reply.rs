@@ -27,20 +27,18 @@ const DRAIN: Duration = Duration::from_millis(100);
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
 type Data = Pin<Box<dyn Stream<Item = Result<String, SseError<ProviderError>>> + Send>>;
 
-/// A reply that is being received.
 pub struct HttpReply {
     body: Body,
     decoder: Box<dyn Decode>,
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
-    /// True if nothing was decoded so far. The first events show a reply of another API.
+    /// True if nothing was decoded so far. The first events show whether a reply is of another API.
     is_new: bool,
     /// The deadline for progress of the reply.
     stalls_at: Option<Instant>,
 }
 
-/// Additional data for the errors of a reply, and the key to hide in them.
 #[derive(Default)]
 pub struct Context {
     pub request_id: Option<String>,
@@ -108,7 +106,7 @@ impl HttpReply {
         }
     }
 
-    /// Reads on, within the limit on time without progress.
+    /// Continues to read, within the limit on time without progress.
     async fn advance(&mut self, body: Body) {
         let before = self.decoder.progress();
         let Some(deadline) = self.stalls_at else { return self.step(body).await };

@@ -1,4 +1,4 @@
-//! Examines a server or proxy that closed a connection, since the HTTP library gives no reason and another attempt
+//! Examines a server or proxy that closed a connection. The HTTP library gives no reason, and another attempt
 //! would fail in the same way.
 
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use super::connection_error::wants_user;
 use super::http::{Way, host};
 use super::proxy::Proxy;
 
-/// The longest time for the examination.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// First bytes of a TLS record from a server: an alert, or a part of the handshake.

@@ -18,24 +18,18 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError<E> {
-    /// An error of the underlying byte stream.
     #[error("{0}")]
     Transport(E),
     #[error("{what} of more than {limit} bytes")]
-    TooLarge {
-        /// The kind of text: an event or a comment.
-        what: &'static str,
-        limit: usize,
-    },
-    /// The bytes are not valid UTF-8.
+    TooLarge { what: &'static str, limit: usize },
     #[error("bytes that are not UTF-8")]
     InvalidUtf8,
-    /// The stream ended inside a character.
     #[error("the end of the stream inside a character")]
     CutShort,
 }
 
-/// Returns the data of each event of a byte stream. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
+/// Returns the data of each event of a byte stream. Names of events are ignored: gateways omit them, and the
+/// data has a `type` (S1).
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -47,7 +41,6 @@ where
     })
 }
 
-/// Splits chunks of bytes into lines.
 struct LineGuard<S> {
     bytes: S,
     lines: SseLines,

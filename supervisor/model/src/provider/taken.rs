@@ -1,4 +1,4 @@
-//! Chooses the key of a provider among those from the environment.
+//! Chooses the key of a provider among the keys from the environment.
 
 use secrecy::SecretString;
 

@@ -1,7 +1,8 @@
-//! Text that arrives in pieces.
+//! Text that arrives in deltas.
 //!
-//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas (S4). So
-//! a piece is bytes, in which `serde_json` writes such a half as WTF-8, and halves are joined here.
+//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas
+//! (S4). So a [`Piece`], the text of one delta, is bytes in which `serde_json` writes such a half as WTF-8,
+//! and halves are joined here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,7 +47,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Text joined from pieces. A half without its other half becomes U+FFFD, since requests must not contain it (R2).
+/// Joined text of deltas. A half without its other half becomes U+FFFD, since requests must not contain it
+/// (R2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
@@ -74,7 +76,7 @@ impl Joined {
         self.text
     }
 
-    /// Adds a piece. Returns the added text.
+    /// Adds the text of a delta. Returns the added text.
     pub(crate) fn push(&mut self, piece: &Piece<'_>) -> &str {
         let before = self.text.len();
         match (self.half.take(), std::str::from_utf8(&piece.0)) {
@@ -164,7 +166,6 @@ fn half(text: &str) -> Option<u16> {
     (0xD800..0xE000).contains(&unit).then_some(unit)
 }
 
-/// The length of an escape by number.
 const ESCAPE: usize = r"\uXXXX".len();
 
 const fn is_lead(unit: u16) -> bool {

@@ -2,7 +2,6 @@
 
 use rustls::{CertificateError, Error};
 
-/// The hint for most faults.
 const CHECK: &str = "check --base-url, the clock, and the certificates (bailiwick doctor --api)";
 
 pub(super) struct TlsFault {

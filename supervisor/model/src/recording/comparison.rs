@@ -9,7 +9,7 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// The values to normalise before requests are compared.
+/// Values that differ between runs, which are replaced by placeholders before requests are compared.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
@@ -26,15 +26,10 @@ pub struct Mismatch {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RecordingFault {
-    /// More requests than recorded.
     Extra { recorded: usize },
-    /// Fewer requests than recorded.
     Missing { recorded: usize },
-    /// Another endpoint, or another version of the API.
     Head { what: String, recorded: String, now: String },
-    /// The body is not valid JSON.
     Unreadable(String),
-    /// The body differs.
     Body(Difference),
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-/// The most lines shown of a difference.
 const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;

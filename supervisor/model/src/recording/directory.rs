@@ -19,10 +19,8 @@ pub(super) struct RecordingDirectory {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// The directory has entries.
     #[error("{0}: the directory is not empty\n  hint: name one that does not exist yet")]
     NotEmpty(PathBuf),
-    /// The directory belongs to another user.
     #[error("{0}: the directory belongs to another user\n  hint: name one that does not exist yet")]
     NotOurs(PathBuf),
     #[error("{path}: {source}")]
@@ -56,7 +54,6 @@ impl RecordingDirectory {
         &self.path
     }
 
-    /// Creates a file with mode 0600.
     pub(super) fn file(&self, name: &str) -> io::Result<File> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(openat(&self.descriptor, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?.into())

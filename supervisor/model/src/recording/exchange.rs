@@ -64,7 +64,7 @@ impl Exchange {
             Some(ResponseMeta { status, headers: headers.collect(), body, chunks: Vec::new() });
     }
 
-    /// Records a piece of the response's body.
+    /// Records the next bytes of the response's body.
     pub fn chunk(&mut self, piece: &[u8]) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(response) = &mut self.meta.response {
@@ -75,12 +75,11 @@ impl Exchange {
         }
     }
 
-    /// Records the end of the exchange.
     pub fn end(&mut self, end: Ending) {
         self.meta.end = end;
     }
 
-    /// Records each piece of a body while it is forwarded.
+    /// Records the chunks of a body while they are forwarded.
     pub fn tapped<E>(
         self,
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,

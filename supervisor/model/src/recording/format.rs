@@ -66,12 +66,11 @@ pub struct Task {
     pub images: Vec<Image>,
 }
 
-/// `NNNN.meta.json`: the exchange without the two bodies.
+/// `NNNN.meta.json`: the exchange without its bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
     pub(super) request: RequestMeta,
-    /// The response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) response: Option<ResponseMeta>,
     pub(super) end: Ending,
@@ -92,13 +91,12 @@ pub(super) struct RequestMeta {
 pub(super) struct ResponseMeta {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
-    /// The name of the file with the body.
     pub(super) body: String,
-    /// Time and length of each piece.
+    /// Time and length of each chunk.
     pub(super) chunks: Vec<RecordedChunk>,
 }
 
-/// A piece of a body: milliseconds since the request was sent, and number of bytes.
+/// A chunk of a body: milliseconds since the request was sent, and number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
@@ -107,7 +105,7 @@ pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 pub enum Ending {
     Whole,
     Cut,
-    /// The client left, because it had enough or the run ended.
+    /// The client closed the connection, because it needed no more bytes or the run ended.
     Left,
 }
 

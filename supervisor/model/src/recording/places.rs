@@ -1,5 +1,3 @@
-//! Values in requests that differ between equal runs.
-
 use ipc::id::ConversationId;
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
@@ -22,7 +20,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Replaces these values, temp directories of calls, and durations by placeholders, in every string.
+    /// Replaces these values, temp directories of tool calls, and durations by placeholders, in every string.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));

@@ -1,5 +1,3 @@
-//! Reads a recording.
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,10 +29,8 @@ pub struct Recorded {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// A file is missing or cannot be read.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: io::Error },
-    /// A file has invalid content.
     #[error("{path}: {fault}")]
     Content { path: PathBuf, fault: String },
 }
@@ -94,7 +90,7 @@ impl Recorded {
         Ok(Self { number, request, meta, body })
     }
 
-    /// Returns the response for replay, in the recorded pieces; with `timing`, also at their recorded times.
+    /// Returns the response for replay, in the recorded chunks; with `timing`, also at their recorded times.
     pub fn reply(&self, timing: bool) -> Reply {
         let Some(response) = &self.meta.response else { return Reply::hang_up() };
         let mut reply = Reply::new(response.status, Bytes::new());
@@ -116,7 +112,7 @@ impl Recorded {
         }
     }
 
-    /// Returns the pieces of the body, each with the delay before it.
+    /// Returns the chunks of the body, each with the delay before it.
     fn pieces(&self, chunks: &[RecordedChunk], timing: bool) -> Vec<(Duration, Bytes)> {
         let (mut rest, mut last) = (self.body.clone(), 0);
         let piece = |RecordedChunk(at, size): &RecordedChunk| {

@@ -1,5 +1,3 @@
-//! Writes a recording.
-
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,9 +15,8 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Records requests and responses as they happen. Cheap to clone.
-///
-/// A failure to write does not end the run. The recording then ends, and is reported once.
+/// Records requests and responses as they happen. Cheap to clone. A failure to write ends the recording, but
+/// not the run, and is reported once.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 
@@ -48,7 +45,6 @@ impl Recorder {
         self.0.directory.path()
     }
 
-    /// Records the settings of the run.
     pub fn describe(&self, run: &Run) {
         self.attempt(|| self.write_json("run.json", run));
     }

@@ -1,4 +1,4 @@
-//! A response for replay: its pieces, their times and its end.
+//! A response for replay: its chunks, their times and its end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -39,7 +39,6 @@ impl Reply {
         Self::new(status, body.to_string()).header("content-type", "application/json")
     }
 
-    /// Creates a response from a status and a body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         let chunks = VecDeque::from([body.into()]);
         let (headers, waits) = (Vec::new(), VecDeque::new());
@@ -57,7 +56,6 @@ impl Reply {
         self
     }
 
-    /// Splits the body into chunks of `size` bytes.
     #[must_use]
     pub fn chunked(mut self, size: usize) -> Self {
         let mut whole: Bytes = self.chunks.iter().flatten().copied().collect();
@@ -68,14 +66,13 @@ impl Reply {
         self
     }
 
-    /// Sets the pieces of the body, each with the delay before it.
+    /// Sets the chunks of the body, each with the delay before it.
     #[must_use]
     pub fn pieces(mut self, pieces: impl IntoIterator<Item = (Duration, Bytes)>) -> Self {
         (self.waits, self.chunks) = pieces.into_iter().unzip();
         self
     }
 
-    /// Sets the delay before each chunk.
     #[must_use]
     pub const fn paced(mut self, pace: Duration) -> Self {
         self.pace = pace;

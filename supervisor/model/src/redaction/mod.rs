@@ -15,7 +15,6 @@ use self::rule::{RedactionRule, rules};
 /// The version of the rules: the date of their last change.
 pub const RULES_OF: &str = "2026-11-25";
 
-/// Removes secrets from texts, and counts them by rule.
 pub struct Redaction {
     rules: Vec<RedactionRule>,
     found: BTreeMap<&'static str, u64>,

@@ -17,13 +17,10 @@ const LEAST_ENTROPY: f64 = 3.3;
 /// The largest compiled form of a rule, in bytes.
 const LARGEST: usize = 4 << 20;
 
-/// The error for an invalid list.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRules {
-    /// A line has an invalid form.
     #[error("line {0:?} of the list of rules is no rule")]
     Line(&'static str),
-    /// An expression is invalid.
     #[error("the rule {0} has no usable expression: {1}")]
     Expression(&'static str, Box<BuildError>),
 }

@@ -25,12 +25,10 @@ pub(super) struct RelayAnswer {
 }
 
 impl RelayAnswer {
-    /// Creates a permanent error.
     pub(super) fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         Self { status, kind, message: message.into(), is_for_later: false }
     }
 
-    /// Marks the error as temporary.
     pub(super) fn for_later(self) -> Self {
         Self { is_for_later: true, ..self }
     }

@@ -14,7 +14,6 @@ const LONGEST: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientName(String);
 
-/// The error for an invalid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a client's name has 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and begins with a letter or a digit"
@@ -22,7 +21,6 @@ pub struct ClientName(String);
 pub struct NotAName;
 
 impl ClientName {
-    /// Creates a name. Fails if it is invalid.
     pub fn new(name: &str) -> Result<Self, NotAName> {
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_of_name);
@@ -41,12 +39,10 @@ impl fmt::Display for ClientName {
     }
 }
 
-/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The name, in the log and in the path of the socket.
     pub name: ClientName,
-    /// The address at which the client is served.
     pub listen: Listen,
     pub limits: Limits,
 }
@@ -55,9 +51,9 @@ pub struct ClientSettings {
 pub enum Listen {
     /// A socket in a directory of its own. Every process that can reach it counts as the client.
     Socket(SocketSettings),
-    /// An address on this machine. Every process with the token counts as the client.
+    /// A loopback address. Every process with the token counts as the client.
     Loopback {
-        /// The address; with port 0 the system chooses one.
+        /// The address; with port 0 the system chooses a port.
         address: SocketAddr,
         /// The token, which the client sends as its API key.
         token: SecretString,
@@ -68,9 +64,9 @@ pub enum Listen {
 pub struct SocketSettings {
     /// The path. A missing directory is created, and is then removed with the socket.
     pub path: PathBuf,
-    /// The mode of the socket. The same users can enter the directory.
+    /// The mode of the socket. The directory admits the same users.
     pub mode: u32,
-    /// The owner with the group, if it differs from the relay's.
+    /// The owner, and the group if it differs from the relay's.
     pub owner: Option<(u32, Option<u32>)>,
 }
 

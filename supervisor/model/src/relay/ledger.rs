@@ -14,22 +14,18 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
 }
 
-/// The spending of a client so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Permitted requests.
     pub requests: u64,
-    /// Denied requests.
     pub refused: u64,
-    /// Tokens, with those of estimates.
+    /// Tokens, including estimates.
     pub tokens: u64,
-    /// Money, with that of estimates.
+    /// Money, including estimates.
     pub cost: Usd,
     /// The estimated part of the money, for replies that did not complete.
     pub estimated: Usd,
 }
 
-/// The reason why a request exceeds the budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoBudget {
     /// Open requests have reserved the rest of the budget.
@@ -42,18 +38,18 @@ pub(super) enum NoBudget {
 struct Books {
     account: Account,
     open_tokens: u64,
-    /// In millionths of a millionth of a dollar.
+    /// The reserved money of open requests, in millionths of a millionth of a dollar.
     open_picos: u64,
 }
 
-/// The budget and spending of a client.
 #[derive(Clone, Debug)]
 pub(super) struct RelayLedger {
     limits: Limits,
     books: Arc<Mutex<Books>>,
 }
 
-/// Money reserved for a request. Dropping this charges the estimate, as for a client that hangs up or a reply that breaks off.
+/// Money reserved for one request. Dropping this charges the estimate, which is right if the client hangs up
+/// or the reply breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,
@@ -70,7 +66,6 @@ impl RelayLedger {
         self.books().account
     }
 
-    /// Counts a denied request. Returns their number.
     pub(super) fn refused(&self) -> u64 {
         let mut books = self.books();
         books.account.refused += 1;
@@ -120,7 +115,8 @@ impl Reservation {
         cost
     }
 
-    /// Charges a reply that did not complete: the prompt, if its size is known, and the longest reply.
+    /// Charges a reply that did not complete: the prompt, if its size is known, and the longest possible
+    /// reply.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
         let known =
             usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });

@@ -1,7 +1,7 @@
-//! Forwards a reply to a client while counting its tokens, and charges it at the end.
+//! Forwards a reply to a client, counts its tokens, and charges them at the end.
 //!
-//! Nothing is read ahead: the next bytes are read after the last ones were sent. If the client hangs up, the reply and
-//! the connection to the provider are dropped, and the reserved money is charged.
+//! Nothing is read ahead: the next bytes are read after the last ones were sent. If the client hangs up, the
+//! reply and the connection to the provider are dropped, and the reserved money is charged.
 
 use std::io;
 use std::pin::Pin;
@@ -27,10 +27,9 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Records the lengths of prompts.
+    /// Records the token counts of prompts.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
-    /// The reservation, until it is settled.
     pub(super) reservation: Option<Reservation>,
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
@@ -40,7 +39,6 @@ pub(super) struct RelayPassing {
 }
 
 impl RelayPassing {
-    /// Counts a piece of the reply.
     fn note(&mut self, piece: &[u8]) {
         if self.entry.first_byte_ms.is_none() {
             self.entry.first_byte_ms = Some(millis(self.began));

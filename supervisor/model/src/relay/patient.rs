@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection with a limit on each wait for writing.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,

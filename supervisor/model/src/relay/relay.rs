@@ -36,32 +36,25 @@ pub struct Settings {
     pub complain: fn(&str),
 }
 
-/// The default longest reply, which is what Bailiwick's own client asks for at most.
+/// The default limit on a reply, in tokens. Bailiwick's own client never asks for more.
 pub const MAX_REPLY: u64 = 32_000;
 
-/// The reason why a relay cannot start, or cannot serve a client.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// The log cannot be opened.
     #[error("cannot write the relay's log in {path}: {source}")]
     Log { path: PathBuf, source: io::Error },
-    /// A provider's settings are invalid.
     #[error(transparent)]
     Upstream(#[from] ConfigError),
-    /// The provider's address is another relay.
     #[error(
         "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
     )]
     Behind(String),
-    /// A client's socket or address cannot be opened.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The name is in use.
     #[error("there is a client {0} already")]
     Known(ClientName),
 }
 
-/// Data that all clients share.
 pub(super) struct RelayShared {
     pub(super) passages: Vec<Arc<Passage>>,
     pub(super) facts: FactsOf,
@@ -93,7 +86,7 @@ impl Drop for ServedRequest {
 }
 
 impl Relay {
-    /// Creates a relay. Sends nothing, and serves no client yet.
+    /// Creates a relay without clients. Sends nothing.
     pub fn start(settings: Settings) -> Result<Self, RelayError> {
         let Settings { upstreams, facts, models, max_reply, log: directory, complain } = settings;
         let mut passages = Vec::new();

@@ -63,7 +63,6 @@ const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// A client that is being served.
 pub(super) struct Client {
     pub(super) name: String,
     pub(super) token: Option<SecretString>,
@@ -149,7 +148,6 @@ impl Rejected {
     }
 }
 
-/// A permitted request.
 struct Accepted {
     understood: Understood,
     headers: HeaderMap,

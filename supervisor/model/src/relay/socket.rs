@@ -1,7 +1,7 @@
-//! Opens the sockets, with their modes and owners, and the local addresses at which clients are served.
+//! Opens the sockets, with their modes and owners, and the loopback addresses at which clients are served.
 //!
-//! A client may be root in a container that has the socket's directory, and may have changed anything in it. So no link
-//! there is followed, and only sockets are removed.
+//! A client may be root in a container that has the socket's directory, and may have changed anything in it.
+//! So no link there is followed, and only sockets are removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -20,33 +20,26 @@ use super::client::{Listen, SocketSettings};
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// The reason why a socket or address cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// The socket's directory cannot be used.
     #[error("cannot use the directory {path}: {source}")]
     Directory { path: PathBuf, source: io::Error },
-    /// The directory belongs to another user, who could replace the socket.
     #[error(
         "cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes"
     )]
     Foreign(PathBuf),
-    /// A file that the relay did not create is at the socket's path.
     #[error("cannot listen at {0}: something else is there\n  hint: remove it, or choose another directory")]
     Taken(PathBuf),
-    /// Another relay serves there.
     #[error(
         "cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory"
     )]
     InUse(PathBuf),
     #[error("cannot listen at {path}: {source}")]
     Listen { path: String, source: io::Error },
-    /// The address can be reached from other machines.
     #[error("cannot listen at {0}: it is no loopback address\n  hint: --listen 127.0.0.1:PORT, or a socket")]
     NotLoopback(std::net::SocketAddr),
 }
 
-/// A listening socket or address.
 #[derive(Debug)]
 pub(super) enum Listener {
     Socket(UnixListener),

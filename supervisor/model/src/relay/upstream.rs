@@ -1,4 +1,4 @@
-//! The provider's side of a relay: the headers that are sent, and the answers that are forwarded.
+//! The relay's connection to the provider: the headers that are sent, and the answers that are forwarded.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 /// The headers of an answer that are forwarded.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// Returns the client's headers that are sent: known values, written anew. All others are dropped.
+/// Returns the headers to send: those of the client that are known, with values written anew.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {
@@ -59,7 +59,6 @@ pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap
     Ok(headers)
 }
 
-/// Sends a request to the provider, and returns the answer.
 pub(super) async fn pass(
     passage: &Passage,
     body: Bytes,
@@ -121,8 +120,8 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// Returns a provider's error to the client. JSON is forwarded, since it may help. Other pages are not, and neither are
-/// statements about the key.
+/// Returns a provider's error to the client. JSON is forwarded, since it may help. HTML pages and statements
+/// about the key are not.
 async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);

@@ -1,5 +1,3 @@
-//! The body of a scripted reply, chunk by chunk.
-
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
@@ -12,7 +10,6 @@ use tokio::time::{Sleep, sleep};
 
 use crate::recording::{Reply, ReplyEnd};
 
-/// Sends the chunks of a [`Reply`] at their times.
 pub(super) struct ReplyBody {
     chunks: VecDeque<Bytes>,
     pace: Duration,

@@ -48,7 +48,7 @@ fn chunk(choices: &Value, usage: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// Prompt tokens include those read from and written to the cache.
+/// The prompt tokens in the result include those read from and written to the cache.
 fn counters(usage: Usage) -> Value {
     let prompt = usage.input + usage.cache_creation + usage.cache_read;
     json!({

@@ -1,4 +1,4 @@
-//! Creates the text of a Responses API stream, from the same values as for the Messages API.
+//! Creates the text of a Responses API stream from values in the form of the Messages API.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn response(status: &str, output: &[Value]) -> Value {
     json!({"id": "resp_replay", "object": "response", "status": status, "model": "replay", "output": output})
 }
 
-/// The prompt's tokens include those read from and written to the cache.
+/// The prompt tokens in the result include those read from and written to the cache.
 fn in_their_words(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input + usage.cache_read + usage.cache_creation,
@@ -60,7 +60,6 @@ fn item(index: usize, block: &Block) -> Value {
     }
 }
 
-/// Returns the item without its content.
 fn begun(item: &Value) -> Value {
     let mut begun = item.clone();
     for (name, empty) in [("content", json!([])), ("summary", json!([])), ("arguments", json!(""))] {

@@ -1,5 +1,3 @@
-//! The replies of a scripted server.
-
 use std::collections::VecDeque;
 
 use bytes::Bytes;

@@ -1,5 +1,3 @@
-//! A scripted server with a thread of its own.
-
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::error::Error;
@@ -72,7 +70,6 @@ impl ReplayServer {
         Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the address in the form of `--base-url`.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -86,7 +83,6 @@ impl ReplayServer {
         lock(&self.state).connections
     }
 
-    /// Returns the number of unused replies of the script.
     pub fn remaining(&self) -> usize {
         lock(&self.state).replies.len()
     }

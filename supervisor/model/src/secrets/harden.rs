@@ -1,4 +1,4 @@
-//! Protects the process and takes keys out of the environment, while there is only one thread.
+//! Protects the process, and removes keys from the environment while there is only one thread.
 
 #![expect(
     unsafe_code,
@@ -20,7 +20,6 @@ pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUT
 /// The variable whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
 pub const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 
-/// The keys from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct TakenKeys {
     pub anthropic: Option<SecretString>,
@@ -36,7 +35,6 @@ impl TakenKeys {
     }
 }
 
-/// A key from the environment.
 #[derive(Clone, Debug)]
 pub struct TakenKey {
     pub secret: SecretString,
@@ -50,9 +48,8 @@ pub fn harden_process() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Takes the keys out of the environment, and overwrites their bytes in `/proc/PID/environ`.
-///
-/// Must be called before any other thread exists: environ(7) has no lock.
+/// Removes the keys from the environment, and overwrites their bytes in `/proc/PID/environ`. Must be called
+/// before any other thread exists: environ(7) has no lock.
 pub fn take_keys() -> TakenKeys {
     let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
     TakenKeys { anthropic, anthropic_token, openai }

@@ -30,13 +30,11 @@ pub enum Credential {
     Bearer,
 }
 
-/// A key with its origin.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
     pub secret: SecretString,
     /// The variable or file of the key, for error messages.
     pub origin: String,
-    /// The header for the key.
     pub credential: Credential,
 }
 
@@ -47,33 +45,23 @@ pub enum KeyError {
         shell_word(.file)
     )]
     Missing { variable: &'static str, file: PathBuf },
-    /// Other users can read the key file.
     #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
     Exposed { file: PathBuf, mode: u32 },
-    /// The key file belongs to another user.
     #[error(
         "the key file {file} belongs to uid {owner}, not to you\n  hint: make it again as your own, with mode 0600"
     )]
     Foreign { file: PathBuf, owner: u32 },
     #[error("cannot read the key file {file}: {source}")]
     Unreadable { file: PathBuf, source: io::Error },
-    /// The key is empty.
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
-    Empty {
-        /// The variable or file of the key.
-        origin: String,
-    },
-    /// The key has characters that a header cannot have.
+    Empty { origin: String },
     #[error(
         "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
     )]
-    Malformed {
-        /// The variable or file of the key.
-        origin: String,
-    },
+    Malformed { origin: String },
 }
 
-/// Finds the key: the variable's value, taken at the start, or the key file.
+/// Finds the key: the value of the variable at the start, or the content of the key file.
 pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {

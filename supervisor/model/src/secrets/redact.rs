@@ -15,7 +15,7 @@ const SHORTEST: usize = 12;
 /// The most backslashes of one escape, for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
-/// Hides a secret in text that arrives in pieces, at any positions.
+/// Hides a secret in text that arrives in chunks, which may split the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,
@@ -39,7 +39,7 @@ impl Redactor {
         Self { secret, held: Vec::new() }
     }
 
-    /// Adds a piece. Returns the text that can already be written.
+    /// Adds a chunk. Returns the text that is complete, with the secret hidden.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
@@ -98,7 +98,7 @@ impl Redactor {
 
 struct Mended {
     found: bool,
-    /// Start of a secret that may continue in the next piece.
+    /// Start of a secret that may continue in the next chunk.
     open: Option<usize>,
 }
 
@@ -156,7 +156,6 @@ mod tests {
         Redactor::new(Some(SecretString::from(KEY)))
     }
 
-    /// Hides the secret in a text with pieces of one size.
     fn in_pieces(text: &str, size: usize) -> String {
         let mut redactor = redactor();
         let mut all: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| redactor.push(piece)).collect();

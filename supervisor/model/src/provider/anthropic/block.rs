@@ -16,7 +16,6 @@ use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece, without_lone_halves};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
-/// A block that is not closed yet.
 #[derive(Clone)]
 pub(super) struct OpenBlock {
     view: View,
@@ -47,7 +46,6 @@ enum View {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEnd {
     Closed,
-    /// Cut off by the end of the reply.
     CutOff,
 }
 

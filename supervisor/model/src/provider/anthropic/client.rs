@@ -1,5 +1,3 @@
-//! The Messages API over HTTPS.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,7 +36,6 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// Creates a client from `config`. Sends nothing yet.
     pub fn new(config: AnthropicConfig) -> Result<Self, ConfigError> {
         let version = HeaderValue::from_static(config.version.as_str());
         let dialect = Dialect {
@@ -101,7 +98,6 @@ const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     }
 }
 
-/// Returns the header `x-api-key`, if there is a key.
 pub(in crate::provider) fn api_key(key: &ProviderApiKey) -> HeaderMap {
     key.header().map(|value| (KEY, value)).into_iter().collect()
 }

@@ -1,5 +1,3 @@
-//! Settings for the Messages API.
-
 use secrecy::SecretString;
 
 use crate::provider::http::Timeouts;
@@ -7,12 +5,11 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiVersion {
     #[default]
     V2026_10_21,
-    /// `2023-06-01`, for gateways without newer versions.
+    /// The older version, for gateways without newer versions.
     V2023_06_01,
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::provider::messages::MessageText;
 use crate::provider::{Message, UserBlock};
 
-/// Appends a message. If `marked`, adds a cache marker to its last block.
+/// Appends a message to the body. If `marked`, adds a cache marker to its last block.
 pub(super) fn write(text: &MessageText, marked: bool, body: &mut Vec<u8>) {
     // `…}]}`: the ends of the last block, of the content and of the message.
     const TAIL: usize = 3;

@@ -1,11 +1,13 @@
-//! Positions of cache markers in a request, up to which the provider caches it (R8).
+//! Positions of cache markers in a request. The provider caches the request up to each marker (R8).
 //!
-//! The API allows four markers. One is at the end of the system prompt and covers the tools too. In the messages:
+//! The API allows four markers. One is at the end of the system prompt and covers the tools as well. In the
+//! messages:
 //!
 //! * the end of the newest user message, so that the next request finds the whole request in the cache;
-//! * the end of the user message before: the last request was cached up to there, and a retry finds the same;
-//! * the end of the calls of a turn that is longer than the provider's look-back. Otherwise a request that continues
-//!   from the middle of such a turn (a fork, for example) would find only the turn before;
+//! * the end of the previous user message: the last request was cached up to there, and a retry finds the
+//!   same;
+//! * the end of the tool calls of a turn that is longer than the provider's look-back. Otherwise a request
+//!   that continues from the middle of such a turn (a fork, for example) would find only the previous turn;
 //! * or the end of a reply that the provider paused, which is then the end of the request.
 
 use serde_json::value::RawValue;
@@ -16,12 +18,10 @@ use crate::provider::messages::MessageText;
 /// Number of blocks before a marker in which the API looks for a cached prefix.
 const LOOK_BACK: usize = 20;
 
-/// Indices of the messages that have a marker at their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CachePlaces([Option<usize>; 3]);
 
 impl CachePlaces {
-    /// Chooses the messages for markers.
     pub(super) fn of(texts: &[MessageText]) -> Self {
         let mut of_user = (0..texts.len()).rev().filter(|index| texts[*index].of_user);
         let (newest, before) = (of_user.next(), of_user.next());
@@ -39,7 +39,6 @@ impl CachePlaces {
         Self([newest, before, spare])
     }
 
-    /// True if the message at this index has a marker.
     pub(super) fn contains(self, index: usize) -> bool {
         self.0.contains(&Some(index))
     }

@@ -1,5 +1,3 @@
-//! The body of a request.
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,7 +10,6 @@ use crate::provider::{
     CacheLifetime, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// The cache marker, which marks the end of a prefix that the provider caches.
 pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 const MAX_BODY: usize = 32 * 1000 * 1000;
@@ -56,7 +53,6 @@ fn write_messages(texts: &[MessageText], places: CachePlaces, body: &mut Vec<u8>
     }
 }
 
-/// Returns everything except the messages.
 fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_json::Error> {
     let has_system = !request.system.is_empty();
     let last = request.tools.len().saturating_sub(1);
@@ -83,7 +79,8 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// Returns `thinking`, if it is configured. A budget is brought into the API's limits. Returns nothing if the reply is too short for any.
+/// Returns `thinking`, if it is configured. Moves a budget into the API's limits. Returns nothing if the
+/// reply is too short for any budget.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,
@@ -99,7 +96,8 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// Returns the temperature if the API accepts one. Since 2026-10-21 it accepts no sampling parameters; before, none together with thinking.
+/// Returns the temperature if the API accepts one. Since 2026-10-21 it accepts no sampling parameters;
+/// before, it accepted none together with thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

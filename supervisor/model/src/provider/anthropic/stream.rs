@@ -16,7 +16,6 @@ use crate::provider::decode::{
 use crate::provider::unknown::Unknown;
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// A decoder for one reply. A clone continues from the same position.
 #[derive(Clone, Default)]
 pub struct AnthropicDecoder {
     phase: ReplyPhase,
@@ -231,7 +230,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Adds token counts. Newer values replace older ones, and missing ones do not (S6).
+    /// Adds token counts. Newer values replace older ones; missing values replace nothing (S6).
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;
@@ -277,7 +276,6 @@ impl AnthropicDecoder {
     }
 }
 
-/// Returns the token counts from the members of a `usage`.
 pub(super) fn usage(members: &Map<String, Value>) -> TokenUsage {
     let count = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or(0);
     let tokens = |name| count(members.get(name));

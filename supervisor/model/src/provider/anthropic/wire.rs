@@ -47,7 +47,6 @@ pub(super) struct AnthropicEvent<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// The delta of a block or of a message.
 #[derive(Deserialize)]
 pub(super) struct AnthropicDelta<'a> {
     /// Empty in the delta of a message.

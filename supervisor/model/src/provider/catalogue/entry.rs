@@ -1,5 +1,3 @@
-//! The properties of a model from one source.
-
 use protocol::cost::Prices;
 use toml_edit::Item;
 
@@ -8,17 +6,16 @@ use super::{Api, Facts, ThinkingKind};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// Properties of a model from one source. Another source may have the missing ones.
+/// Properties of a model from one source. Other sources may have the missing properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub api: Option<Api>,
     pub api_version: Option<ApiVersion>,
-    /// The most tokens of a prompt with its reply.
+    /// The most tokens of a prompt and its reply together.
     pub context: Option<u64>,
     pub max_output: Option<u32>,
     pub prices: Option<Prices>,
     pub thinking: Option<ThinkingKind>,
-    /// The supported levels of effort.
     pub effort: Option<Vec<Effort>>,
     pub images: Option<bool>,
 }

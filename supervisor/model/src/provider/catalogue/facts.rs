@@ -1,5 +1,3 @@
-//! The known properties of one model.
-
 use protocol::cost::Prices;
 
 use super::Entry;
@@ -10,7 +8,7 @@ use crate::provider::anthropic::ApiVersion;
 pub struct Facts {
     pub api: Api,
     pub api_version: ApiVersion,
-    /// The most tokens of a prompt with its reply.
+    /// The most tokens of a prompt and its reply together.
     pub context: u64,
     pub max_output: u32,
     pub prices: Option<Prices>,
@@ -20,7 +18,6 @@ pub struct Facts {
     pub images: bool,
 }
 
-/// The API for requests to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     Messages,

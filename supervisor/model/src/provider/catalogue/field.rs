@@ -1,5 +1,3 @@
-//! The table of properties that a file may set for a model.
-
 use std::fmt;
 
 use toml_edit::{Item, Value};
@@ -8,7 +6,6 @@ use super::{Api, Entry, ThinkingKind, prices};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// A property that a file may set for a model.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
@@ -16,7 +13,7 @@ pub struct Field {
     pub about: &'static str,
     /// Sets the property from a value. Returns nothing if the value is invalid.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
-    /// Returns the value of an entry in the form of a file.
+    /// Returns the value of an entry as a settings file would contain it.
     pub shown: fn(&Entry) -> Option<String>,
 }
 
@@ -39,7 +36,6 @@ impl fmt::Display for BadFact {
     }
 }
 
-/// The largest number of tokens in a file.
 const MOST: u64 = 1 << 31;
 
 /// All properties, in the order of display.

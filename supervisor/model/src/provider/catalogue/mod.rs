@@ -28,7 +28,7 @@ static ENTRIES: LazyLock<Vec<(Pattern, Entry)>> = LazyLock::new(|| {
     })
 });
 
-/// Returns the program's entries for this model, the most binding first.
+/// Returns the built-in entries for this model, the one with the highest precedence first.
 pub fn built_in(model: &str) -> Vec<&'static Entry> {
     matching(ENTRIES.iter(), model)
 }

@@ -1,11 +1,8 @@
-//! Matches names in the catalogue with models.
-
 /// A name in the catalogue: one model with its dated snapshots, or with `*` at the end all models with this prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Creates a pattern. Every text is valid.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }

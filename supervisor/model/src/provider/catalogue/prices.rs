@@ -13,7 +13,6 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 
-/// Parses prices. Returns nothing if the value has another form.
 pub(super) fn read(item: &Item) -> Option<Prices> {
     let table = item.as_table_like()?;
     let long = match table.get(LONG) {
@@ -54,7 +53,6 @@ fn price(item: &Item) -> Option<Price> {
     }
 }
 
-/// Formats the prices as in a file.
 pub(super) fn shown(prices: &Prices) -> String {
     let rates = |rates: &Rates| {
         let Rates { input, output, cache_write_5m, cache_write_1h, cache_read } = rates;

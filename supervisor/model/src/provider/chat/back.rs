@@ -2,10 +2,9 @@
 //!
 //! | server | rule, with its error text |
 //! | --- | --- |
-//! | Moonshot, Kimi | on each message with calls: "thinking is enabled but `reasoning_content` is missing in assistant tool call message"; an empty one is none |
+//! | Moonshot, Kimi | on each message with tool calls: "thinking is enabled but `reasoning_content` is missing in assistant tool call message"; an empty one counts as missing |
 //! | `DeepSeek` R1 and servers that check members | on none: "not allowed", "unsupported" |
-//! | all others | with calls, where it is accepted or ignored |
-//! | all others | with calls it is taken or ignored |
+//! | all others | on messages with tool calls, where it is accepted or ignored |
 //!
 //! For known hosts the rule applies from the first request on. For others it is learned from their errors.
 
@@ -50,7 +49,8 @@ impl Lessons {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
 
-    /// Learns from an error. If the rule changes, the error becomes retryable, because the next attempt differs.
+    /// Learns from an error. If the rule changes, the error becomes retryable, because the next attempt
+    /// differs.
     pub(super) fn learn(&self, model: &str, error: ProviderError) -> ProviderError {
         let Some(lesson) = lesson(&error).filter(|lesson| self.of(model) != Some(*lesson)) else {
             return error;
@@ -60,7 +60,6 @@ impl Lessons {
     }
 }
 
-/// Returns the rule that an error implies.
 fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     let said = error.message.to_lowercase();
     let is_about_it = matches!(error.status, Some(400 | 422)) && said.contains(MEMBER);

@@ -19,17 +19,16 @@ use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StreamEvent, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Whole,
-    /// The reply was cut off.
     CutOff,
 }
 
-/// The most calls of one reply, since each delta searches for its call.
+/// The most tool calls of one reply. The limit exists because each delta searches for its call.
 const MAX_CALLS: usize = 1024;
 
-/// The calls of a reply, in the order in which they began.
+/// The tool calls of a reply, in the order in which they began.
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// Number from which calls without an id are counted.
+    /// The first number for generated ids of calls without an id.
     first: usize,
 }
 
@@ -43,7 +42,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// Creates an empty list, in a conversation that already had `earlier` calls.
+    /// Creates an empty list, in a conversation that already had `earlier` tool calls.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }
@@ -52,7 +51,8 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// Adds a delta. If that begins a call, its block gets the index `next_block`, which is then incremented.
+    /// Adds a delta. If it begins a tool call, the call's block gets the index `next_block`, which is then
+    /// incremented.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -88,7 +88,8 @@ impl ChatCalls {
         Ok(())
     }
 
-    /// Returns the position of the call that a delta continues. Returns nothing if the delta begins a call.
+    /// Returns the position of the tool call that a delta continues. Returns nothing if the delta begins a
+    /// call.
     fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
         match (index, id) {
@@ -124,7 +125,7 @@ impl Call {
         self.arguments.push(&piece);
     }
 
-    /// Closes the call. Arguments that were cut off are never valid, unless there are none.
+    /// Closes the tool call. Arguments that were cut off are never valid, unless there are none.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));

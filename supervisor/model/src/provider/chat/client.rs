@@ -1,5 +1,3 @@
-//! A client for the chat completions API.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,14 +20,14 @@ use crate::provider::{
 /// A client for a server with the chat completions API: the vendor's, a gateway, or a local one.
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    /// The messages with reasoning included never, with calls, or everywhere.
+    /// The messages in three forms: without reasoning, with reasoning in messages with tool calls, and with
+    /// reasoning in all messages.
     messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
 }
 
 impl OpenAiChat {
-    /// Creates a client from `config`. Sends nothing yet.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let known = ChatServer::at(&connection::base_url(&config.connection.base_url)?);
         let reply_limit = config.reply_limit.unwrap_or(known.reply_limit);
@@ -98,7 +96,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// Counts the tool results in a conversation, which are as many as calls (R4).
+/// Counts the tool results in a conversation, which are as many as tool calls (R4).
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

@@ -1,5 +1,3 @@
-//! Settings for the chat completions API.
-
 use reqwest::Url;
 use secrecy::SecretString;
 
@@ -10,10 +8,10 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.openai.com";
 
-/// The longest id of a call that the vendor's servers accept ("Expected a string with maximum length 40").
+/// The longest id of a tool call that the vendor's servers accept ("Expected a string with maximum length
+/// 40").
 const LONGEST_ID: usize = 40;
 
-/// The field of a request that limits the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyLimit {
     /// `max_tokens`, for llama.cpp, ollama, vLLM, Mistral and gateways.
@@ -54,11 +52,10 @@ impl Config {
 pub(super) struct ChatServer {
     pub(super) path: &'static str,
     pub(super) reply_limit: ReplyLimit,
-    /// The form of call ids that the server accepts.
     pub(super) ids: IdForm,
-    /// True if the server accepts `stream_options`. Without them most servers send no usage.
+    /// True if the server accepts `stream_options`. Without this option most servers send no usage.
     pub(super) takes_stream_options: bool,
-    /// True if the server demands the reasoning of a thinking model in each of its messages.
+    /// True if the server requires the reasoning of a thinking model in each of the model's messages.
     pub(super) wants_reasoning: bool,
 }
 

@@ -9,17 +9,16 @@ use serde_json::value::RawValue;
 use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// Serialises a message as JSON objects separated by commas, with reasoning in messages with calls.
+/// Serialises a message as JSON objects separated by commas. Messages with tool calls include reasoning.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::WithCalls)
 }
 
-/// Serialises a message without reasoning.
 pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// Serialises a message, with reasoning in each message of the model.
+/// Serialises a message. Each message of the model includes reasoning.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }
@@ -31,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Serialises a user's message. Each result is a message of its own before the text (R4).
+/// Serialises a user's message. Each tool result is a message of its own before the text (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());
@@ -142,7 +141,7 @@ struct ChatBlock<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// Reasoning by the field in which it arrived. Reasoning of another API is not sent.
+/// Reasoning by the name of its field. Reasoning of another API is not sent.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: Option<String>,

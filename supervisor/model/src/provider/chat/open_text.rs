@@ -1,5 +1,3 @@
-//! Text or reasoning that is being received.
-
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
@@ -14,7 +12,6 @@ pub(super) enum TextKind {
     Reasoning(Option<&'static str>),
 }
 
-/// A block of text that is not closed yet.
 pub(super) struct OpenText {
     index: usize,
     pub(super) kind: TextKind,

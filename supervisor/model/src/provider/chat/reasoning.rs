@@ -25,7 +25,7 @@ struct Item {
     /// The original text, until something is merged.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// The joined texts. Adding each piece to the fields would take quadratic time.
+    /// The joined texts. Adding the text of each delta to the fields would take quadratic time.
     texts: [String; 2],
 }
 
@@ -62,7 +62,7 @@ impl Item {
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
-    /// True if a piece continues this item: readable reasoning with the same type, index and id.
+    /// True if a delta continues this item: readable reasoning with the same type, index and id.
     fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");
@@ -78,7 +78,7 @@ impl Item {
             && same("id")
     }
 
-    /// Merges a piece: joins its texts, and replaces the other fields.
+    /// Merges a delta: joins its texts, and replaces the other fields.
     fn add(&mut self, piece: &ReplyMembers) {
         self.raw = None;
         for (name, text) in PIECES.iter().zip(&mut self.texts) {

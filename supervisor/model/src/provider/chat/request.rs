@@ -1,5 +1,3 @@
-//! The body of a request.
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -30,7 +28,6 @@ pub(super) fn body(
     Ok(body.into())
 }
 
-/// Returns everything except the conversation.
 fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_json::Error> {
     let limit = |wanted: ReplyLimit| (server.reply_limit == wanted).then_some(request.max_tokens);
     let tools = request.tools.iter().map(|tool| ChatTool {

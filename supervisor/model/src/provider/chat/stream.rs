@@ -46,7 +46,6 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Creates a decoder for the first reply of a conversation.
     pub fn new() -> Self {
         Self::after(0)
     }
@@ -194,7 +193,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds reasoning. If it arrives in two fields and as details, the user sees only the first.
+    /// Adds reasoning. If it arrives in two fields and in `reasoning_details`, the user sees only the first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
@@ -211,7 +210,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps details, and returns their texts for the user.
+    /// Keeps `reasoning_details`, and returns their texts for the user.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -254,7 +253,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the open text, or begins another one of a different kind.
+    /// Adds to the open block of text, or begins one of another kind.
     fn text(&mut self, piece: &Piece<'_>, kind: TextKind, events: &mut Events) -> Result<(), ProviderError> {
         if piece.is_empty() {
             return Ok(());

@@ -1,5 +1,3 @@
-//! The token counts of a reply.
-
 use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

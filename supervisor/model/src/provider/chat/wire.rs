@@ -95,7 +95,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
-    /// A piece of JSON text as a string; from some servers, the object itself.
+    /// A part of JSON text as a string; from some servers, the object itself.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }

@@ -11,13 +11,11 @@ use super::ids::NamedCall;
 use crate::provider::members::ReplyMembers;
 use crate::provider::{Message, ProviderKind, UserBlock, arguments, tool_name};
 
-/// The longest name of a tool that every API accepts.
 const LONGEST_NAME: usize = 64;
 
-/// The text for a call whose result is missing in the log.
+/// The text for a tool call whose result is missing in the log.
 const NO_RESULT: &str = "interrupted: the call has no result";
 
-/// The form of a message for a request.
 #[derive(Clone, Debug)]
 pub(super) enum Fit {
     AsItIs,
@@ -72,7 +70,8 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// True of a text that a vendor takes for blank: Python's `str.strip` takes the separators U+001C to U+001F away too.
+/// True if a vendor considers a text blank: Python's `str.strip` also removes the separators U+001C to
+/// U+001F.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
@@ -81,7 +80,7 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// Converts a reply. `named` has the new ids of its calls, in order.
+/// Converts a reply. `named` has the new ids of its tool calls, in order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();
     let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
@@ -121,8 +120,8 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// Returns a call with its id for the request, and with a name and arguments that every API accepts. Returns nothing if
-/// the block already has these.
+/// Returns a tool call with its id for the request, and with a name and arguments that every API accepts.
+/// Returns nothing if the block already has these.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -154,7 +153,8 @@ fn fitting_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// Converts a user's message after a reply with these calls: one result for each call, and no other (R4).
+/// Converts a user's message after a reply with these tool calls: one result for each call, and no other
+/// (R4).
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
@@ -181,7 +181,8 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// Returns a result with its id for the request. The Messages API accepts pictures only in results of successful calls.
+/// Returns a result with its id for the request. The Messages API accepts pictures only in results of
+/// successful tool calls.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

@@ -1,4 +1,4 @@
-//! Converts ids of calls from one server's form to another's, one to one.
+//! Converts ids of tool calls from one server's form to another's, one to one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,6 @@ const NINE: usize = 9;
 /// Parts of the names of models that accept only ids of nine letters and digits.
 const OF_NINE: [&str; 6] = ["mistral", "mixtral", "codestral", "devstral", "ministral", "magistral"];
 
-/// The form of an id that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdForm {
     /// Letters, digits, `_` and `-`.
@@ -21,14 +20,13 @@ pub(crate) enum IdForm {
     Nine,
 }
 
-/// A call with its original id and its id in the request.
+/// A tool call with its original id and its id in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedCall {
     pub(super) id: String,
     pub(super) wire: String,
 }
 
-/// The ids of a request, each of which is unique.
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
@@ -37,7 +35,8 @@ pub(super) struct CallIds {
 }
 
 impl IdForm {
-    /// Returns the form for a model. A model keeps its own form on other servers, because of its chat template.
+    /// Returns the form of ids for a model. On other servers, a model needs the same form because of its chat
+    /// template.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {
@@ -84,7 +83,7 @@ impl CallIds {
         Self { form, taken: HashSet::new(), wanted: HashMap::new() }
     }
 
-    /// Assigns an id to the next call of a conversation.
+    /// Assigns an id to the next tool call of a conversation.
     pub(super) fn name(&mut self, id: String) -> NamedCall {
         let shape = self.form.shaped(&id);
         let mut wire = shape.clone();

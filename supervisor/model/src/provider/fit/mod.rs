@@ -1,9 +1,9 @@
 //! Converts a conversation to a form that a provider accepts, whatever the log contains (Z1).
 //!
-//! Providers send data that they reject in requests: blank texts, ids in another vendor's form, thinking at the end of
-//! a message. The log keeps them unchanged, and each request is converted here, so that logs of earlier versions work
-//! too. Each message is converted once: history is append-only, and a request begins with the same bytes as the one
-//! before (R8).
+//! Providers send data that they reject in requests: blank texts, ids in another vendor's form, thinking at
+//! the end of a message. The log keeps them unchanged, and each request is converted here, so that logs of
+//! earlier versions can be used. Each message is converted once: history is append-only, and a request begins
+//! with the same bytes as the previous one (R8).
 
 mod blocks;
 mod ids;
@@ -33,7 +33,6 @@ pub(crate) struct FitRules {
     pub ids: IdForm,
 }
 
-/// A message of a request, with the index of its origin in the conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct FittedMessage {
     pub message: Arc<Message>,
@@ -53,12 +52,12 @@ struct KeptFits {
     sweep_at: usize,
 }
 
-/// The converted form of a message, with the ids that its calls had.
+/// The converted form of a message, with the ids of its tool calls at that time.
 struct KeptFit {
     message: Weak<Message>,
     ids: IdForm,
     named: Vec<NamedCall>,
-    /// The original ids of the message's calls.
+    /// The original ids of the message's tool calls.
     calls: Vec<String>,
     fit: Fit,
 }
@@ -68,7 +67,6 @@ impl Fitting {
         Self { rules, kept: Mutex::default() }
     }
 
-    /// Returns the messages of a request to `model`, converted.
     pub(crate) fn fit(&self, messages: &[Arc<Message>], model: &str) -> Vec<FittedMessage> {
         let rules = FitRules { ids: self.rules.ids.of_model(model), ..self.rules };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,11 +82,10 @@ impl Fitting {
     }
 }
 
-/// A conversation that is being converted.
 struct FitWalk {
     rules: FitRules,
     ids: CallIds,
-    /// The calls that have no result yet.
+    /// The tool calls that have no result yet.
     open: Vec<NamedCall>,
     fitted: Vec<FittedMessage>,
 }
@@ -114,7 +111,7 @@ impl FitWalk {
         }
     }
 
-    /// R4: adds results for calls that have none in the next message.
+    /// R4: adds results for tool calls that have none in the next message.
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -185,7 +182,7 @@ impl KeptFits {
         fit
     }
 
-    /// Removes messages that are no longer used, each time that their number has doubled.
+    /// Removes unused messages each time that the number of messages has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, kept| kept.message.strong_count() > 0);

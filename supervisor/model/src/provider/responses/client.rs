@@ -1,5 +1,3 @@
-//! A client for the Responses API.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -27,7 +25,6 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// Creates a client. Sends nothing yet.
     pub fn new(connection: Connection) -> Result<Self, ConfigError> {
         let dialect = Dialect {
             kind: ProviderKind::Responses,

@@ -1,4 +1,4 @@
-//! What the API says went wrong after it answered with 200 (S8).
+//! Errors that the API reports after a status of 200 (S8).
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     ProviderError { status, retryable, ..ProviderError::new(kind, message) }
 }
 
-/// The status of what is behind a gateway, where it says that as its code (E2).
+/// Returns the status of the server behind a gateway, if the gateway sends it as its code (E2).
 fn status(code: &Value) -> Option<StatusCode> {
     let code = u16::try_from(code.as_u64()?).ok()?;
     StatusCode::from_u16(code).ok().filter(|status| status.is_client_error() || status.is_server_error())

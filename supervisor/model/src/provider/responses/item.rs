@@ -15,17 +15,15 @@ use crate::provider::members::ReplyMembers;
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{AssistantBlock, ContentBlock, StreamEvent, tool_name};
 
-/// An item that is not complete yet.
 #[derive(Default)]
 pub(super) struct OpenItem {
     text: Joined,
     thinking: Joined,
     arguments: Joined,
-    /// The call, after it was announced.
+    /// The tool call, after it was announced.
     call: Option<ResponsesCall>,
 }
 
-/// A complete item.
 pub(super) struct ClosedItem {
     /// The block for the history; `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,
@@ -40,7 +38,7 @@ struct ResponsesCall {
 }
 
 impl OpenItem {
-    /// Handles `response.output_item.added`, and announces a call.
+    /// Handles `response.output_item.added`, and announces a tool call.
     pub(super) fn start(
         raw: &RawValue,
         index: usize,
@@ -249,7 +247,7 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
-/// Returns the call if it has an id and a name.
+/// Returns the tool call if it has an id and a name.
 fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })

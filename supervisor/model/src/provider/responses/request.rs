@@ -1,5 +1,3 @@
-//! The body of a request.
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +13,8 @@ const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 /// Prefixes of models that do not reason. They reject requests for reasoning: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// Returns the JSON of a request, with the input last, so that each request begins with the same bytes as the one before.
+/// Returns the JSON of a request. The input is last, so that each request begins with the same bytes as the
+/// previous one.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
@@ -33,7 +32,6 @@ pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Byte
     Ok(body.into())
 }
 
-/// Returns everything except the input.
 fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     let tools = request.tools.iter().map(|tool| ResponsesTool {
         r#type: "function",
@@ -93,7 +91,7 @@ struct ResponsesTool<'a> {
     strict: bool,
 }
 
-/// Settings of reasoning, if there are any. This API has no budgets.
+/// Settings of reasoning, if there are any. This API has no token budgets for reasoning.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -115,7 +115,7 @@ impl ResponsesDecoder {
         self.phase != ReplyPhase::Waiting && !is_same
     }
 
-    /// Begins the response, which may first wait in a queue.
+    /// Begins the response, which the server may first report as queued.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         if self.phase == ReplyPhase::Waiting {
             let response = response(event)?;
@@ -255,7 +255,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Closes incomplete items. A call among them does not count (S5), and is an error in a complete response.
+    /// Closes incomplete items. A tool call among them does not count (S5), and is an error in a complete
+    /// response.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -301,7 +302,6 @@ impl ResponsesDecoder {
         events.push_back(StreamEvent::MessageCompleted { stop_reason, usage });
     }
 
-    /// Returns the item of an event. Fails if it has none.
     fn item<'a>(&self, event: &wire::ResponsesEvent<'a>) -> Result<&'a RawValue, ProviderError> {
         if self.phase != ReplyPhase::Started {
             return Err(violation("an output item before the response began"));

@@ -47,10 +47,10 @@ pub(super) const REPETITIONS: [&str; 10] = [
 ];
 
 pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
-/// A piece of the model's refusal.
+/// A delta of the model's refusal.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
-/// A piece of reasoning itself, from open models.
+/// A delta of reasoning itself, from open models.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
@@ -123,7 +123,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// The id that a result refers to, which differs from the item's own.
+    /// The id of a tool call, by which a result refers to the call. It differs from the item's own id.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]

@@ -36,7 +36,6 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     })
 }
 
-/// The type of a schema.
 #[derive(Deserialize)]
 struct FreeKind<'a> {
     #[serde(borrow)]

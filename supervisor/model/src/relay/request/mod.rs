@@ -33,16 +33,15 @@ use crate::provider::chat::{Form, ReplyLimit};
 /// The most fields of an object with rules.
 const MOST_MEMBERS: usize = 64;
 
-/// The most tokens of a picture, however small its file is.
+/// The most tokens of a picture. They do not depend on the file's size.
 const OF_PICTURE: u64 = 6_000;
 
-/// The most tokens that providers themselves add to a prompt, to describe its tools to the model.
+/// The most tokens that a provider adds to a prompt to describe tools to the model.
 const ADDED: u64 = 2_000;
 
 /// Parts of the names of models that search the web by themselves.
 const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", "compound", "browse"];
 
-/// The reason why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     /// The path of the field: `tools[0].type`.
@@ -56,7 +55,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Limits of a request besides its form.
+/// Limits of a request that do not concern its form.
 pub(super) struct RequestBounds<'a> {
     /// Returns the properties of a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
@@ -67,25 +66,22 @@ pub(super) struct RequestBounds<'a> {
     pub(super) chat: Form,
 }
 
-/// A permitted request.
 #[derive(Debug)]
 pub(super) struct RelayRequest {
     pub(super) model: String,
-    /// The body, serialised again.
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: RelayEstimate,
-    /// The data by which the next request of the conversation is recognised.
+    /// Data that identify the next request as a continuation of this conversation.
     pub(super) trail: Trail,
 }
 
-/// The most that a request may cost.
+/// The highest possible cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// Tokens of the prompt. The beginning has the count of an earlier request, and the rest one token for each byte,
-    /// which no tokenizer exceeds.
+    /// Tokens of the prompt. Its beginning has the count of an earlier request; the rest counts one token for
+    /// each byte, which no tokenizer exceeds.
     pub(super) prompt: u64,
-    /// Tokens of the reply.
     pub(super) output: u64,
     pub(super) cost: Usd,
 }
@@ -244,7 +240,7 @@ pub(super) fn understand(
     Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
-/// Returns the ends of the messages, which are the last field.
+/// Returns the data about the messages, which are the last field of the body.
 fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();

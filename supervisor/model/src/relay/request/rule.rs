@@ -42,7 +42,7 @@ pub(super) enum RelayRule {
     Object(&'static [Member]),
     /// An object in which the field of this name decides about the other fields.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
-    /// The first of these that fits the kind of the value: text, list, object, null.
+    /// The first rule that fits the JSON type of the value: text, list, object, null.
     ByKind(&'static [RelayRule]),
     /// Checked, and kept byte for byte.
     Kept(&'static RelayRule),
@@ -80,7 +80,7 @@ impl MemberPath {
         done
     }
 
-    /// Runs `within` with `[index]` at the end of the path, which errors name.
+    /// Runs `within` with `[index]` at the end of the path.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         // Writing to a String cannot fail.

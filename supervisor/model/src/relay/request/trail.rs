@@ -24,7 +24,7 @@ const BEGINNING: &[u8] = br#","cache_control":"#;
 /// The most conversations remembered for a client.
 const REMEMBERED: usize = 64;
 
-/// The ends of a request's messages.
+/// Digests of the beginnings of a conversation, one up to the end of each message.
 #[derive(Clone, Debug, Default)]
 pub(in crate::relay) struct Trail {
     /// Digest and length of everything up to the end of each message.
@@ -49,7 +49,7 @@ struct PromptTrail {
 }
 
 impl CountedPrompts {
-    /// Returns the ends of the messages of a conversation; `before` is the rest of its request.
+    /// Returns the digests of a conversation. `before` is the part of the request before its messages.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
         add(&mut hasher, before);
@@ -65,7 +65,8 @@ impl CountedPrompts {
         Trail { ends: messages.iter().map(end).collect(), pictures }
     }
 
-    /// Returns the most tokens of a prompt, from its longest known beginning. Returns nothing if none is known.
+    /// Returns an upper bound on the tokens of a prompt, from its longest known beginning. Returns nothing if
+    /// none is known.
     pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
@@ -78,7 +79,6 @@ impl CountedPrompts {
         Some(known.tokens.saturating_add(new).saturating_add(pictures.saturating_mul(of_picture)))
     }
 
-    /// Records the number of tokens of a prompt.
     pub(in crate::relay) fn learn(&self, trail: &Trail, tokens: u64) {
         let Some((digest, bytes)) = trail.ends.last().copied().filter(|_| tokens > 0) else { return };
         let mut prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
