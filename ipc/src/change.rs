@@ -1,4 +1,4 @@
-//! The lines that a change of a file touches.
+//! The lines of a file that a change affects.
 
 use crate::effect::{FileEffect, FileState};
 use crate::tool::Change;
@@ -10,8 +10,8 @@ const MOST: usize = 64 << 10;
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// Returns the texts before and after: whole, or from the first changed line to the last. `None` if they are too long or no
-    /// text.
+    /// Returns the texts before and after: whole, or from the first changed line to the last. `None` if they
+    /// are too long or are not text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {
@@ -29,7 +29,7 @@ impl FileEffect {
 }
 
 impl Change {
-    /// The bytes of both texts.
+    /// Number of bytes of both texts together.
     pub fn length(&self) -> usize {
         self.old.as_ref().map_or(0, String::len) + self.new.len()
     }

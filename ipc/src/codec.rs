@@ -1,8 +1,8 @@
-//! Values to bytes and back: the only file that names bincode.
+//! Converts values to bytes and back. No other file uses bincode.
 //!
-//! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason to keep it). A
-//! size limit, fixed-width integers and the rejection of trailing bytes keep a hostile peer from large allocations and from
-//! hiding bytes behind a value.
+//! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason
+//! to keep it). A size limit, fixed-width integers and the rejection of trailing bytes keep a hostile peer
+//! from large allocations and from hiding bytes behind a value.
 
 use bincode::Options;
 use serde::Serialize;
@@ -13,10 +13,10 @@ use crate::frame::MAX_FRAME;
 /// Failure to encode or decode a value.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
-    /// The value does not fit into a frame, or holds something that has no wire form.
+    /// The value does not fit into a frame, or contains something that cannot be encoded.
     #[error("cannot encode a message: {0}")]
     Encode(#[source] bincode::Error),
-    /// The bytes are no value of the type that was expected.
+    /// The bytes are not a value of the expected type.
     #[error("cannot decode a message: {0}")]
     Decode(#[source] bincode::Error),
 }
@@ -30,7 +30,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
     options().serialize(value).map_err(CodecError::Encode)
 }
 
-/// Encodes a value of any size, for a value that travels in parts (see [`crate::effect`]).
+/// Encodes a value of any size, for values that are sent in parts (see [`crate::effect`]).
 pub fn encode_unbounded<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
     bincode::DefaultOptions::new().with_fixint_encoding().serialize(value).map_err(CodecError::Encode)
 }
@@ -40,7 +40,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     options().deserialize(bytes).map_err(CodecError::Decode)
 }
 
-/// Decodes exactly one value from all of `bytes`, which the caller has already bounded.
+/// Decodes exactly one value from all of `bytes`, whose number the caller has limited.
 pub fn decode_bounded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     bincode::DefaultOptions::new()
         .with_fixint_encoding()

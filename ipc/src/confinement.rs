@@ -1,7 +1,7 @@
 //! Orders to `sandbox-exec`, and its reports.
 //!
-//! Orders arrive on one descriptor (`--rights-fd N`), reports leave on another (`--status-fd N`), both as frames of generation
-//! 0.
+//! Orders arrive on one descriptor (`--rights-fd N`), reports leave on another (`--status-fd N`), both as
+//! frames of generation 0.
 
 use std::fmt;
 
@@ -15,34 +15,35 @@ use crate::rights::{NamedPlaces, Rights, RightsSummary};
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The rights, canonical.
+    /// The rights, with canonical paths.
     pub rights: Rights,
     /// The project's root: the working directory of the program, and `.` in printed rights.
     pub project: WirePath,
-    /// Existing private temp directory, which becomes `TMPDIR`. It is a write root, and the only one that may be in a hidden
-    /// place.
+    /// Existing private temp directory, which becomes `TMPDIR`. It is writable, and the only writable
+    /// directory that may be in a hidden one.
     pub temp: Option<WirePath>,
-    /// Identities of the hidden paths inside the write roots since the start of the session. An agent can rename such a path
-    /// there; it stays hidden. Filled in before each start.
+    /// Identities of the hidden files in writable directories since the start of the session. A file that an
+    /// agent renames there stays hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// Places among [`devices`](crate::devices) that only this agent has. If they belong to a container, the program gets them
-    /// in the floor tier.
+    /// Directories among [`devices`](crate::devices) that only this agent has. If they belong to a container,
+    /// the program gets them in the floor tier.
     pub devices: Vec<WirePath>,
     /// Environment variables that are passed on.
     pub environment: Environment,
-    /// True if the program starts although a layer that this machine should have is missing.
+    /// True if the program starts even without a layer that this machine should have.
     pub allow_degraded: bool,
-    /// True if the program only reads. Changes of modes, owners, times and attributes, which no write root limits, are denied
-    /// too.
+    /// True if the program only reads. The rules on writable directories do not cover changes of modes,
+    /// owners, times and attributes, so that these are denied as well.
     pub read_only: bool,
     /// The tier to build.
     pub tier: TierChoice,
-    /// The newest Landlock ABI to use, to see what an older kernel would do; the kernel's own, if absent.
+    /// The newest Landlock ABI to use, to imitate an older kernel. If absent, the kernel's own.
     pub landlock_abi: Option<u32>,
-    /// User of the program, if not the caller's: root without capabilities cannot write files of other users.
+    /// User of the program if it is not the caller: root without capabilities cannot write files of other
+    /// users.
     pub identity: Option<Identity>,
-    /// True if connections to hosts beyond the list are accepted, so that somebody can be asked about them. Counts only with a
-    /// list of hosts.
+    /// True if connections to hosts that are not on the list of hosts are accepted, so that a person can be
+    /// asked about them. Ignored without such a list.
     pub asks_hosts: bool,
     /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new terminal,
     /// never the user's own.
@@ -54,10 +55,10 @@ pub struct Confinement {
 /// Joint limits of a program and its descendants; an absent limit is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Maximum number of processes and threads. Enforced by the program's control group if one is delegated, and in the full
-    /// tier by `RLIMIT_NPROC`, unless the program runs as root.
+    /// Maximum number of processes and threads. Enforced by the program's control group if one is delegated,
+    /// and in the full tier by `RLIMIT_NPROC`, unless the program runs as root.
     pub processes: Option<u64>,
-    /// The most memory in bytes, swap apart. Kept by the program's control group where one is delegated.
+    /// Maximum memory in bytes, without swap. Enforced by the program's control group if one is delegated.
     pub memory: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ pub struct Bounds {
 pub struct Order {
     /// Confinement of the program.
     pub confinement: Confinement,
-    /// Arguments that follow those of the command line.
+    /// Arguments after those of the command line.
     pub arguments: Vec<String>,
 }
 
@@ -79,17 +80,17 @@ pub struct Identity {
     pub gid: u32,
 }
 
-/// The tier that is asked for.
+/// The requested tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TierChoice {
-    /// The best that this machine can enforce.
+    /// The best tier that this machine can enforce.
     #[default]
     Best,
-    /// The full tier, or none.
+    /// The full tier. The start fails where it is not available.
     Full,
-    /// The floor, whatever the machine could do.
+    /// The floor tier, even if this machine can enforce the full one.
     Floor,
 }
 
@@ -100,8 +101,8 @@ pub const HARMLESS_DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 impl Confinement {
-    /// Returns a confinement with exactly these rights in the best tier, without private temp directory and terminal, with the
-    /// usual variables and the caller's identity.
+    /// Returns a confinement with exactly these rights in the best tier, without private temp directory and
+    /// terminal, with the usual variables and the caller's identity.
     pub fn new(rights: Rights, project: WirePath) -> Self {
         Self {
             rights,
@@ -127,7 +128,7 @@ impl Confinement {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
-    /// Returns the rights in short.
+    /// Returns a summary of the rights.
     pub fn summary(&self) -> RightsSummary {
         let Self { rights, project, temp, environment, .. } = self;
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
@@ -158,10 +159,11 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
     tier == Tier::Full && temp.is_some() && !granted && *project != place
 }
 
-/// Returns the rights and the private temp directory as a program sees them in this tier; see [`Confinement::in_tier`].
+/// Returns the rights and the private temp directory as a program sees them in this tier; see
+/// [`Confinement::in_tier`].
 ///
-/// A write root below the host's `/tmp` stays a separate root if `/tmp` is private. [`Rights::normalised`] would drop it, so
-/// these rights are only sorted.
+/// If `/tmp` is private, a writable directory below the host's `/tmp` stays a separate entry.
+/// [`Rights::normalised`] would drop it, so these rights are only sorted.
 pub fn rights_in_tier(
     rights: &Rights,
     project: &WirePath,
@@ -190,46 +192,47 @@ fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
     }
 }
 
-/// A file or directory, whatever it is called.
+/// A file or directory, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// The device.
+    /// The device number.
     pub device: u64,
-    /// The number of the inode on it.
+    /// The inode number.
     pub inode: u64,
 }
 
 /// Additions to the environment's built-in allowlist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Names that pass although the built-in list does not have them.
+    /// Names of variables that are passed in addition to the built-in list.
     pub pass: Vec<String>,
-    /// Variables that are set, whatever the caller's environment says.
+    /// Variables that are set, with their values.
     pub set: Vec<(String, Vec<u8>)>,
-    /// Directory of caches that some of these variables name: a write root of the program's level, printed as `caches`, or a
-    /// directory in the private temp, which is not printed. `None` if no cache is copied down.
+    /// Directory of caches that some of these variables name. Either it is writable for the program's level
+    /// of rights and is displayed as `caches`, or it is in the private temp directory and is not displayed.
+    /// `None` if no cache is copied from levels with more rights.
     pub caches: Option<WirePath>,
 }
 
 /// Reports from the broker to the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BrokerReport {
-    /// The program is about to be executed, confined.
+    /// The confined program is about to be executed.
     Started {
-        /// The program's process id, as the supervisor sees it.
+        /// Process id of the program, as the supervisor sees it.
         pid: u32,
-        /// Parts of the confinement that are enforced.
+        /// The enforced parts of the confinement.
         ruleset: RulesetReport,
     },
     /// The program was not executed.
     Failed {
-        /// The exit code of the stage, 100–119.
+        /// Exit code of the stage, 100–119.
         code: u8,
-        /// The stage's name.
+        /// Name of the stage.
         stage: String,
         /// The step that failed, and its cause.
         detail: String,
-        /// The refusal, where it is this machine that refuses the full tier.
+        /// The refusal, if this machine refuses the full tier.
         refusal: Option<FullTierRefusal>,
     },
     /// The program and all its descendants are gone.
@@ -237,37 +240,38 @@ pub enum BrokerReport {
         /// Exit code, or 128 + the number of the signal that ended it.
         status: i32,
     },
-    /// A call was refused by the rules. May come before [`BrokerReport::Started`] as well: nobody waits for anybody there.
+    /// The rules denied a system call. May come before [`BrokerReport::Started`], for which the program does
+    /// not wait.
     Refused(Refusal),
 }
 
-/// The truthful account of a ruleset on this kernel.
+/// A confinement as this kernel enforces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RulesetReport {
-    /// The tier that this machine can enforce.
+    /// The enforced tier.
     pub tier: Tier,
-    /// The Landlock ABI in force; 0 without Landlock.
+    /// The Landlock ABI in use; 0 without Landlock.
     pub landlock_abi: u32,
     /// Number of Landlock rules.
     pub rules: u32,
     /// Number of seccomp rules.
     pub seccomp_rules: u32,
-    /// The bounds that are in force.
+    /// The bounds that are enforced.
     pub bounds: Bounds,
-    /// Reason that the best tier is not `full`; absent where it is, or where another tier was asked for.
+    /// Reason that the best tier is not `full`. Absent if it is, or if another tier was requested.
     pub no_full_tier: Option<NoFullTier>,
-    /// Promises of the rights that this kernel does not enforce, one sentence each.
+    /// Parts of the rights that this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
-    /// The forbidden acts that were tried inside the finished confinement, before exec.
+    /// Forbidden actions that were tried inside the confinement, before the program was executed.
     pub attempts: Vec<Attempt>,
 }
 
-/// A reason for which the best tier is not the full one.
+/// The reason why the best tier is not the full one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoFullTier {
-    /// The refusal; absent where it is unknown.
+    /// The refusal, if it is known.
     pub refusal: Option<FullTierRefusal>,
-    /// A sentence for people: what was tried, and why it failed.
+    /// A sentence for people: the attempt, and the reason of its failure.
     pub detail: String,
 }
 
@@ -276,30 +280,32 @@ pub struct NoFullTier {
 pub struct FullTierRefusal {
     /// The step that failed.
     pub step: FullTierStep,
-    /// The error number, where there was one.
+    /// The error number, if there was one.
     pub errno: Option<i32>,
 }
 
-/// A step of the full tier, as far as the remedies of a refusal differ by it.
+/// A step in the construction of the full tier, if a remedy depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FullTierStep {
-    /// A `/proc` of its own is mounted.
+    /// Mounting a separate `/proc`.
     MountProc,
     /// Any other step.
     Other,
 }
 
-/// A tier: what a machine can enforce.
+/// A level of confinement, by the features that a machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
-    /// The floor; user, mount, pid, ipc, uts and, with the network off, network namespaces; a read-only mount tree; a broker
-    /// for sockets.
+    /// The floor tier and, in addition, user, mount, pid, ipc and uts namespaces, with the network off also a
+    /// network namespace; a read-only mount tree.
     Full,
-    /// Landlock, seccomp, no capabilities, and a broker that mediates sockets, whose names are the host's.
+    /// Landlock, seccomp, no capabilities, and a broker that performs system calls on sockets. Paths and
+    /// names of sockets are those of the host.
     Floor,
-    /// The floor where the kernel gives the broker no listener: there are no sockets but connected pairs.
+    /// The floor tier on a kernel without seccomp notifications. Only connected pairs of sockets can be
+    /// created.
     #[serde(alias = "floor (unmediated)")]
     FloorUnmediated,
 }
@@ -323,14 +329,14 @@ impl fmt::Display for Tier {
     }
 }
 
-/// One forbidden act, and what became of it.
+/// A forbidden action, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The attempted act, as a phrase: `write outside the write roots`.
+    /// The attempted action, as a phrase: `write outside the write roots`.
     pub act: String,
-    /// True if the kernel denied it.
+    /// True if the kernel denied the action.
     pub denied: bool,
-    /// The error number, 0 if the act succeeded.
+    /// The error number; 0 if the action succeeded.
     pub errno: i32,
 }
 

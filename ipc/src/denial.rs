@@ -1,4 +1,4 @@
-//! A denial that explains itself.
+//! A denial with its reason and its remedy.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::missing_right::MissingRight;
 use crate::path::WirePath;
 use crate::recorded::Recorded;
 
-/// Something that the rights did not allow: what, why, and how to allow exactly that.
+/// An action that the rights do not allow, with the reason, and the way to allow exactly this action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Denial {
@@ -18,17 +18,17 @@ pub struct Denial {
     pub operation: Operation,
     /// Target of the operation.
     pub object: Object,
-    /// The program that tried it, by the name that it gives itself, where that is known.
+    /// The program that attempted the operation, by the name that it has set for itself. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The right that is missing. As text it is a phrase: `write /etc/probe`.
+    /// The missing right. As text it is a phrase: `write /etc/probe`.
     pub missing_right: Recorded<MissingRight>,
-    /// The option that would grant exactly this: `--write /etc/probe`. Absent where no option can.
+    /// The option that grants exactly this right: `--write /etc/probe`. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     /// Certainty of the denial.
     pub grade: Grade,
-    /// The error number that was seen, where there was one.
+    /// The error number of the operation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno: Option<i32>,
 }
@@ -38,19 +38,19 @@ pub struct Denial {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Layer {
-    /// The kernel, by the Landlock ruleset.
+    /// The kernel's Landlock ruleset.
     Landlock,
-    /// The kernel, by the seccomp filter.
+    /// The kernel's seccomp filter.
     Seccomp,
-    /// The kernel, by the program's own tree of mounts, which is read-only but for the write roots.
+    /// The program's own mount tree, which is read-only except for writable directories.
     Mounts,
-    /// The kernel, by what is mounted over a hidden path.
+    /// A mount over a hidden path.
     Mask,
-    /// The kernel, by the program's own network, which leads nowhere.
+    /// The program's own network namespace, which is not connected.
     NetworkNamespace,
-    /// The broker, which performs for the program what no rule of the kernel can judge.
+    /// The broker, which performs system calls that no rule of the kernel can judge.
     Mediation,
-    /// The supervisor, before anything was sent to a worker.
+    /// The supervisor, before it sends anything to a worker.
     Policy,
 }
 
@@ -61,7 +61,7 @@ pub enum Layer {
 pub enum Operation {
     /// Reading a file or listing a directory.
     Read,
-    /// Changing, making or removing a file.
+    /// Changing, creating or removing a file.
     Write,
     /// Executing a program.
     Execute,
@@ -69,9 +69,9 @@ pub enum Operation {
     Network,
     /// Signalling a process.
     Signal,
-    /// Using what other programs share: a socket of theirs, an object of System V.
+    /// Using something that other programs share: a socket, an object of System V.
     Share,
-    /// Making a system call, or a call of an external tool.
+    /// Making a system call, or calling an external tool.
     Call,
 }
 
@@ -88,7 +88,7 @@ pub enum Object {
     Syscall(String),
     /// A command.
     Command(String),
-    /// A process, or something else that processes share, as a phrase.
+    /// A process, or another shared object, as a phrase.
     Shared(String),
     /// A tool that a server outside the sandbox serves, as a phrase.
     Tool(String),
@@ -99,10 +99,11 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Denied by the kernel or the broker, and not covered by the rights. Our own tool met the error, the broker reported it,
-    /// or a worker repeated the act of a command and met the same error.
+    /// Certain: the kernel or the broker denied the operation, and the rights do not cover it. Bailiwick's
+    /// own tool got the error, the broker reported it, or a worker repeated the operation of a command and
+    /// got the same error.
     Proved,
-    /// Read from a command's output.
+    /// Likely: read from a command's output.
     Likely,
 }
 
@@ -147,7 +148,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// Displays one sentence for the model and for people: the denied act, the denying part, and the remedy.
+/// Displays one sentence for the model and for people: the denied operation, the layer, and the remedy.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layer, operation, object, missing_right, .. } = self;

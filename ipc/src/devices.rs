@@ -1,8 +1,8 @@
-//! Shared memory and terminals: places that one agent of a container has at a time.
+//! Directories of shared memory and terminals, each of which only one agent in a container has at a time.
 //!
-//! In the floor tier a rule there covers every segment and terminal of any process. So an agent gets such a place only while it
-//! holds the lock (flock(2)) on the directory itself, which all users of the place share. A confined program can take a free
-//! lock; then no agent gets the place.
+//! In the floor tier a rule there covers every segment and terminal of any process. So an agent gets such a
+//! directory only while it holds the lock (flock(2)) on it. A confined program can take a free lock; then no
+//! agent gets the directory.
 
 use std::fs::File;
 
@@ -14,12 +14,12 @@ pub const MEMORY: &str = "/dev/shm";
 /// The directory of pseudo-terminals.
 pub const TERMINALS: &str = "/dev/pts";
 
-/// The places that this process has, until this is dropped.
+/// The directories that this process has locked. Dropping this releases them.
 #[derive(Debug, Default)]
 pub struct Devices(Vec<(&'static str, File)>);
 
 impl Devices {
-    /// Takes the places that nobody has.
+    /// Locks the directories that no other process has locked.
     pub fn take() -> Self {
         let take = |place| {
             let directory = File::open(place).ok()?;
@@ -28,7 +28,7 @@ impl Devices {
         Self([MEMORY, TERMINALS].into_iter().filter_map(take).collect())
     }
 
-    /// Returns the paths of the places.
+    /// Returns the locked directories.
     pub fn places(&self) -> Vec<WirePath> {
         self.0.iter().map(|(place, _)| WirePath::from(*place)).collect()
     }

@@ -1,4 +1,4 @@
-//! The exact change that a call would make, bound to bytes, and its journey in parts.
+//! An effect: the exact change that a tool call would make, with all bytes, sent in parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const MAX_EFFECT: usize = 64 << 20;
 /// The most bytes of an effect that travel in one message: 1 MiB.
 pub const PART: usize = 1 << 20;
 
-/// Exact effect of a call.
+/// The exact effect of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Changes files.
@@ -22,27 +22,28 @@ pub enum Effect {
     Exec(Exec),
 }
 
-/// Changes of files; all bytes are carried, old and new.
+/// Changes of files, with all old and new bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     /// The files, each once.
     pub files: Vec<FileEffect>,
 }
 
-/// The change of one file. `old` is compared before `new` takes its place.
+/// The change of one file. `old` is compared with the file before `new` replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEffect {
-    /// The file: absolute, its directory canonical.
+    /// The file: an absolute path in a canonical directory.
     pub path: WirePath,
     /// The present state; absent if the path does not exist.
     pub old: Option<FileState>,
-    /// The state afterwards; absent if the path is removed.
+    /// The new state; absent if the path is removed.
     pub new: Option<FileState>,
     /// Number of replacements that an edit makes.
     pub replacements: u64,
 }
 
-/// The type bits of a symbolic link, as in git: a [`FileState`] with this mode is one, and its bytes are the target.
+/// Type bits of a symbolic link, as in git. A [`FileState`] with this mode is a link, and its bytes are the
+/// target.
 pub const LINK: u32 = 0o120_000;
 
 /// Type bits of a directory, as in git. A [`FileState`] with this mode has no bytes; it is only ever removed, and only if
@@ -62,28 +63,28 @@ pub struct FileState {
 /// The execution of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
-    /// The argument vector that will be executed, never re-joined or re-split.
+    /// The argument vector, which is executed without joining or splitting.
     pub argv: Vec<WirePath>,
     /// The working directory, absolute.
     pub cwd: WirePath,
-    /// Variables that are set beyond the worker's own environment.
+    /// Variables that are set in addition to the worker's environment.
     pub environment: Vec<(String, WirePath)>,
-    /// The rights that the command declares to need.
+    /// The access that the command requests.
     pub access: Access,
-    /// The network that it declares to need.
+    /// The network access that the command requests.
     pub network: Option<Network>,
-    /// The longest that it may run, in milliseconds.
+    /// Time limit in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// A piece of an encoded effect.
+/// A part of an encoded effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Position, from 0.
     pub index: u32,
     /// True for the last part.
     pub last: bool,
-    /// The bytes, at most [`PART`].
+    /// The bytes, at most [`PART`] of them.
     #[serde(with = "bytes")]
     pub bytes: Vec<u8>,
 }
@@ -91,24 +92,24 @@ pub struct Part {
 /// Failure to assemble an effect from its parts.
 #[derive(Debug, thiserror::Error)]
 pub enum EffectError {
-    /// The effect is larger than any effect may be.
+    /// The effect exceeds [`MAX_EFFECT`].
     #[error("effect exceeds the limit of {MAX_EFFECT} bytes")]
     TooLarge,
-    /// A part is missing, doubled, or came after the last one.
+    /// A part is missing or repeated, or came after the last one.
     #[error("part {found} of an effect came where part {expected} was due")]
     OutOfOrder {
-        /// The part that was due.
+        /// Position of the expected part.
         expected: u32,
-        /// The part that came.
+        /// Position of the received part.
         found: u32,
     },
-    /// The parts are no effect, or the effect has no wire form.
+    /// The parts are not an effect, or the effect cannot be encoded.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
 impl Effect {
-    /// Cuts the effect into parts of at most [`PART`] bytes; there is always a last one.
+    /// Splits the effect into parts of at most [`PART`] bytes. There is always a last part.
     pub fn to_parts(&self) -> Result<Vec<Part>, EffectError> {
         let bytes = codec::encode_unbounded(self)?;
         if bytes.len() > MAX_EFFECT {
@@ -125,7 +126,7 @@ impl Effect {
     }
 }
 
-/// Assembles an effect from its parts, within [`MAX_EFFECT`].
+/// Joins the parts of an effect, up to [`MAX_EFFECT`] bytes.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -134,7 +135,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes the next part; gives the effect when it was the last one.
+    /// Adds the next part. Returns the effect after the last one.
     pub fn push(&mut self, part: Part) -> Result<Option<Effect>, EffectError> {
         if part.index != self.next || self.done {
             return Err(EffectError::OutOfOrder { expected: self.next, found: part.index });

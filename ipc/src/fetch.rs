@@ -1,7 +1,8 @@
-//! Messages between the supervisor and the guest that fetches one page.
+//! Messages between the supervisor and the process that fetches one page.
 //!
-//! The guest gets one order and answers `Ready`, then `Connected` for each connection, and `Done` at last. The frames are of
-//! generation 0 on a stream socket. Everything in a report is a claim.
+//! The process gets one order and answers with `Ready`, a `Connected` for each connection, and finally
+//! `Done`. The frames have generation 0 and are sent on a stream socket. The supervisor does not trust the
+//! reports.
 
 use std::net::SocketAddr;
 
@@ -14,20 +15,20 @@ use crate::rights::Hosts;
 /// Maximum size of a page in bytes, once it is decompressed.
 pub const MAX_PAGE: usize = 2 << 20;
 
-/// Maximum size of the text of a page in bytes, as the guest reports it.
+/// Maximum size in bytes of a page's text, as the process reports it.
 pub const MAX_TEXT: usize = 64 << 10;
 
 /// Maximum number of redirects that are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// The one message to the guest, its first.
+/// The only message to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchOrder {
     /// The page.
     pub url: PageUrl,
-    /// The hosts that it may connect to; all have the name of the page.
+    /// The hosts that may be connected to; all have the name in the URL.
     pub hosts: Hosts,
-    /// Certificate authorities that the person named.
+    /// Certificate authorities that the user configured.
     pub authorities: Option<Authorities>,
 }
 
@@ -40,16 +41,16 @@ pub struct Authorities {
     pub directories: Vec<WirePath>,
 }
 
-/// A message of the guest, which the supervisor does not trust.
+/// A message to the supervisor, which does not trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FetchReport {
-    /// It has its order.
+    /// The order has arrived.
     Ready,
     /// A connection was made.
     Connected {
-        /// The port.
+        /// Port of the host.
         port: u16,
-        /// The address.
+        /// Address and port of the connection.
         address: SocketAddr,
     },
     /// Bytes of all connections, in both directions.
@@ -59,7 +60,7 @@ pub enum FetchReport {
         /// Bytes from the host.
         received: u64,
     },
-    /// The end. Nothing follows.
+    /// The result. No message follows.
     Done(Result<Fetched, FetchFailure>),
 }
 
@@ -68,13 +69,13 @@ pub enum FetchReport {
 pub enum Fetched {
     /// A page.
     Page(Page),
-    /// A redirect that is not followed, since it leads to another host, or off HTTPS.
+    /// A redirect that is not followed, because it leads to another host or away from HTTPS.
     Elsewhere {
-        /// The status.
+        /// The HTTP status.
         status: u16,
         /// The page that redirects.
         from: PageUrl,
-        /// The URL that it names.
+        /// The target of the redirect.
         to: PageUrl,
     },
 }
@@ -84,17 +85,17 @@ pub enum Fetched {
 pub struct Page {
     /// The URL of the page, after redirects.
     pub url: PageUrl,
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// The type that the host names.
+    /// The content type, as the host gives it.
     pub content_type: String,
     /// The text.
     pub text: String,
     /// True if the text was rendered from HTML.
     pub is_rendered: bool,
-    /// Size of the whole text, if the rest of it was left out.
+    /// Size of the whole text in bytes, if the end was left out.
     pub cut_from: Option<u64>,
-    /// True if the page itself is longer than is read.
+    /// True if the page exceeds [`MAX_PAGE`], so that its end was not read.
     pub is_partial: bool,
 }
 
@@ -103,40 +104,40 @@ pub struct Page {
 pub enum FetchFailure {
     /// The resolver has no address for the name.
     Unresolved,
-    /// No address could be connected to, or may be.
+    /// Connecting to each address failed or is not permitted.
     Unreachable {
-        /// The last one that was tried.
+        /// The last address that was tried.
         address: SocketAddr,
-        /// The error number of the attempt, as of connect(2).
+        /// The error number of connect(2).
         errno: i32,
     },
-    /// No encrypted connection: the reason.
+    /// The encrypted connection failed for this reason.
     Tls(String),
-    /// The host ended the connection, or what it sent is no HTTP: the reason.
+    /// The host closed the connection, or its answer was not valid HTTP, for this reason.
     Http(String),
     /// The answer was not complete in time.
     Late,
-    /// The certificate authorities that the person named cannot be read.
+    /// The certificate authorities that the user configured cannot be read.
     Authorities(String),
-    /// The body has a coding that cannot be undone.
+    /// The body has an unknown content coding.
     Coding(String),
-    /// The page is no text.
+    /// The page is not text.
     NoText {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The type that the host names.
+        /// The content type, as the host gives it.
         content_type: String,
-        /// The size in bytes, as far as it is known.
+        /// The size in bytes, if it is known.
         size: Option<u64>,
     },
-    /// More redirects than are followed.
+    /// There are more than [`MAX_REDIRECTS`] redirects.
     Redirects {
         /// The last page.
         at: PageUrl,
     },
-    /// A redirect to something that is no URL of a page.
+    /// The target of a redirect is not a valid URL.
     Redirect {
-        /// The text of the redirect.
+        /// The target.
         to: String,
         /// The reason.
         reason: String,

@@ -20,16 +20,16 @@ pub const HEADER: usize = 5;
 /// Reason that a frame was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The peer announced a frame that is larger than any frame may be.
+    /// The length exceeds [`MAX_FRAME`].
     #[error("frame of {0} bytes exceeds the limit of {MAX_FRAME}")]
     TooLarge(u64),
-    /// The frame has no room for its header.
+    /// The frame is shorter than its header.
     #[error("frame of {0} bytes has no header")]
     TooShort(usize),
-    /// The peer speaks another version of the protocol.
+    /// The peer uses another version of the protocol.
     #[error("frame of protocol version {0}, expected {VERSION}")]
     Version(u8),
-    /// The frame belongs to another incarnation of the worker.
+    /// The frame belongs to another worker of the agent.
     #[error("frame of generation {found}, expected {expected}")]
     Generation {
         /// The generation in the frame.
@@ -48,7 +48,7 @@ pub enum FrameError {
     Io(#[from] std::io::Error),
 }
 
-/// Makes the bytes of a frame behind its length field.
+/// Encodes a frame without its length field.
 pub fn seal<M: Serialize>(generation: Generation, message: &M) -> Result<Vec<u8>, FrameError> {
     let payload = codec::encode(message)?;
     let mut body = Vec::with_capacity(HEADER + payload.len());
@@ -59,7 +59,7 @@ pub fn seal<M: Serialize>(generation: Generation, message: &M) -> Result<Vec<u8>
     Ok(body)
 }
 
-/// Reads the message out of the bytes of a frame behind its length field.
+/// Decodes the message of a frame. `body` is the frame without its length field.
 pub fn open<M: DeserializeOwned>(expected: Generation, body: &[u8]) -> Result<M, FrameError> {
     let (header, payload) = body.split_first_chunk::<HEADER>().ok_or(FrameError::TooShort(body.len()))?;
     let [version, generation @ ..] = *header;
@@ -73,7 +73,7 @@ pub fn open<M: DeserializeOwned>(expected: Generation, body: &[u8]) -> Result<M,
     Ok(codec::decode(payload)?)
 }
 
-/// Refuses a length that no frame may have.
+/// Fails for a length that no frame may have.
 pub fn check_length(length: u64) -> Result<usize, FrameError> {
     match usize::try_from(length) {
         Ok(length) if length <= MAX_FRAME => Ok(length),

@@ -1,15 +1,17 @@
-//! Messages around the gateway of an agent: the process that connects, for one agent, to the hosts that the agent may reach by name.
+//! Messages of a gateway: the process that connects, for one agent, to the hosts that the agent may reach by
+//! name.
 //!
 //! ```text
 //! broker of the agent ── Arrival + socket ──► gateway ── GatewayReport ──► supervisor
 //!                                                └───◄── GatewayOrder ───────┘
 //! ```
 //!
-//! An [`Arrival`] is one message of a `SOCK_SEQPACKET` socket in the form of [`codec`](crate::codec), with exactly one
-//! descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). The other two are frames of generation 0 on a stream socket.
+//! An [`Arrival`] is one message of a `SOCK_SEQPACKET` socket in the form of [`codec`](crate::codec), with
+//! exactly one descriptor: the accepted connection (`SCM_RIGHTS`, unix(7)). The other two are frames of
+//! generation 0 on a stream socket.
 //!
-//! Where somebody may be asked, connections to hosts beyond the list arrive as well. They wait in the gateway while it asks
-//! ([`GatewayReport::Asked`]) and the supervisor answers ([`GatewayOrder::Answer`]).
+//! If a person can be asked, connections to hosts that are not on the list arrive as well. They wait in the
+//! gateway while it asks ([`GatewayReport::Asked`]) and the supervisor answers ([`GatewayOrder::Answer`]).
 
 use std::net::SocketAddr;
 
@@ -20,41 +22,42 @@ use crate::rights::{HostName, Hosts};
 /// Maximum size of an [`Arrival`] in bytes.
 pub const MAX_ARRIVAL: usize = 1024;
 
-/// Maximum number of questions of one gateway that have no answer yet.
+/// Maximum number of unanswered questions of one gateway.
 pub const MAX_QUESTIONS: usize = 16;
 
-/// Host and port inside at which the gateway itself speaks CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928).
+/// Host and port, inside the sandbox, of the gateway's own proxy for CONNECT (RFC 9110 §9.3.6) and SOCKS5
+/// (RFC 1928).
 pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
 
-/// A connection from inside to an address that stands for a host.
+/// A connection of a program in the sandbox to an address that stands for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     /// The host.
     pub name: HostName,
     /// The port.
     pub port: u16,
-    /// Name that the connecting process gives itself: any text, empty if it is unknown.
+    /// Name that the connecting process has set for itself: any text, empty if unknown.
     pub program: String,
 }
 
 /// A message to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayOrder {
-    /// The first, which comes once.
+    /// The first order, sent once.
     Start {
-        /// The hosts that it may connect to.
+        /// The hosts that may be connected to.
         hosts: Hosts,
-        /// True if it asks about other hosts, instead of ending the connection.
+        /// True if the gateway asks about other hosts. Otherwise it ends connections to them.
         asks: bool,
     },
-    /// Answers a question. Connections that wait for it go on or end, and so do later ones to the same name and port.
+    /// Answers a question. The answer also applies to later connections to the same name and port.
     Answer {
         /// Number of the question.
         question: u64,
-        /// True if the name may be connected to at the port.
+        /// True if the name and port may be connected to.
         allowed: bool,
     },
-    /// Takes a question and its answer back. Its connections end.
+    /// Withdraws a question and its answer. Connections to the host end.
     Close {
         /// Number of the question.
         question: u64,
@@ -64,18 +67,18 @@ pub enum GatewayOrder {
 /// A message of a gateway, which the supervisor does not trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayReport {
-    /// It has its order, and takes connections.
+    /// The gateway has its order, and accepts connections.
     Ready,
     /// A connection was made.
     Connected {
         /// Number of the connection, never used again.
         connection: u64,
-        /// The arrival that it is for.
+        /// The connection of the program.
         arrival: Arrival,
-        /// The address that was connected to.
+        /// Address and port of the host.
         address: SocketAddr,
     },
-    /// A connection that was made has ended.
+    /// A connection to a host has ended.
     Ended {
         /// Number of the connection.
         connection: u64,
@@ -83,47 +86,47 @@ pub enum GatewayReport {
         sent: u64,
         /// Bytes from the host to the agent.
         received: u64,
-        /// Reason that the gateway ended it, if no end of the connection did.
+        /// The reason, if the gateway ended the connection.
         failure: Option<GatewayFailure>,
     },
-    /// Connections to a host beyond the list wait for an answer.
+    /// Connections to a host that is not on the list wait for an answer.
     Asked {
         /// Number of the question, never used again.
         question: u64,
-        /// The first of the connections.
+        /// The first of these connections.
         arrival: Arrival,
     },
     /// No connection was made.
     Failed {
-        /// The arrival.
+        /// The connection of the program.
         arrival: Arrival,
         /// The reason.
         failure: GatewayFailure,
     },
 }
 
-/// Reason that a gateway makes no connection, or ends one.
+/// The reason why a gateway makes no connection, or ends one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayFailure {
     /// The host or its port is not on the list.
     NotListed,
     /// The resolver has no address for the name.
     Unresolved,
-    /// No address could be connected to, or may be.
+    /// Connecting to each address failed or is not permitted.
     Unreachable {
-        /// The last one that was tried.
+        /// The last address that was tried.
         address: SocketAddr,
-        /// The error number of the attempt, as of connect(2).
+        /// The error number of connect(2).
         errno: i32,
     },
-    /// The first bytes name another host, or none: the one of TLS (SNI) or HTTP (`Host`).
+    /// The first bytes contain another host name in TLS (SNI) or HTTP (`Host`), or none.
     OtherName {
-        /// That name, if it is one.
+        /// The name in the first bytes, if it is valid.
         said: Option<HostName>,
     },
     /// Too many connections at a time.
     TooMany,
-    /// A first message that was too long, too slow or no such message.
+    /// The first message was too long, too slow or not of the port's protocol.
     NoFirstMessage,
     /// The program ended its connection before the host was reached.
     ClientClosed,

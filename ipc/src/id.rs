@@ -1,4 +1,4 @@
-//! Identifiers, one type each, so that no number can stand for another.
+//! Identifiers, each a type of its own, so that none can be mistaken for another.
 
 use std::fmt;
 
@@ -58,19 +58,19 @@ macro_rules! text {
 }
 
 number! {
-    /// A call that the supervisor sent to a worker. Unique within a session; never chosen by a peer.
+    /// A tool call that the supervisor sent to a worker. Unique within a session; never chosen by a peer.
     CallId, u64
 }
 number! {
-    /// The n-th incarnation of an agent's worker, from 1.
+    /// Number of a worker among those of its agent, from 1.
     Generation, u32
 }
 number! {
-    /// A guest of an agent, from 1 in each run of the session.
+    /// Number of a guest among those of its agent, from 1 in each run of the session.
     GuestId, u32
 }
 number! {
-    /// An event of a session log, from 1 in the order of appending.
+    /// Number of an event in a session log, from 1.
     EventId, u64
 }
 number! {
@@ -78,7 +78,7 @@ number! {
     ApprovalId, u64
 }
 number! {
-    /// Something that was approved for the session, from 1.
+    /// Number of an approval that holds for the session, from 1.
     GrantId, u64
 }
 text! {
@@ -86,11 +86,11 @@ text! {
     ConversationId
 }
 text! {
-    /// An agent's place in the tree: `1` is the root, `1.2` its second sub-agent.
+    /// An agent's position in the tree of agents: `1` is the root, `1.2` its second sub-agent.
     AgentId
 }
 text! {
-    /// The model's own identifier of a tool call, echoed to it and never interpreted.
+    /// The model's own id of a tool call, sent back unchanged.
     ToolUseId
 }
 
@@ -100,12 +100,12 @@ impl AgentId {
         Self("1".to_owned())
     }
 
-    /// True if it is nobody's sub-agent.
+    /// True if the agent is not a sub-agent.
     pub fn is_top_level(&self) -> bool {
         self.level() == 0
     }
 
-    /// The number of agents above it.
+    /// The number of agents above this one.
     pub fn level(&self) -> usize {
         self.0.matches('.').count()
     }
@@ -116,13 +116,13 @@ impl AgentId {
         (numbers.collect(), &self.0)
     }
 
-    /// True if it is a sub-agent of `other`, at whatever level.
+    /// True if the agent is a direct or indirect sub-agent of `other`.
     pub fn is_below(&self, other: &Self) -> bool {
         self.0.strip_prefix(&other.0).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 
-/// A call, wherever more than one agent may be meant: calls are numbered within an agent.
+/// A tool call with its agent, since calls are numbered within an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCall {

@@ -1,4 +1,4 @@
-//! Files and directories that git ignores, at which nobody looks.
+//! Files and directories that git ignores, and that are not scanned.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// The most that are named.
+    /// Maximum number of paths in [`Ignored::first`].
     pub const NAMED: usize = 3;
 
     /// True if git ignores nothing.
@@ -25,7 +25,7 @@ impl Ignored {
         self.count == 0
     }
 
-    /// Counts a place; the first few are also named.
+    /// Counts a file or directory; the first few are also named.
     pub fn add(&mut self, path: WirePath) {
         self.count += 1;
         if self.first.len() < Self::NAMED {
@@ -34,7 +34,7 @@ impl Ignored {
     }
 }
 
-/// Names are quoted, so that none can imitate a sentence.
+/// Paths are quoted, so that none looks like a part of the sentence.
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (places, are) = if self.count == 1 { ("place", "is") } else { ("places", "are") };

@@ -1,4 +1,4 @@
-//! Pictures that a model is shown, as data: nothing here looks into the bytes. The crate `picture` reads them.
+//! Pictures for a model, as data. This module does not parse them; the crate `picture` does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a picture: 3.75 MiB, which are 5 MiB in base64, the vendors' limit; it fits into one frame.
+/// Maximum size of a picture in bytes: 3.75 MiB, which are 5 MiB in base64, the vendors' limit. One frame can
+/// hold it.
 pub const MAX_IMAGE_BYTES: usize = 15 << 18;
 
-/// The kinds of pictures that models are shown (WIRE R10).
+/// The formats of pictures that models accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MediaType {
@@ -46,7 +47,7 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// Picture. The process that made it claims its kind and its size.
+/// A picture. Format and size are claims of the process that sent it.
 // A clone shares the bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,13 +65,13 @@ pub struct Image {
     bytes: Arc<[u8]>,
 }
 
-/// More bytes than a picture may have; completes a sentence that begins with the picture.
+/// A size in bytes that no picture may have. The message continues a sentence that begins with the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has {0} bytes, and a picture may have at most {MAX_IMAGE_BYTES}: make it smaller")]
 pub struct TooManyBytes(pub u64);
 
 impl Image {
-    /// A picture of this kind, width and height.
+    /// Creates a picture with this format, width and height.
     pub fn new(
         media_type: MediaType,
         (width, height): (u32, u32),
@@ -124,7 +125,8 @@ impl fmt::Debug for Image {
     }
 }
 
-/// A picture's bytes: raw where bytes can be raw, base64 in JSON; never more than a picture may have.
+/// Serialises a picture's bytes: as bytes in binary formats, as base64 in JSON. Fails above
+/// [`MAX_IMAGE_BYTES`].
 pub mod data {
     use std::sync::Arc;
 
@@ -133,7 +135,7 @@ pub mod data {
     use serde::de::{Deserialize, Deserializer, Error as _};
     use serde::ser::Serializer;
 
-    /// Writes a picture's bytes.
+    /// Serialises a picture's bytes.
     pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
@@ -142,7 +144,7 @@ pub mod data {
         }
     }
 
-    /// Reads a picture's bytes.
+    /// Deserialises a picture's bytes.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[u8]>, D::Error> {
         let bytes = if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;

@@ -1,22 +1,23 @@
-//! Messages between Bailiwick's processes, and nothing else.
+//! Messages between Bailiwick's processes: wire types, identifiers, rights, framing and the codec.
 //!
-//! This crate is a leaf: wire types, identifiers, rights, framing and the codec. It links no network, terminal or Landlock
-//! code, so that all processes can share its types and nothing else.
+//! This crate links no network, terminal or Landlock code, so that all processes can share its types and
+//! nothing else.
 //!
-//! * [`rights`]: what an agent may do, as a lattice.
-//! * [`place`]: what an internet address is to this machine. [`probe`]: an act that is tried inside a confinement.
-//! * [`tool`] and [`effect`]: calls that the model made, and the exact change that a call would make.
-//! * [`image`]: pictures that a model is shown, which nothing here looks into.
-//! * [`message`] and [`phase`]: the two directions of the worker boundary, and which message may come when.
-//! * [`frame`], [`codec`] and [`pipe`]: how a message becomes bytes on a pipe.
-//! * [`confinement`]: what `sandbox-exec` is told, and what its broker reports. [`refusal`]: a call that
-//!   it refused.
-//! * [`gateway`]: what is said around the process that connects to hosts by name.
-//! * [`fetch`]: what is said around the process that fetches a page, by its [`page_url`].
-//! * [`mcp`]: what is said around the process that speaks with an MCP server.
-//! * [`devices`]: shared memory and terminals, which one agent of a container has at a time.
-//! * [`recorded`]: values that older logs have as a sentence.
-//! * [`denial`]: explained denials; [`missing_right`]: the missing right; [`named`]: places that a command's output names.
+//! * [`rights`]: the rights of an agent, as a lattice.
+//! * [`place`]: the relation of an internet address to this machine. [`probe`]: an action that is tried
+//!   inside a confinement.
+//! * [`tool`] and [`effect`]: the model's tool calls, and the exact change that a call would make.
+//! * [`image`]: pictures for a model.
+//! * [`message`] and [`phase`]: messages to and from a worker, and their order.
+//! * [`frame`], [`codec`] and [`pipe`]: the encoding of messages on a pipe.
+//! * [`confinement`]: orders to `sandbox-exec`, and reports of its broker. [`refusal`]: a system call that
+//!   the broker denied.
+//! * [`gateway`], [`fetch`] (with [`page_url`]) and [`mcp`]: messages of the processes that connect to hosts
+//!   by name, fetch a page, and speak with an MCP server.
+//! * [`devices`]: shared memory and terminals, which only one agent in a container has at a time.
+//! * [`recorded`]: values that older logs contain as a sentence.
+//! * [`denial`]: denials with reason and remedy; [`missing_right`]: the missing right; [`named`]: paths in a
+//!   command's output.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,8 +1,9 @@
-//! Messages between the supervisor and the guest around one MCP server.
+//! Messages between the supervisor and the guest, the process that starts one MCP server and speaks MCP with
+//! it.
 //!
-//! The guest starts the server as its child and speaks MCP with it, so that the supervisor parses nothing that a server wrote.
-//! The messages are frames of generation 0 on a stream socket. JSON crosses as text, which the guest has checked: it parses, and is
-//! within the bounds of this module. Everything else in a report is a claim.
+//! So the supervisor parses nothing that a server wrote. The messages are frames of generation 0 on a stream
+//! socket. JSON is sent as text, which the guest has checked against the bounds of this module. Everything
+//! else in a report is a claim.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,7 @@ pub const MAX_RESULT: usize = 3 << 20;
 /// The most parts of one result.
 pub const MAX_PARTS: usize = 1024;
 
-/// The most bytes of words about progress, a failure or an end.
+/// Maximum size in bytes of a server's text about progress, a failure or its end.
 pub const MAX_WORDS: usize = 4 << 10;
 
 /// The most questions that a server may ask during one request.
@@ -51,16 +52,16 @@ pub const MAX_OPEN: usize = 64;
 /// A message to the guest of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpOrder {
-    /// Starts the server. Always the first, and sent once.
+    /// Starts the server. Always the first order, sent once.
     Start(McpCommand),
-    /// Makes a request. Requests may overlap.
+    /// Sends a request to the server. Requests may overlap.
     Request {
         /// Number of the request, never used again.
         request: u64,
         /// The request.
         what: McpRequest,
     },
-    /// Takes a request back. It still ends with one `Done`.
+    /// Cancels a request. It still ends with one `Done`.
     Cancel {
         /// Number of the request.
         request: u64,
@@ -74,12 +75,12 @@ pub enum McpOrder {
     },
 }
 
-/// The program of an MCP server that speaks on its standard streams.
+/// The program of an MCP server that uses its standard streams for MCP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpCommand {
-    /// The program: a path, or a name that is looked up in `PATH`.
+    /// A path, or a name that is looked up in `PATH`.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
 }
 
@@ -88,23 +89,23 @@ pub struct McpCommand {
 pub enum McpRequest {
     /// Calls a tool.
     CallTool {
-        /// The server's name for the tool.
+        /// The tool's name on the server.
         tool: String,
-        /// The arguments, a JSON object.
+        /// A JSON object.
         arguments: String,
     },
-    /// Lists the resources, and the forms of their addresses.
+    /// Lists the resources, and the templates of their addresses.
     ListResources,
     /// Reads a resource.
     ReadResource {
-        /// Its address.
+        /// Address of the resource.
         uri: String,
     },
     /// Expands a prompt.
     GetPrompt {
-        /// Its name.
+        /// Name of the prompt.
         name: String,
-        /// The arguments, a JSON object of strings.
+        /// A JSON object of strings.
         arguments: String,
     },
 }
@@ -112,11 +113,11 @@ pub enum McpRequest {
 /// A person's answer to a question of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpAnswer {
-    /// The form, filled in: a JSON object.
+    /// The completed form: a JSON object.
     Accepted(String),
     /// The person declined.
     Declined,
-    /// Nobody answered.
+    /// No person answered.
     Cancelled,
 }
 
@@ -134,19 +135,19 @@ pub enum McpForm {
 /// A message of the guest of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpReport {
-    /// It has its order, and starts the server.
+    /// The guest has its order, and starts the server.
     Ready,
     /// A tool of the server. All tools come before `Described`.
     Tool(McpTool),
     /// A prompt of the server. All prompts come before `Described`.
     Prompt(McpPrompt),
-    /// The server is initialised, and takes requests.
+    /// The server is initialised, and accepts requests.
     Described(McpDescription),
-    /// A request goes on.
+    /// The server reports progress.
     Progress {
         /// Number of the request.
         request: u64,
-        /// The server's words for its state, at most one line.
+        /// The server's text about its progress, at most one line.
         words: String,
     },
     /// A request ended.
@@ -156,27 +157,28 @@ pub enum McpReport {
         /// The result, or the reason why there is none.
         outcome: Result<McpResult, McpFailure>,
     },
-    /// The server asks the person something while it carries out a request.
+    /// The server asks the person a question during a request.
     Question {
         /// Number of the question, never used again.
         question: u64,
         /// Number of the request.
         request: u64,
-        /// The server's words.
+        /// The question.
         message: String,
         /// The form, or its replacement.
         form: McpForm,
     },
-    /// The server says that its tools have changed.
+    /// The server reports that its tools have changed.
     ToolsChanged,
-    /// The server did not start, or ended. Open requests have failed before. Nothing follows.
+    /// The server did not start, or ended. Before this message, all open requests have failed. No message
+    /// follows.
     Gone(McpFailure),
 }
 
 /// A tool, as its server describes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct McpTool {
-    /// The server's name for the tool.
+    /// The tool's name on the server.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
@@ -186,12 +188,12 @@ pub struct McpTool {
     pub input_schema: String,
     /// The JSON schema of the structured result.
     pub output_schema: Option<String>,
-    /// Claims about the tool, a JSON object: `readOnlyHint` and the like.
+    /// Claims about the tool: a JSON object with `readOnlyHint` and the like.
     pub annotations: Option<String>,
 }
 
 impl McpTool {
-    /// Bytes of all texts.
+    /// Number of bytes of all texts.
     pub fn size(&self) -> usize {
         let optional = [&self.title, &self.output_schema, &self.annotations];
         let optional: usize = optional.into_iter().flatten().map(String::len).sum();
@@ -202,16 +204,16 @@ impl McpTool {
 /// A prompt, as its server describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpPrompt {
-    /// Its name.
+    /// Name of the prompt.
     pub name: String,
-    /// The text for people.
+    /// Description for people.
     pub description: String,
-    /// The names of its arguments, in their order.
+    /// The arguments, in their order.
     pub arguments: Vec<McpPromptArgument>,
 }
 
 impl McpPrompt {
-    /// Bytes of all texts.
+    /// Number of bytes of all texts.
     pub fn size(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(|argument| argument.name.len()).sum();
         self.name.len() + self.description.len() + arguments
@@ -221,9 +223,9 @@ impl McpPrompt {
 /// An argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpPromptArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// True if it has to be given.
+    /// True if the argument is required.
     pub required: bool,
 }
 
@@ -234,22 +236,22 @@ pub struct McpDescription {
     pub name: String,
     /// Version of the program.
     pub version: String,
-    /// Version of MCP that is spoken.
+    /// Version of the MCP protocol in use.
     pub protocol: String,
-    /// Text for the model.
+    /// Instructions for the model.
     pub instructions: String,
-    /// True if it has resources.
+    /// True if the server has resources.
     pub resources: bool,
 }
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpResult {
-    /// True if the server says that the call failed.
+    /// True if the server reports that the tool call failed.
     pub failed: bool,
     /// The parts, in their order.
     pub content: Vec<McpContent>,
-    /// The structured result, a JSON value.
+    /// The structured result: a JSON value.
     pub structured: Option<String>,
 }
 
@@ -258,43 +260,43 @@ pub struct McpResult {
 pub enum McpContent {
     /// A text for the model.
     Text(String),
-    /// A picture, not looked into.
+    /// A picture, which was not parsed.
     Image(Image),
-    /// A text of a resource.
+    /// The text of a resource.
     Resource {
-        /// Its address.
+        /// Address of the resource.
         uri: String,
         /// The text.
         text: String,
     },
     /// The address of a resource.
     Link(McpLink),
-    /// The form of the addresses of some resources, with names in braces for its open parts.
+    /// A template for addresses of resources, with names in braces for the variable parts.
     Template(McpLink),
-    /// Something that is not shown, such as sound.
+    /// Content that is not displayed, such as sound.
     Other {
         /// The kind, as MCP names it.
         kind: String,
-        /// Its size in bytes.
+        /// Size in bytes.
         bytes: u64,
-        /// Words about it: its address, or the fault of a picture.
+        /// A remark: the address, or the fault of a picture.
         note: String,
     },
 }
 
-/// An address, or a form of addresses.
+/// An address of a resource, or a template for addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpLink {
-    /// The address.
+    /// The address or template.
     pub uri: String,
-    /// Its name.
+    /// Name of the resource.
     pub name: String,
     /// The server's description, at most one line; empty without one.
     pub about: String,
 }
 
 impl McpContent {
-    /// Bytes of all texts and pictures.
+    /// Number of bytes of all texts and pictures.
     pub fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -306,35 +308,35 @@ impl McpContent {
     }
 }
 
-/// The reason why a request has no result, or a server is gone.
+/// The reason why a request has no result, or a server has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpFailure {
-    /// The program could not be started: the error number of execve(2), or of what it takes.
+    /// Starting the program failed.
     NotStarted {
-        /// The error number.
+        /// The error number of execve(2), or of an earlier step.
         errno: i32,
     },
     /// The server ended.
     Ended {
-        /// Its exit code, if it was not ended by a signal.
+        /// Exit code, unless a signal ended the server.
         code: Option<i32>,
-        /// The last lines of its standard error.
+        /// The last lines of the server's standard error.
         said: String,
     },
-    /// It did not answer in time.
+    /// The server did not answer in time.
     Silent {
-        /// The time that it had, in seconds.
+        /// The time limit in seconds.
         seconds: u64,
     },
-    /// It sent what is not MCP, or beyond a bound.
+    /// The server sent something that is not MCP, or exceeds a bound.
     Broken(String),
-    /// It answered with an error of JSON-RPC.
+    /// The server answered with a JSON-RPC error.
     Refused {
-        /// Its code.
+        /// Code of the error.
         code: i64,
-        /// Its words.
+        /// Message of the error.
         message: String,
     },
-    /// It was taken back.
+    /// The request was cancelled.
     Cancelled,
 }

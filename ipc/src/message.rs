@@ -1,6 +1,5 @@
-//! The two directions of the worker boundary.
-//!
-//! No message of a worker asks for anything: it can only answer calls, or lie about their results.
+//! The messages to and from a worker. A worker can request nothing: it can only answer tool calls, or lie about their
+//! results.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,102 +11,102 @@ use crate::path::WirePath;
 use crate::rights::Rights;
 use crate::tool::{ToolCall, ToolError, ToolOutput};
 
-/// Supervisor → worker.
+/// A message from the supervisor to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToWorker {
-    /// The first message: what the worker is for.
+    /// The first message.
     Hello(Hello),
-    /// A call to serve.
+    /// A tool call to execute.
     Call {
         /// Id of the call.
         call: CallId,
         /// The work to do.
         work: Work,
     },
-    /// A part of the effect to carry out; with the last one it happens.
+    /// A part of an approved effect. The last part starts its execution.
     Commit {
-        /// The call that it belongs to.
+        /// The tool call of the effect.
         call: CallId,
         /// The part.
         part: Part,
     },
-    /// Ends a call; its outcome still comes.
+    /// Cancels a tool call; its outcome still follows.
     Cancel {
         /// The call.
         call: CallId,
     },
-    /// No more calls will come: finish, say `Bye`, exit.
+    /// No more tool calls follow: the worker finishes, sends `Bye` and exits.
     Drain,
 }
 
-/// Facts that a worker needs at its start.
+/// Data that a worker needs at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The agent that it serves.
+    /// The agent that the worker serves.
     pub agent: AgentId,
-    /// The project: where relative paths begin.
+    /// The project, which relative paths start from.
     pub project: WirePath,
     /// The private temp directory.
     pub temp: Option<WirePath>,
     /// Rights of the worker, enforced by the kernel. The worker uses them for error messages and for the domains of its
     /// commands.
     pub rights: Rights,
-    /// The tier that the kernel holds it to them by.
+    /// The sandbox tier that enforces the rights.
     pub tier: Tier,
-    /// A line that every command's shell runs first.
+    /// A line that the shell executes before each command.
     pub shell_init: Option<String>,
-    /// Unfinished writes of an earlier process of its session, where a session is continued.
+    /// Interrupted writes of an earlier process of a session that is continued.
     pub leftovers: Option<Leftovers>,
 }
 
-/// Temporary files that nobody will rename, of writes that were cut off.
+/// Temporary files of interrupted writes, which no process will rename.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftovers {
-    /// The files that were to be written, and directories that some were to be written in.
+    /// Paths of the files that were to be written, or of their directories.
     pub places: Vec<WirePath>,
-    /// Since this time none of them changed, in nanoseconds since the epoch.
+    /// A time in nanoseconds since the epoch. Only files that did not change since then may be removed.
     pub before_ns: i64,
 }
 
-/// Work that a call asks of a worker.
+/// The work of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
-    /// Serves a tool call of the model.
+    /// Executes a tool call of the model.
     Run(ToolCall),
-    /// Works out the effect of a tool call without carrying it out.
+    /// Computes the effect of a tool call without executing it.
     Prepare(ToolCall),
-    /// Walks the project (ignore rules, and what git tracks) and streams an entry for everything that belongs to it.
+    /// Sends an entry for everything in the project that git tracks or does not ignore.
     Snapshot {
-        /// True if the contents of the files follow their entries.
+        /// True if the content of each file follows its entry.
         contents: bool,
     },
-    /// Streams entries and contents of these paths, relative to the project; missing ones are left out.
+    /// Sends entries and contents of these paths, without missing ones.
     Fetch {
-        /// The paths.
+        /// Paths relative to the project.
         paths: Vec<WirePath>,
     },
 }
 
-/// Worker → supervisor.
+/// A message from a worker to the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToSupervisor {
     /// The first message.
     Ready(Ready),
-    /// Something that a call brings before its outcome.
+    /// Output of a tool call before its outcome.
     Output {
         /// The call.
         call: CallId,
-        /// The piece.
+        /// The output.
         chunk: Chunk,
     },
-    /// A part of a prepared effect; the outcome of the call follows the last one.
+    /// A part of a computed effect. The outcome of the tool call follows the last part.
     Prepared {
         /// The call.
         call: CallId,
         /// The part.
         part: Part,
     },
-    /// The end of a call: exactly one for each.
+    /// The end of a tool call: exactly one for each.
     Outcome {
         /// The call.
         call: CallId,
@@ -118,7 +117,7 @@ pub enum ToSupervisor {
     Bye,
 }
 
-/// Self-description of a worker. A claim: the supervisor verifies from outside what matters.
+/// A worker's description of itself. The supervisor does not trust it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// The worker's process id in its own pid namespace.
@@ -127,18 +126,18 @@ pub struct Ready {
     pub version: String,
 }
 
-/// A piece of a call's output.
+/// A part of a tool call's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chunk {
-    /// Bytes that a command printed (standard output and error as they came), or lines that a search found.
+    /// Bytes of a command's standard output and error in their order, or lines that a search found.
     Text(#[serde(with = "bytes")] Vec<u8>),
     /// The next entries of a snapshot, from one to [`MOST_ENTRIES`].
     Entries(#[serde(deserialize_with = "few")] Vec<SnapshotEntry>),
-    /// Content of the last entry before it; the pieces add up to its size.
+    /// Content of the last entry before it. All its parts have the size in the entry.
     Content(#[serde(with = "bytes")] Vec<u8>),
 }
 
-/// The most entries of a chunk. In memory each takes three times its bytes in a frame.
+/// Maximum number of entries of a chunk. In memory each takes three times its bytes in a frame.
 pub const MOST_ENTRIES: usize = 1024;
 
 fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>, D::Error> {
@@ -149,20 +148,20 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotEntry>,
     Err(D::Error::custom(format!("{} entries in a chunk, not between 1 and {MOST_ENTRIES}", entries.len())))
 }
 
-/// One thing of the project, as a snapshot saw it.
+/// A file or link of the project in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotEntry {
     /// Path relative to the project.
     pub path: WirePath,
     /// The kind of entry.
     pub kind: SnapshotKind,
-    /// The file system's evidence that it did not change.
+    /// Data of the file system that show if the file has changed.
     pub stamp: Stamp,
     /// Birth time of the file in nanoseconds since the epoch, if its content was read and the file system has it.
     pub born_ns: Option<i64>,
 }
 
-/// Kinds of entries that a snapshot can hold: those of git.
+/// The kinds of entries in a snapshot, which are those of git.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SnapshotKind {
     /// A regular file.
@@ -194,10 +193,10 @@ pub struct Stamp {
 pub enum CallOutcome {
     /// The call succeeded.
     Done(ToolOutput),
-    /// The effect that was asked for has been sent.
+    /// The requested effect has been sent.
     Prepared,
     /// The call failed.
     Failed(ToolError),
-    /// `Cancel` ended the call.
+    /// The tool call was cancelled.
     Cancelled,
 }

@@ -1,4 +1,4 @@
-//! The right that an attempt lacked, as a value.
+//! The right that a denied operation lacked, as a value.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ use crate::path::WirePath;
 use crate::place::Place;
 use crate::rights::HostRule;
 
-/// The right that a denied attempt lacked. As text it is a phrase in the words of the rights: `write /etc/probe`.
+/// The missing right. As text it is a phrase in the terms of the rights: `write /etc/probe`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,18 +18,18 @@ pub enum MissingRight {
     Write {
         /// The file, or the directory that would have to be writable.
         path: WirePath,
-        /// The rule that closes it; absent where it lies in no write root.
+        /// The rule that forbids writing. Absent if the path is in no writable directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closed_by: Option<ClosedBy>,
     },
-    /// Writing in a tree that a sub-agent would get.
+    /// Writing in a directory that a sub-agent would get.
     WriteForSubAgent {
-        /// The tree.
+        /// The directory.
         path: WirePath,
     },
     /// Moving or removing a path that the user's own programs use.
     Move {
-        /// The place.
+        /// The path.
         path: WirePath,
     },
     /// Reading a file or listing a directory.
@@ -61,14 +61,14 @@ pub enum MissingRight {
     },
     /// Using the network in a sub-agent.
     NetworkForSubAgent,
-    /// Using the network in a command with access `read`. Only another declared access helps.
+    /// Using the network in a command that requested access `read`. Only another access in the request helps.
     NetworkInReadingCommand,
-    /// Connecting to this machine or its neighbourhood, with the network on.
+    /// Connecting to this machine or its local networks, although the network is on.
     Reach {
         /// The place.
         place: Place,
     },
-    /// Using the network and connecting to such a place.
+    /// Using the network and connecting to such an address.
     NetworkAndReach {
         /// The place.
         place: Place,
@@ -77,50 +77,50 @@ pub enum MissingRight {
     Accept,
     /// Signalling another program or using one of its objects.
     OfAnotherProgram {
-        /// The attempt: `signal` or `share`.
+        /// The operation: `signal` or `share`.
         operation: Operation,
     },
     /// Running commands.
     RunCommands,
-    /// Making a system call for which there is no right.
+    /// Making a system call that no right permits.
     Call {
-        /// The name of the call.
+        /// Name of the system call.
         name: String,
     },
-    /// An approval of this very call.
+    /// An approval of this tool call.
     Approval,
 }
 
-/// A rule that closes a path, whatever the write roots are.
+/// A rule that forbids access to a path, even in a writable directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ClosedBy {
-    /// The approval mode: the path lies in the project.
+    /// The approval mode: the path is in the project.
     Mode,
     /// The path is hidden.
     Hidden,
-    /// The user's own programs act on it.
+    /// The user's own programs execute or read it.
     Protected,
-    /// The tree is the kernel's own.
+    /// The directory is one of the kernel's, such as `/proc`.
     Kernel,
-    /// A link leads to it.
+    /// The path leads through a link.
     Link,
     /// The path is a socket of another program.
     Socket,
-    /// The path is the user's home itself, which no hint opens.
+    /// The path is the user's home itself, which is never suggested.
     Home,
-    /// The path is a directory that holds the user's home or the project, which no hint opens.
+    /// The path is a directory that contains the user's home or the project, which is never suggested.
     Wide,
 }
 
 impl MissingRight {
-    /// A write to a place that lies in no write root.
+    /// Returns the right to write a path that is in no writable directory.
     pub fn write(path: &WirePath) -> Self {
         Self::Write { path: path.clone(), closed_by: None }
     }
 
-    /// True if the network is all of it, or a part of it.
+    /// True if the right is the network, or includes it.
     pub const fn has_network(&self) -> bool {
         matches!(
             self,
@@ -131,12 +131,13 @@ impl MissingRight {
         )
     }
 
-    /// True if it would take more than anybody should give: the user's home, or a directory that holds it or the project.
+    /// True if no user should grant the right: it includes the user's home, or a directory that contains the home or the
+    /// project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }
 
-    /// True if the attempt itself says it, but for its reason.
+    /// True if operation and object already say everything about the right except its reason.
     pub fn is_said_by(&self, operation: Operation, object: &Object) -> bool {
         match (self, operation, object) {
             (
@@ -153,7 +154,7 @@ impl MissingRight {
         }
     }
 
-    /// The reason for which the rights do not have it, as the rest of a sentence.
+    /// Returns the reason why the rights do not include it, as the rest of a sentence.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),

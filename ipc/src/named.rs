@@ -1,4 +1,4 @@
-//! Places that a command's output names, as a look at them found them.
+//! Paths in a command's output, as they were when the command had ended.
 
 use std::path::Path;
 
@@ -6,64 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
-/// A place that a command's output complains of, as it was found when the command had ended.
+/// A path that a command's output complains about, as it was when the command had ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedPlace {
-    /// Name as the output has it.
+    /// The path as it is in the output.
     pub named: String,
-    /// The place that it leads to: absolute, and without links as far as it exists.
+    /// The absolute path, without links as far as it exists.
     pub path: WirePath,
-    /// Nearest existing ancestor, if the place does not exist. A right can only be granted for an existing path.
+    /// Nearest existing parent, if the path does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,
-    /// The acts that plain permissions would have allowed.
+    /// The operations that file permissions allow.
     pub permits: Permits,
-    /// The file system that it lies on, or would.
+    /// The number of the file system that has the path, or would have it.
     pub device: u64,
-    /// The kernel's answer to the one that looked.
+    /// Results of the operations when the worker repeated them.
     pub asked: Asked,
 }
 
 impl NamedPlace {
-    /// The process whose directory in `/proc` it lies in.
+    /// Returns the process in whose `/proc` directory the path is.
     pub fn process(&self) -> Option<u32> {
         process_of(self.path.as_path())
     }
 }
 
-/// The process whose directory in `/proc` a path lies in.
+/// Returns the process in whose `/proc` directory a path is.
 pub fn process_of(path: &Path) -> Option<u32> {
     let number = path.strip_prefix("/proc").ok()?.iter().next()?;
     number.to_str()?.parse().ok()
 }
 
-/// The acts that plain file permissions allow of a place, whatever confines the program besides.
+/// The operations on a path that file permissions allow, without regard to the sandbox.
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permits {
-    /// Reading or listing it.
+    /// Reading a file, or listing a directory.
     pub read: bool,
-    /// Changing it, or making it where it does not exist.
+    /// Changing a file, or creating it if it is missing.
     pub write: bool,
-    /// Executing or entering it.
+    /// Executing a file, or entering a directory.
     pub execute: bool,
-    /// Taking its name away.
+    /// Removing or renaming.
     pub remove: bool,
-    /// Changing its mode and its times, which only its owner may.
+    /// Changing mode and times, as only the owner may.
     pub own: bool,
 }
 
 impl Permits {
-    /// Every act, as root has it.
+    /// All operations, as root has them.
     pub const ALL: Self = Self { read: true, write: true, execute: true, remove: true, own: true };
 }
 
-/// Error number of the same act, tried in the command's confinement; 0 on success, `None` if not tried.
+/// Results of operations in the command's confinement: error numbers, 0 on success, `None` if not tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Opening it to read.
+    /// Opening for reading.
     pub read: Option<i32>,
-    /// Opening it to write; making something in its nearest directory, where it does not exist.
+    /// Opening for writing. If the path is missing, creating a file in its nearest directory.
     pub write: Option<i32>,
-    /// Changing the directory that its name is in.
+    /// Changing the directory that contains the path.
     pub remove: Option<i32>,
 }

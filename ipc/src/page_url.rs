@@ -1,4 +1,4 @@
-//! The URL of a page that an agent asks for.
+//! The URL of a page that an agent requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +14,8 @@ pub const MAX_URL: usize = 4 << 10;
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// A URL of HTTP, with a host by name and without a name of a user. It is printable ASCII: all else in path and query is escaped.
-/// The fragment is left out, since no server gets it.
+/// An HTTP or HTTPS URL that has a host name and no user name. It is printable ASCII: all other characters in path and
+/// query are escaped. The fragment is removed, since no server gets it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PageUrl {
@@ -29,10 +29,10 @@ pub struct PageUrl {
 /// The reason why a text is no [`PageUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Another scheme, or none.
+    /// The scheme is not `http` or `https`.
     #[error("a URL begins with https:// or http://")]
     Scheme,
-    /// A name or password before the host.
+    /// There is a user name or password before the host.
     #[error("a URL with a user name or password before the host is not fetched")]
     User,
     /// The host.
@@ -41,10 +41,10 @@ pub enum UrlError {
     /// The port.
     #[error("the port of the URL is not a number from 1 to 65535")]
     Port,
-    /// A character that URLs cannot have, and that browsers and servers read differently.
+    /// A character that URLs cannot have, and that browsers and servers interpret differently.
     #[error("a URL cannot have {0:?}")]
     Character(char),
-    /// Too many bytes.
+    /// The URL exceeds [`MAX_URL`].
     #[error("the URL is longer than {MAX_URL} bytes")]
     TooLong,
 }
@@ -81,7 +81,7 @@ impl PageUrl {
         HostRule::exactly(self.host.clone(), self.port)
     }
 
-    /// Rules for the URL and for the redirect to HTTPS that servers give who are asked for HTTP at its usual port.
+    /// Returns rules for this URL. If it is HTTP at the usual port, includes the redirect to HTTPS that servers send.
     pub fn rules(&self) -> Hosts {
         let encrypted =
             (!self.encrypted && self.port == HTTP).then(|| HostRule::exactly(self.host.clone(), HTTPS));
@@ -89,14 +89,14 @@ impl PageUrl {
         encrypted.map_or_else(|| own.clone(), |rule| own.join(&rule.into()))
     }
 
-    /// True if a redirect to `other` leads to the same host by the same or a better protection.
+    /// True if a redirect to `other` leads to the same host, with the same or better encryption.
     pub fn may_lead_to(&self, other: &Self) -> bool {
         let same = (self.encrypted, self.port) == (other.encrypted, other.port);
         let secured = !self.encrypted && other.encrypted;
         self.host == other.host && (same || secured)
     }
 
-    /// Returns the URL that a reference of this page names, as `Location` has it (RFC 3986 §5.2).
+    /// Resolves a reference in this page, such as the value of `Location` (RFC 3986 §5.2).
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let scheme = if self.encrypted { "https:" } else { "http:" };
         let base = format!("{scheme}//{}", self.authority());

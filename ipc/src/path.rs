@@ -1,4 +1,4 @@
-//! The wire's one path type.
+//! The type of all paths in messages.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -40,7 +40,7 @@ impl WirePath {
     }
 }
 
-/// True if a byte can be part of a name and neither ends a component nor makes one that is dropped, such as `.`.
+/// True if a byte can be a part of a name, and neither ends a component nor begins one that is dropped, such as `.`.
 const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }
@@ -56,7 +56,7 @@ pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     }
 }
 
-/// True of a path that is spelt as these two joined: not as `a/./b` or `a//b`.
+/// True if a path is spelt as `above` joined with `name`, and not as `a/./b` or `a//b`.
 pub fn is_joined(path: &Path, above: &Path, name: &OsStr) -> bool {
     let slash = usize::from(above.as_os_str() != "/");
     path.as_os_str().len() == above.as_os_str().len() + slash + name.len()

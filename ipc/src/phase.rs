@@ -1,6 +1,4 @@
-//! Order of messages: one table, as in OpenSSH's monitor.
-//!
-//! A violation ends the worker; nothing is negotiated. The table is pure: the monitor keeps the phase.
+//! The order of a worker's messages: one table, as in OpenSSH's monitor. A violation ends the worker.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,16 +6,16 @@ use std::fmt;
 use crate::id::CallId;
 use crate::message::{CallOutcome, Chunk, ToSupervisor, Work};
 
-/// Phase of a worker's life.
+/// The phase of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// `Hello` was sent; only `Ready` may come.
     Greeting,
-    /// Calls are served.
+    /// Tool calls are served.
     Serving,
-    /// `Drain` was sent; open calls end, then `Bye` comes.
+    /// `Drain` was sent; open tool calls end, then `Bye` comes.
     Draining,
-    /// `Bye` came; nothing may follow.
+    /// `Bye` came; no message may follow.
     Gone,
 }
 
@@ -49,10 +47,10 @@ impl ToSupervisor {
     }
 }
 
-/// A message that may not come now.
+/// A message that the worker may not send now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// The phase does not allow this kind.
+    /// The phase does not permit this kind of message.
     #[error("{kind} in phase {phase}")]
     Phase {
         /// The phase.
@@ -60,7 +58,7 @@ pub enum Violation {
         /// The message that arrived.
         kind: Kind,
     },
-    /// No such call is open.
+    /// No tool call with this id is open.
     #[error("{kind} for call {call}, which is not open")]
     NoSuchCall {
         /// The message that arrived.
@@ -68,7 +66,7 @@ pub enum Violation {
         /// The call that it names.
         call: CallId,
     },
-    /// The call is open, but was not asked for this.
+    /// The open tool call does not expect this kind of message.
     #[error("{kind} for call {call}, which asked for something else")]
     NotAsked {
         /// The message that arrived.
@@ -76,7 +74,7 @@ pub enum Violation {
         /// The call that it names.
         call: CallId,
     },
-    /// `Bye` came while calls were open.
+    /// `Bye` came while this number of tool calls was open.
     #[error("Bye while {0} calls are open")]
     OpenCalls(usize),
 }
@@ -98,7 +96,7 @@ pub const fn admit(phase: Phase, kind: Kind) -> Result<Phase, Violation> {
     }
 }
 
-/// Messages that an open call may bring.
+/// Messages that an open tool call expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expected {
     /// Text, then an outcome with an output.
@@ -121,27 +119,27 @@ impl From<&Work> for Expected {
     }
 }
 
-/// The calls that are open at one worker, and what each may bring.
+/// The open tool calls of one worker, each with the messages that it expects.
 #[derive(Debug, Default)]
 pub struct OpenCalls(BTreeMap<CallId, Expected>);
 
 impl OpenCalls {
-    /// Notes that a call was sent.
+    /// Records that a tool call was sent.
     pub fn open(&mut self, call: CallId, expected: Expected) {
         self.0.insert(call, expected);
     }
 
-    /// The ids of the open calls.
+    /// Returns the ids of the open tool calls.
     pub fn ids(&self) -> impl Iterator<Item = CallId> {
         self.0.keys().copied()
     }
 
-    /// True if no call is open.
+    /// True if no tool call is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Judges a message by its phase and by its call; an outcome closes the call.
+    /// Checks a message by phase and tool call. An outcome closes the tool call.
     pub fn admit(&mut self, phase: Phase, message: &ToSupervisor) -> Result<Phase, Violation> {
         let kind = message.kind();
         let next = admit(phase, kind)?;

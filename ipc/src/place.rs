@@ -1,6 +1,5 @@
-//! Internet addresses and their relation to this machine.
-//!
-//! Nothing is sent: binding an address shows whether it is the machine's own.
+//! The relation of an internet address to this machine. Nothing is sent: binding an address shows if it is the machine's
+//! own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -29,16 +28,16 @@ const METADATA: &[IpAddr] = &[
 /// use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
-/// Position of an address relative to this machine.
+/// The relation of an address to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Place {
-    /// One of its own.
+    /// An address of this machine.
     Host,
-    /// A neighbour, or all of them.
+    /// A link-local address, unicast or multicast.
     LinkLocal,
-    /// Address of a service with credentials.
+    /// An address of a service that gives out credentials of a cloud.
     Metadata,
     /// Address in a private network (RFC 1918, RFC 4193, RFC 6598), as of an office, of containers, of a VPN.
     Lan,
@@ -47,7 +46,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns the place of an address, with the scope that it has.
+    /// Returns the relation of an address, including its scope.
     pub fn of(address: SocketAddr) -> Self {
         match Self::of_any_scope(address.ip()) {
             Self::LinkLocal if is_own_link_local(address) => Self::Host,
@@ -67,7 +66,7 @@ impl Place {
         })
     }
 
-    /// Returns the class that follows from the address alone.
+    /// Returns the relation if the address alone determines it.
     fn by_form(address: IpAddr) -> Option<Self> {
         if METADATA.contains(&address) {
             return Some(Self::Metadata);
@@ -88,7 +87,7 @@ impl Place {
         }
     }
 
-    /// True if addresses in this position are within `reach`.
+    /// True if addresses of this kind are within `reach`.
     pub const fn is_within(self, reach: Reach) -> bool {
         match self {
             Self::Host => reach.host,
@@ -108,7 +107,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// The address that the kernel, or a gateway, makes of this one.
+/// Returns the IPv4 address that the kernel, or a gateway, makes of an IPv6 address. Other addresses stay.
 pub fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -116,15 +115,15 @@ pub fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The port of resolvers.
+/// Port of DNS resolvers.
 pub const DOMAIN: u16 = 53;
 
-/// True if the address is one of these resolvers, at their port.
+/// True if the address is one of these resolvers, with the port of resolvers.
 pub fn is_resolver(address: SocketAddr, resolvers: &[IpAddr]) -> bool {
     address.port() == DOMAIN && resolvers.contains(&plain(address.ip()))
 }
 
-/// The nameservers of resolv.conf(5); without one, the library asks this machine.
+/// Returns the nameservers in the text of resolv.conf(5). Without any, the C library uses this machine.
 pub fn resolvers(text: &str) -> Vec<IpAddr> {
     let address = |line: &str| {
         let address = line.strip_prefix("nameserver")?.trim();

@@ -1,10 +1,10 @@
-//! Acts that are tried inside a confinement, and what became of them: one JSON object a line, each way.
+//! Operations that are tried inside a confinement, and their results: one JSON object a line in each direction.
 
 use serde::{Deserialize, Serialize};
 
 use crate::path::WirePath;
 
-/// An act that changes no file where it succeeds.
+/// An operation that changes no file, even if it succeeds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "act", rename_all = "snake_case")]
 pub enum Probe {
@@ -13,39 +13,39 @@ pub enum Probe {
         /// The path that was tried.
         path: WirePath,
     },
-    /// Opens a file to append to it, and appends nothing; makes a file without a name in a directory.
+    /// Opens a file for appending without writing; in a directory, creates a file without a name.
     Write {
         /// The path that was tried.
         path: WirePath,
     },
-    /// Asks whether a file could be executed, and executes nothing (execveat(2), `AT_EXECVE_CHECK`).
+    /// Asks if a file could be executed, without executing it (execveat(2), `AT_EXECVE_CHECK`).
     Execute {
         /// The path that was tried.
         path: WirePath,
     },
-    /// Connects to a unix socket, sends nothing, and closes. A listener there sees the connection.
+    /// Connects to a unix socket, sends nothing, and closes. A listener notices the connection.
     Connect {
         /// The path.
         path: WirePath,
     },
 }
 
-/// Outcome of an act.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
-    /// The act succeeded.
+    /// The operation succeeded.
     Done,
-    /// The kernel refused it.
+    /// The kernel denied it.
     Refused {
         /// The error number.
         errno: i32,
-        /// True if plain permissions would have allowed it.
+        /// True if file permissions would have allowed it.
         permitted_by_mode: bool,
     },
-    /// The act was not tried.
+    /// The operation was not tried.
     Untried {
-        /// The reason for it.
+        /// The reason.
         why: String,
     },
 }

@@ -7,13 +7,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Value of an event. In JSON an object; schemas before 6 have a sentence in its place, which is kept but not parsed.
+/// A value in an event. In JSON an object. Schemas before 6 have a sentence in its place, which is kept but not parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Recorded<T> {
     /// The value.
     Value(T),
-    /// The sentence of an older schema.
+    /// The sentence in an event of an older schema.
     Unstructured(String),
 }
 
@@ -66,7 +66,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for RecordedVisitor<T> {
     }
 }
 
-/// The present schema has only the value.
+/// Describes the value alone, as present events have it.
 #[cfg(feature = "schema")]
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Recorded<T> {
     fn inline_schema() -> bool {

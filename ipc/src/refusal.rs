@@ -1,4 +1,4 @@
-//! System calls that the broker denied: proof, since the broker itself denied them.
+//! System calls that the broker denied. They prove a denial, since the broker itself denied them.
 
 use std::net::SocketAddr;
 
@@ -9,15 +9,15 @@ use crate::path::WirePath;
 use crate::place::Place;
 use crate::rights::HostName;
 
-/// The most bytes of a frame that carries one: what a pipe takes whole or not at all (`PIPE_BUF`, pipe(7)).
+/// Maximum size in bytes of a frame with a refusal: a pipe accepts it as a whole or not at all (`PIPE_BUF`, pipe(7)).
 pub const MAX_REFUSAL: usize = 4096;
 
-/// A call that the rules of the sandbox refused, where neither the machine nor plain permissions would have.
+/// A system call that the rules of the sandbox denied, and that machine and file permissions would have allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Child of the confined program from which the caller descends, or the program itself. The number is the broker's.
+    /// Child of the confined program from which the caller descends, or the program itself. The pid is the broker's.
     pub process: u32,
-    /// Name that the calling process gives itself: any text.
+    /// Name that the calling process has set for itself: any text.
     pub program: String,
     /// The attempted act.
     pub act: Act,
@@ -27,12 +27,12 @@ pub struct Refusal {
     pub errno: i32,
     /// Number of attempts so far.
     pub count: u64,
-    /// Number of other refusals beneath that child that were not reported.
+    /// Number of other refusals to descendants of that child that were not reported.
     pub untold: u64,
 }
 
 impl Refusal {
-    /// True if it concerned an internet address, or a host by its name.
+    /// True if the object is an internet address or a host name.
     pub const fn is_of_internet(&self) -> bool {
         matches!(self.object, Target::Internet(..) | Target::Host { .. })
     }
@@ -47,7 +47,7 @@ pub enum Act {
     Send,
     /// Binding an address.
     Bind,
-    /// Letting somebody in who connects from outside.
+    /// Accepting a connection from outside the sandbox.
     Accept,
     /// Changing the mode, owner, times, attributes or flags of a file.
     Change,
@@ -60,9 +60,9 @@ pub enum Act {
 /// Target of an act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// An internet address, and what it is to the machine, as far as that is seen from where the program is.
+    /// An internet address, and its relation to the machine, as far as the broker can tell.
     Internet(SocketAddr, Place),
-    /// A host that was looked up by its name.
+    /// A host whose name was looked up.
     Host {
         /// The host.
         name: HostName,
@@ -71,7 +71,7 @@ pub enum Target {
     },
     /// A unix socket at a path.
     Socket(WirePath),
-    /// A unix socket without a path, by its name.
+    /// A unix socket with an abstract name.
     Abstract(#[serde(with = "bytes")] Vec<u8>),
     /// A file.
     File(WirePath),

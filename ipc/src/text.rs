@@ -1,8 +1,8 @@
-//! Text of others, for a terminal of ours; bytes as text.
+//! Text from other programs, made safe for a terminal; bytes as text.
 
 use std::fmt::Write;
 
-/// Makes control characters visible, but line ends and tabs: hostile text must not command the terminal.
+/// Escapes control characters except line ends and tabs, so that hostile text cannot control the terminal.
 pub fn harmless(text: &str) -> String {
     let visible = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_invisible(c));
     if text.chars().all(visible) {
@@ -11,7 +11,7 @@ pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if visible(c) { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 
-/// Also escapes line ends and tabs: a foreign name makes no line of its own.
+/// Escapes control characters, line ends and tabs, so that foreign text stays on one line.
 pub fn one_line(name: &str) -> String {
     harmless(name).replace('\n', "\\n").replace('\t', "\\t")
 }
@@ -25,7 +25,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Bidirectional controls and zero-width characters: what they show is not what is there.
+/// True for bidirectional controls and zero-width characters, which make a text look different from its content.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,4 +1,4 @@
-//! The six tools' calls and results, typed: a JSON value cannot cross bincode, and should not.
+//! Calls and results of the six tools, typed, because bincode cannot encode JSON values.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl ToolCall {
         }
     }
 
-    /// True if the call may change files. Such calls run one after the other, in the order of the model's turn.
+    /// True if the tool call may change files. Such calls are executed one after the other, in the model's order.
     pub const fn may_write(&self) -> bool {
         match self {
             Self::ReadFile(_) | Self::ListDirectory(_) | Self::SearchFiles(_) => false,
@@ -61,7 +61,8 @@ pub struct ReadFile {
     pub offset: Option<u64>,
     /// Maximum number of lines.
     pub limit: Option<u64>,
-    /// True if no link out of the project is followed: what a project says to agents comes from it alone.
+    /// True if links out of the project are not followed. Used for files that instruct agents, which must be the
+    /// project's own.
     pub inside: bool,
 }
 
@@ -83,14 +84,14 @@ pub struct SearchFiles {
     pub path: Option<WirePath>,
     /// Glob that selects files, such as `*.rs` or `src/**/*.py`.
     pub glob: Option<String>,
-    /// True if no link out of the project is followed.
+    /// True if links out of the project are not followed.
     pub inside: bool,
 }
 
 /// Arguments of `write_file`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteFile {
-    /// The file, made if it is missing, with its directories.
+    /// The file. It is created if it is missing, with its directories.
     pub path: WirePath,
     /// The whole new content.
     pub content: String,
@@ -101,14 +102,14 @@ pub struct WriteFile {
 pub struct EditFile {
     /// The file.
     pub path: WirePath,
-    /// The replacements, in order; all of them happen or none.
+    /// The replacements, in order. If one fails, none is made.
     pub edits: Vec<Edit>,
 }
 
 /// One replacement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
-    /// The exact text to be replaced; it must occur once unless `replace_all`.
+    /// The text to be replaced. It must occur exactly once unless `replace_all` is true.
     pub old_string: String,
     /// The replacement.
     pub new_string: String,
@@ -123,34 +124,34 @@ pub struct ShellExec {
     pub command: String,
     /// The rights that the command declares to need.
     pub access: Access,
-    /// The network that the command declares to need; absent means what the standing rights allow.
+    /// The network that the command requests; if absent, that of the standing rights.
     pub network: Option<Network>,
     /// The working directory; the project if absent.
     pub cwd: Option<WirePath>,
-    /// The longest that it may run, in milliseconds, within the rights' own limit.
+    /// Time limit in milliseconds, at most that of the rights.
     pub timeout_ms: Option<u64>,
 }
 
-/// The rights that a command declares to need.
+/// The access to files that a command requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
-    /// Access of the standing rights.
+    /// That of the standing rights.
     #[default]
     Standing,
-    /// Reading only: no write right but a temp directory of its own, and no network.
+    /// Reading only: no write access except to a temp directory of its own, and no network.
     Read,
-    /// Writing, where the standing rights have it; asked for where they do not.
+    /// Writing. An approval is requested if the standing rights do not include it.
     Write,
 }
 
-/// Output of a successful call.
+/// Output of a successful tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolOutput {
     /// Lines of a file.
     File(FileText),
-    /// A picture, whole.
+    /// A picture.
     Image(Image),
     /// A directory's entries.
     Listing(Listing),
@@ -158,7 +159,7 @@ pub enum ToolOutput {
     Matches(Matches),
     /// A file was written.
     Written(Written),
-    /// A command ran to its end (or was ended).
+    /// The end of a command.
     Command(CommandResult),
     /// The state of the project's files (see [`crate::message::Work`]).
     Snapshot(SnapshotSummary),
@@ -214,7 +215,7 @@ pub enum EntryKind {
     Other,
 }
 
-/// The end of a search; the matches themselves were streamed as output.
+/// The end of a search. The matches themselves were sent as output before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matches {
     /// The matching lines as `path:line:text`, one a line.
@@ -247,18 +248,18 @@ pub struct WrittenFile {
     pub bytes: u64,
     /// Number of replacements that an edit made.
     pub replacements: u64,
-    /// The lines that changed; absent where they are too many or no text.
+    /// The changed lines. Absent if they are too many or are not text.
     pub change: Option<Change>,
-    /// Changes other than those of lines, and other names of the written file: a clause each.
+    /// Other changes, and other names of the file: one clause each.
     pub notes: Vec<String>,
 }
 
-/// The lines of a file that changed, with some around them; all of a short file.
+/// The changed lines of a file with some lines around them; a short file is included as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The number of the first of them, before and after, from 1.
+    /// Number of the first line, before and after the change, from 1.
     pub first_line: u64,
-    /// The lines before; absent of a new file.
+    /// The lines before; absent for a new file.
     pub old: Option<String>,
     /// The lines after.
     pub new: String,
@@ -269,20 +270,20 @@ pub struct Change {
 pub struct CommandResult {
     /// End of the command.
     pub exit: CommandExit,
-    /// The beginning of its output (standard output and error as they came), as valid UTF-8.
+    /// The beginning of the output (standard output and error in their order), as valid UTF-8.
     pub head: String,
     /// Number of bytes left out between head and tail.
     pub omitted_bytes: u64,
-    /// The end of its output; empty when nothing was left out.
+    /// The end of the output; empty if nothing was left out.
     pub tail: String,
-    /// File with the output, where it was long.
+    /// The file that contains a long output.
     pub saved: Option<SavedOutput>,
-    /// The places that its output complains of: the first that it names.
+    /// Paths that error messages in the output mention, from the first one on.
     pub named: Vec<NamedPlace>,
-    /// Process id, as the worker numbers processes, of the process that watched the command. All processes of the command
-    /// descend from it. It only assigns refusals to calls.
+    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend from it.
+    /// It is only used to assign refusals to tool calls.
     pub process: u32,
-    /// Refusals that the broker reported for those processes: a worker cannot forge them.
+    /// Refusals that the broker reported for these processes. A worker cannot forge them.
     #[serde(skip)]
     pub refused: Vec<Refusal>,
     /// Duration in milliseconds.
@@ -294,9 +295,9 @@ pub struct CommandResult {
 pub struct SavedOutput {
     /// The file.
     pub path: WirePath,
-    /// Number of bytes saved, from the beginning of the output.
+    /// Number of saved bytes, from the beginning of the output.
     pub bytes: u64,
-    /// Reason that the file is incomplete, as a phrase; absent where it is whole.
+    /// The reason why the file is incomplete, as a phrase; absent if it is complete.
     pub cut: Option<String>,
 }
 
@@ -322,14 +323,14 @@ pub struct SnapshotSummary {
     pub ignored: Ignored,
 }
 
-/// Reason that a call failed.
+/// The reason why a tool call failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     /// The kind of failure.
     pub kind: ToolErrorKind,
-    /// One sentence for the model, with what to do.
+    /// One sentence for the model, with a remedy.
     pub message: String,
-    /// The system call that failed, where one did: what a denial is judged by.
+    /// The failed system call, if there was one. The supervisor uses it to recognise denials.
     pub access: Option<FailedAccess>,
 }
 
@@ -345,23 +346,23 @@ impl fmt::Display for ToolError {
 pub enum ToolErrorKind {
     /// The path does not exist.
     NotFound,
-    /// The path is not the kind of thing that the tool works on.
+    /// The path is of a kind that the tool does not accept.
     WrongKind,
-    /// The kernel refused, by permissions or by the ruleset.
+    /// The kernel denied access, by file permissions or by the ruleset.
     Refused,
     /// The file is binary, or too large.
     Unreadable,
     /// The text to be replaced is absent or ambiguous.
     NoUniqueMatch,
-    /// An argument makes no sense.
+    /// An argument is invalid.
     InvalidArgument,
-    /// The file changed between preparation and commit.
+    /// The file changed after the effect was computed.
     Changed,
-    /// The call was ended before it was done.
+    /// The tool call was cancelled.
     Interrupted,
-    /// The worker was not given this right.
+    /// The worker does not have the required right.
     NotGranted,
-    /// Anything else that the system reported.
+    /// Any other error of the system.
     System,
 }
 
@@ -370,12 +371,12 @@ pub enum ToolErrorKind {
 pub struct FailedAccess {
     /// The attempted operation.
     pub operation: Operation,
-    /// On which path, absolute, as far as it could be resolved.
+    /// The path, absolute and resolved as far as possible.
     pub path: WirePath,
     /// The error number.
     pub errno: i32,
-    /// True if plain file permissions would have allowed it, by access(2), which Landlock does not restrict.
+    /// True if file permissions would have allowed it, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,
-    /// Nearest existing ancestor, if the place does not exist. A right can only be granted for an existing path.
+    /// Nearest existing parent, if the path does not exist. A right can only be granted for an existing path.
     pub nearest: Option<WirePath>,
 }

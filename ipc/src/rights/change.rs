@@ -1,5 +1,3 @@
-//! A change of the rights of an agent that lives.
-
 use serde::{Deserialize, Serialize};
 
 use super::hosts::Hosts;
@@ -7,50 +5,50 @@ use super::lattice::Rights;
 use super::network::{Network, Reach};
 use crate::path::WirePath;
 
-/// A change of the rights of an agent that lives: its worker is replaced by one with the new rights.
+/// A change of the rights of a running agent. The agent's worker is replaced by one with the new rights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "right", rename_all = "snake_case")]
 pub enum RightsChange {
-    /// The network, and how far it leads.
+    /// Changes network access.
     Network {
-        /// The network's new state.
+        /// The new network access.
         net: Network,
-        /// Reach if the network is on; absent for the reach of the session's start.
+        /// Reach, if the network is on; if absent, that at the start of the session.
         #[serde(default)]
         reach: Option<Reach>,
     },
-    /// Hosts that may be reached beside what is reached already.
+    /// Adds hosts to those that may be reached.
     AddHosts {
         /// The hosts.
         hosts: Hosts,
-        /// Reach of the network; the one that it has, or if it is off the one that the session's start allowed, where absent.
+        /// Reach of the network. If absent: the present one or, if the network is off, that at the start of the session.
         #[serde(default)]
         reach: Option<Reach>,
     },
-    /// Another tree that may be changed.
+    /// Adds a writable directory.
     AddWrite {
-        /// Root to add.
+        /// The directory.
         path: WirePath,
     },
-    /// Another unix socket of the host that may be reached.
+    /// Adds a unix socket of the host.
     AddSocket {
         /// The socket.
         path: WirePath,
     },
-    /// A unix socket of the host that may no longer be reached.
+    /// Removes a unix socket of the host.
     RemoveSocket {
         /// The socket.
         path: WirePath,
     },
-    /// A tree that may no longer be changed.
+    /// Removes a writable directory.
     RemoveWrite {
-        /// Root to remove.
+        /// The directory.
         path: WirePath,
     },
 }
 
 impl RightsChange {
-    /// The network beyond which nothing that was approved stays, if the change sets one.
+    /// Returns the network access that limits earlier approvals after this change, if the change sets one.
     pub const fn network_bound(&self) -> Option<&Network> {
         match self {
             Self::Network { net: net @ (Network::Off | Network::Hosts(_)), .. } => Some(net),
@@ -65,7 +63,7 @@ impl RightsChange {
 }
 
 impl Rights {
-    /// The rights with this change, and no other.
+    /// Returns these rights with the change.
     #[must_use]
     pub fn with_change(&self, change: &RightsChange) -> Self {
         let mut changed = self.clone();

@@ -1,4 +1,4 @@
-//! The right to run commands, and the bounds on one call.
+//! The right to run commands, and the limits of one tool call.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +14,13 @@ pub enum Execution {
     Allowed,
 }
 
-/// Bounds on one call.
+/// Limits of one tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// The longest that a command may run, in milliseconds.
+    /// Maximum duration of a command in milliseconds.
     pub timeout_ms: u64,
-    /// The most bytes of a command's output that are kept (head and tail; the rest is counted).
+    /// Maximum number of bytes of a command's output that are kept: its beginning and its end. The rest is counted.
     pub output_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Rights of one effect beyond the standing rights.
+//! Rights of one effect in addition to the standing rights.
 
 use std::fmt;
 
@@ -11,23 +11,23 @@ use super::sockets::{all_sockets, common_sockets};
 use super::word::Word;
 use crate::path::WirePath;
 
-/// Rights beyond the standing ones, for exactly one effect.
+/// Rights in addition to the standing ones, for exactly one effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
-    /// Files and trees that may be changed.
+    /// Files, and directories with all below them, that may be changed.
     pub write: Vec<WirePath>,
     /// The network.
     pub net: Network,
-    /// Reach of the network, where the grant turns it on.
+    /// Reach of the network, if the grant turns it on.
     pub reach: Reach,
-    /// Unix sockets of other programs, each by exactly this path.
+    /// Unix sockets of other programs, each with its exact path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
 }
 
 impl Grant {
-    /// Returns the common part of both: an answer never grants more than the question asked for.
+    /// Returns the rights that both grants have, since an answer must not grant more than was requested.
     #[must_use]
     pub fn meet(&self, asked: &Self) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Grant {
         }
     }
 
-    /// The union of two grants.
+    /// Returns the rights that either grant has.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let mut write = [self.write.as_slice(), &other.write].concat();
@@ -82,7 +82,7 @@ impl fmt::Display for Grant {
 }
 
 impl Rights {
-    /// Returns the rights extended by exactly the grant. Hidden and protected paths stay so.
+    /// Returns these rights with the grant. Hidden and protected paths stay so.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();

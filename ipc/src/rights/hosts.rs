@@ -22,31 +22,31 @@ pub const MAX_RULES: usize = 1024;
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// Reason that a text is no host name or no rule.
+/// The reason why a text is not a host name, rule or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing between two dots, or nothing at all.
+    /// A label or the whole text is empty.
     #[error("a part between two dots is empty")]
     Empty,
-    /// Too many bytes.
+    /// The text exceeds the maximum length.
     #[error("a host name has at most {MAX_NAME} bytes, and {MAX_LABEL} between two dots")]
     TooLong,
-    /// A character that no host name has.
+    /// A character that host names cannot have.
     #[error("{0:?} cannot be part of a host name")]
     Character(char),
-    /// A letter of another script.
+    /// A letter that is not ASCII.
     #[error("{0:?} is no ASCII letter; a name in another script is written as `xn--…`")]
     Script(char),
-    /// An address in some notation.
+    /// An address, in any notation.
     #[error("an address is no host name; `--reach` is for addresses of this machine and its neighbours")]
     Literal,
-    /// No number from 1 to 65535 after the colon.
+    /// The port is not a number from 1 to 65535.
     #[error("the port is a number from 1 to 65535")]
     Port,
-    /// More rules than a list may have.
+    /// The list exceeds [`MAX_RULES`].
     #[error("a list of hosts has at most {MAX_RULES} entries")]
     TooMany,
-    /// No rule at all.
+    /// The list is empty.
     #[error("the list of hosts is empty")]
     NoRule,
 }
@@ -57,7 +57,7 @@ impl HostName {
         &self.0
     }
 
-    /// True if this name has one or more labels before those of `parent`.
+    /// True if this name is `parent` with additional labels before it.
     pub fn is_below(&self, parent: &Self) -> bool {
         self.0.strip_suffix(&parent.0).is_some_and(|rest| rest.ends_with('.'))
     }
@@ -127,7 +127,8 @@ impl fmt::Display for HostName {
     }
 }
 
-/// One entry of a list: a name, or all names below it, at one port. Written `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`.
+/// One entry of a list: a name, or all names below it, at one port. Written `NAME`, `NAME:PORT`, `*.NAME` or
+/// `*.NAME:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
@@ -143,7 +144,7 @@ impl HostRule {
         Self { name, below: false, port }
     }
 
-    /// The name, or the name that all names of the rule are below.
+    /// Returns the name in the rule, without `*.`.
     pub const fn name(&self) -> &HostName {
         &self.name
     }
@@ -163,7 +164,7 @@ impl HostRule {
         if self.below { name.is_below(&self.name) } else { self.name == *name }
     }
 
-    /// True if everything that `other` permits is permitted by this rule.
+    /// True if this rule permits everything that `other` permits.
     fn covers(&self, other: &Self) -> bool {
         let name = match (self.below, other.below) {
             (true, true) => other.name == self.name || other.name.is_below(&self.name),
@@ -247,12 +248,12 @@ impl Hosts {
         self.0.iter().any(|rule| rule.port == port && rule.names(name))
     }
 
-    /// True if everything that `other` permits is permitted here.
+    /// True if this list permits everything that `other` permits.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.iter().all(|rule| self.0.iter().any(|own| own.covers(rule)))
     }
 
-    /// The greatest list that both cover, `None` if they have nothing in common.
+    /// Returns the greatest list that both lists cover; `None` if they have nothing in common.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Option<Self> {
         let pairs = self.0.iter().flat_map(|own| other.0.iter().map(move |theirs| (own, theirs)));
@@ -261,7 +262,7 @@ impl Hosts {
         }))
     }
 
-    /// The least list that covers both.
+    /// Returns the smallest list that covers both.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         Self::new(self.0.iter().chain(&other.0).cloned()).unwrap_or_else(|| self.clone())
@@ -291,7 +292,7 @@ impl From<Hosts> for Vec<HostRule> {
     }
 }
 
-/// The rules, separated by blanks.
+/// Displays the rules, separated by blanks.
 impl fmt::Display for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, rule) in self.0.iter().enumerate() {

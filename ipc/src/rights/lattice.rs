@@ -8,34 +8,35 @@ use super::roots::{intersection, is_under, roots, union, within};
 use super::sockets::{common_sockets, sorted_sockets};
 use crate::path::WirePath;
 
-/// Rights of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal rights equal values. The default allows nothing.
+/// Rights of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal rights equal values. The default permits
+/// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rights {
-    /// Trees that may be read and executed.
+    /// Directories that may be read and executed, with all below them.
     pub read: Vec<WirePath>,
-    /// Trees inside the read roots whose contents stay unreadable.
+    /// Paths in the readable directories that cannot be read.
     pub hidden: Vec<WirePath>,
-    /// Trees that may also be changed.
+    /// Directories and files that may be changed as well.
     pub write: Vec<WirePath>,
-    /// Files inside the write roots that the host runs later, and that must not change.
+    /// Files in the writable directories that the host executes later, and that must not change.
     pub protected: Vec<WirePath>,
     /// The network.
     pub net: Network,
-    /// Places of this machine and its neighbourhood that the network, where it is on, leads to.
+    /// Local addresses that may be connected to if the network is on.
     pub reach: Reach,
-    /// Unix sockets of other programs that may be reached, each by exactly this path.
+    /// Unix sockets of other programs that may be reached, each with its exact path.
     #[serde(default)]
     pub sockets: Vec<WirePath>,
     /// Permission to run commands.
     pub exec: Execution,
-    /// Bounds on one call.
+    /// Limits of one tool call.
     pub limits: Limits,
 }
 
 impl Rights {
-    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off, so that
-    /// a grant of the network has to name the reach.
+    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off,
+    /// so that a grant of the network has to name the reach.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {
@@ -49,7 +50,7 @@ impl Rights {
         }
     }
 
-    /// The greatest rights that both cover.
+    /// Returns the greatest rights that both cover.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl Rights {
         }
     }
 
-    /// True if everything that `other` allows is allowed here.
+    /// True if these rights permit everything that `other` permits.
     pub fn covers(&self, other: &Self) -> bool {
         within(&other.read, &self.read)
             && within(&self.hidden, &other.hidden)

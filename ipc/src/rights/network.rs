@@ -1,4 +1,4 @@
-//! The network right, and how far it leads.
+//! The network right, and the local addresses that it includes.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl Network {
         }
     }
 
-    /// True if programs are given the machine's own network, and the kernel tells no addresses apart.
+    /// True if programs use the machine's own network, where the kernel does not distinguish addresses.
     pub const fn is_the_machines(&self) -> bool {
         match self {
             Self::Off | Self::Hosts(_) => false,
@@ -50,7 +50,7 @@ impl Network {
         }
     }
 
-    /// True if everything that `other` reaches is reached.
+    /// True if this network right permits everything that `other` permits.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::On, _) | (_, Self::Off) => true,
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// The greatest network that both cover.
+    /// Returns the greatest network right that both cover.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         match (self, other) {
@@ -69,7 +69,7 @@ impl Network {
         }
     }
 
-    /// The least network that covers both.
+    /// Returns the smallest network right that covers both.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         match (self, other) {
@@ -79,7 +79,7 @@ impl Network {
         }
     }
 
-    /// The value of `--net` that stands for it.
+    /// Returns the value of `--net`.
     pub fn flag(&self) -> String {
         match self {
             Self::Off => "off".to_owned(),
@@ -89,7 +89,7 @@ impl Network {
     }
 }
 
-/// `off`, `on`, or `on for example.org`.
+/// Displays `off`, `on`, or `on for example.org`.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,19 +100,19 @@ impl fmt::Display for Network {
     }
 }
 
-/// Addresses that need a right besides the network: a service that listens there trusts its clients.
+/// Local addresses that need an additional right, because services that listen there trust their clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(clippy::struct_excessive_bools, reason = "each place is a right of its own")]
 pub struct Reach {
-    /// This machine's own addresses, including loopback. The machine's resolver is always within reach.
+    /// This machine's own addresses, including loopback. The machine's resolver is always permitted.
     pub host: bool,
-    /// Private networks, but for this machine's own addresses in them.
+    /// Private networks, without this machine's own addresses in them.
     #[serde(default)]
     pub lan: bool,
     /// Link-local addresses.
     pub link_local: bool,
-    /// The addresses at which clouds hand out credentials.
+    /// The addresses at which clouds give out credentials.
     pub metadata: bool,
 }
 
@@ -136,7 +136,7 @@ impl Reach {
     }
 }
 
-/// Displays each place within reach, as ` +host`.
+/// Displays each kind of address as ` +host`.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, lan, link_local, metadata } = *self;

@@ -1,4 +1,4 @@
-//! Sets of trees, each named by its root.
+//! Sets of directories, each with all below it.
 
 use crate::path::WirePath;
 

@@ -1,4 +1,4 @@
-//! Sets of unix sockets, each named by its exact path: a directory stands for no socket in it.
+//! Sets of unix sockets, each with its exact path: a directory does not include the sockets in it.
 
 use crate::path::WirePath;
 

@@ -1,4 +1,4 @@
-//! Rights without their long lists: for events, for front ends, and as the one line that a person reads.
+//! Rights without their long lists: for events and front ends, and as one line for people.
 
 use std::fmt;
 use std::path::Path;
@@ -14,19 +14,19 @@ use crate::path::WirePath;
 /// Separator of items; no quoted path contains it.
 pub(super) const SEPARATOR: char = '·';
 
-/// The rights of an agent. The places that are hidden or protected are counted: there are hundreds.
+/// A summary of an agent's rights. Hidden and protected paths are counted, since there are hundreds of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RightsSummary {
-    /// Trees that may be changed: the project first, then the private temp directory and the caches.
+    /// Writable directories: the project first, then the private temp directory and the caches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<NamedRoot>,
-    /// Trees that may be read and executed; `/` if absent.
+    /// Directories that may be read and executed; `/` if absent.
     #[serde(default = "everything", skip_serializing_if = "is_everything")]
     pub read: Vec<NamedRoot>,
     /// The network.
     pub net: Network,
-    /// The places in this machine and its neighbourhood that the network leads to.
+    /// Local addresses that the network includes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reach: Reach,
     /// Unix sockets of other programs that may be reached.
@@ -35,15 +35,15 @@ pub struct RightsSummary {
     /// The right to run commands.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exec: Execution,
-    /// The number of trees inside the read roots that stay unreadable.
+    /// Number of paths in the readable directories that cannot be read.
     #[serde(default)]
     pub hidden: u64,
-    /// The number of places inside the write roots that must not change.
+    /// Number of paths in the writable directories that must not change.
     #[serde(default)]
     pub protected: u64,
 }
 
-/// A tree, by its name in a session.
+/// A directory, by its name in a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -54,9 +54,9 @@ pub enum NamedRoot {
     Temp,
     /// The private caches of the level of rights.
     Caches,
-    /// The system's programs, libraries and settings, or some of them: for guests, which read what they need to run.
+    /// The system's programs, libraries and settings, or some of them: guests read them to run.
     System,
-    /// Another tree.
+    /// Another directory.
     Path(WirePath),
 }
 
@@ -72,7 +72,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The places of a session that have a name of their own.
+/// The directories of a session that have a name of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedPlaces<'a> {
     /// The project.
@@ -115,8 +115,8 @@ impl NamedPlaces<'_> {
 }
 
 impl Rights {
-    /// Returns the rights in short. As text they are one line of the status bar, `doctor` and denials: `writes in the project,
-    /// $TMPDIR · network off · secrets hidden`.
+    /// Returns a summary. As text it is one line of the status bar, `doctor` and denials: `writes in the project, $TMPDIR
+    /// · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
         RightsSummary {
@@ -133,7 +133,7 @@ impl Rights {
 }
 
 impl RightsSummary {
-    /// Names all trees that are read below one of these places by one name, the last.
+    /// Replaces all readable directories below one of these by one name at the end.
     #[must_use]
     pub fn with_system(mut self, places: &[&Path]) -> Self {
         let before = self.read.len();
@@ -162,7 +162,7 @@ impl fmt::Display for NamedRoot {
 }
 
 impl RightsSummary {
-    /// Writes the places that may be written and read: `writes in the project`.
+    /// Writes the directories that may be written and read: `writes in the project`.
     fn fmt_places(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.write[..], self.read.is_empty()) {
             ([], true) => f.write_str("nothing readable")?,
@@ -177,7 +177,7 @@ impl RightsSummary {
         Ok(())
     }
 
-    /// Returns the places that may be written and read, and whether commands can be run: `read-only · no commands`.
+    /// Displays the directories that may be written and read, and if commands can be run: `read-only · no commands`.
     pub fn places(&self) -> impl fmt::Display {
         fmt::from_fn(|f| {
             self.fmt_places(f)?;
