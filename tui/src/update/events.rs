@@ -20,8 +20,7 @@ use super::{
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity,
-    access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity, access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -435,10 +434,11 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (decision, end) = match &answered.decision {
         ReviewDecision::Approved => ("allowed", String::new()),
         ReviewDecision::ApprovedForSession { .. } => ("allowed", " for the session".to_owned()),
-        ReviewDecision::Denied { message: None } => ("denied", String::new()),
+        ReviewDecision::Denied { message: None }
+        | ReviewDecision::Filled { .. }
+        | ReviewDecision::Cancelled => ("denied", String::new()),
         ReviewDecision::Denied { message: Some(word) } => ("denied", format!(": {word}")),
         ReviewDecision::Abort => ("denied", ", and the turn ends".to_owned()),
-        ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => ("denied", String::new()),
     };
     let by = match (answered.by, &answered.cause) {
         (DecidedBy::SessionGrant(id), _) => format!(" by grant {id}"),

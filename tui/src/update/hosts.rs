@@ -11,10 +11,11 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
     let decision = match &answered.decision {
         ReviewDecision::Approved => "allowed for this command".to_owned(),
         ReviewDecision::ApprovedForSession { .. } => "allowed for the session".to_owned(),
-        ReviewDecision::Denied { message: None } => "not allowed".to_owned(),
+        ReviewDecision::Denied { message: None }
+        | ReviewDecision::Filled { .. }
+        | ReviewDecision::Cancelled => "not allowed".to_owned(),
         ReviewDecision::Denied { message: Some(word) } => format!("not allowed: {word}"),
         ReviewDecision::Abort => "not allowed, and the turn ends".to_owned(),
-        ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => "not allowed".to_owned(),
     };
     let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
     view.say(Look::Notice, &format!("{host}: {decision}{cause}"));

@@ -7,12 +7,12 @@ use crate::seat::Seat;
 
 /// The messages that were sent, and true for each whose turn only reads and has no network.
 fn sent(seat: &mut Seat) -> Vec<(String, bool)> {
-    let sent = |kind| match kind {
+    let message = |kind| match kind {
         UserActionKind::Agent(AgentAction::PromptReading { text, offline, .. }) => Some((text, offline)),
         UserActionKind::Agent(AgentAction::Prompt { text, .. }) => Some((text, false)),
         _ => None,
     };
-    seat.told().into_iter().filter_map(sent).collect()
+    seat.told().into_iter().filter_map(message).collect()
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl McpHost {
         let (answer, answered) = oneshot::channel();
         let progress = ProgressLines::of(caller.clone());
         // An error means that the session ends; then there is no answer either.
-        let _ = orders.send(ServerOrder::Call(ToolCall { id, wanted, caller, progress, answer }));
+        let _ = orders.send(ServerOrder::Call(Box::new(ToolCall { id, wanted, caller, progress, answer })));
         let mut waiting = WaitingCall { id, orders: Some(orders) };
         async move {
             let outcome = answered.await;

@@ -106,7 +106,7 @@ impl ToolCall {
 
 /// An order to the task of a server.
 pub(super) enum ServerOrder {
-    Call(ToolCall),
+    Call(Box<ToolCall>),
     /// Nobody waits for this call any more.
     Cancel(u64),
 }
@@ -170,7 +170,7 @@ pub(super) async fn attend<L: ServerLink>(spec: ServerSpec, mut orders: Unbounde
         }
         starts += 1;
         let ended = match L::start(&spec).await {
-            Ok(link) => AttendedServer::new(link, &spec).serve(call, &mut orders).await,
+            Ok(link) => AttendedServer::new(link, &spec).serve(*call, &mut orders).await,
             Err(why) => {
                 call.fail(format!("the server `{name}` could not be started: {why}"));
                 Some(why)
@@ -276,7 +276,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 
     async fn on_order(&mut self, order: ServerOrder) -> Result<(), String> {
         match order {
-            ServerOrder::Call(call) => self.take(call).await,
+            ServerOrder::Call(call) => self.take(*call).await,
             ServerOrder::Cancel(id) => {
                 self.waiting.retain(|call| call.id != id);
                 let request =
@@ -458,7 +458,7 @@ mod tests {
         let (tool, json) = ("a".to_owned(), "{}".to_owned());
         let wanted = WantedCall::Tool { tool, json, definition: definition.to_owned() };
         let progress = ProgressLines::of(None);
-        (ServerOrder::Call(ToolCall { id, wanted, caller: None, progress, answer }), answered)
+        (ServerOrder::Call(Box::new(ToolCall { id, wanted, caller: None, progress, answer })), answered)
     }
 
     #[tokio::test]

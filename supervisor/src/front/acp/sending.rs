@@ -137,7 +137,7 @@ impl<O: OpenConversation> AcpServer<O> {
             self.act(session, UserActionKind::SetModel { model })?;
         }
         let action = if reads {
-            AgentAction::PromptReading { text, images }
+            AgentAction::PromptReading { text, images, offline: false }
         } else {
             AgentAction::Prompt { text, images }
         };

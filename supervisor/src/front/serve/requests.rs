@@ -195,7 +195,7 @@ impl<O: OpenConversation> ServeServer<O> {
         let SendUserMessageParams { conversation_id, text, images, reads } = params;
         let kind = attached(images).map(|images| {
             if reads {
-                AgentAction::PromptReading { text, images }
+                AgentAction::PromptReading { text, images, offline: false }
             } else {
                 AgentAction::Prompt { text, images }
             }

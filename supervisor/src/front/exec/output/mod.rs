@@ -41,6 +41,7 @@ use crate::settings::args::OutputFormat;
 
 /// The settings of the output.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of the run that no other follows from")]
 pub(super) struct Format {
     /// The format from the command line.
     pub output: OutputFormat,

@@ -165,25 +165,25 @@ fn texts(bytes: &[u8]) -> Vec<String> {
 
 /// Returns the files of a change from the output of `--name-status -z`, each with its part of the difference, which has
 /// them in the same order.
-fn files(names: &[u8], patch: &str, is_cut: bool) -> Vec<ChangedPath> {
-    let mut parts = parts(patch);
+fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
+    let mut patches = parts(whole);
     if is_cut {
         // The last one may have only a beginning.
-        parts.pop();
+        patches.pop();
     }
-    let mut parts = parts.into_iter();
-    let mut texts = texts(names).into_iter();
+    let mut patches = patches.into_iter();
+    let mut words = texts(names).into_iter();
     let mut files = Vec::new();
-    while let Some(status) = texts.next() {
+    while let Some(status) = words.next() {
         let is_moved = status.starts_with(['R', 'C']);
-        let (first, second) = (texts.next(), if is_moved { texts.next() } else { None });
+        let (first, second) = (words.next(), if is_moved { words.next() } else { None });
         let Some(path) = second.or(first) else { break };
         let change = match status.as_bytes().first() {
             Some(b'A') => Change::Added,
             Some(b'D') => Change::Deleted,
             _ => Change::Changed,
         };
-        files.push(ChangedPath { path, change, patch: parts.next().unwrap_or_default() });
+        files.push(ChangedPath { path, change, patch: patches.next().unwrap_or_default() });
     }
     files
 }

@@ -108,8 +108,8 @@ impl ProjectGit {
     async fn run(&self, words: &[&str], most: usize) -> Result<GitRun, GitError> {
         let (answers, stdout) = pipe()?;
         let (errors, stderr) = pipe()?;
-        let stdin = File::open("/dev/null")?;
-        let stdio = Stdio::Given { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+        let nothing = File::open("/dev/null")?;
+        let stdio = Stdio::Given { stdin: nothing.into(), stdout: stdout.into(), stderr: stderr.into() };
         let mut confinement =
             Confinement { read_only: true, ..self.sandbox.confinement(self.rights.clone()) };
         let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));

@@ -21,7 +21,7 @@ pub(super) fn print(
     findings: &[PlacedFinding],
 ) -> io::Result<()> {
     let text = match format {
-        ReviewFormat::Text => printable(&text(difference, summary, findings)).to_string(),
+        ReviewFormat::Text => printable(&text(difference, summary, findings)),
         ReviewFormat::Json => {
             let change =
                 json!({ "about": difference.about, "old": difference.old, "files": difference.files.len() });

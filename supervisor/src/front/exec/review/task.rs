@@ -91,8 +91,8 @@ fn names(text: &mut String, about: &str, files: &[&ChangedPath]) {
 mod tests {
     use super::*;
 
-    fn file(path: &str, change: Change, patch: String) -> ChangedPath {
-        ChangedPath { path: path.to_owned(), change, patch }
+    fn file(name: &str, change: Change, patch: String) -> ChangedPath {
+        ChangedPath { path: name.to_owned(), change, patch }
     }
 
     fn difference(files: Vec<ChangedPath>, new: NewSide) -> Difference {
