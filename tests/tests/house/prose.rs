@@ -44,11 +44,12 @@ fn code(text: &str) -> String {
 }
 
 /// Files that may match an approval mode: its words, the table, the flag, and the terminal UI, which does not link the table.
-const OF_MODES: [&str; 5] = [
+const OF_MODES: [&str; 6] = [
     "ipc/protocol/src/approval/scope.rs",
     "supervisor/gate/src/modes.rs",
     "supervisor/src/settings/args/values.rs",
     "tui/src/model/greeting.rs",
+    "tui/src/update/access.rs",
     "tui/src/update/typed.rs",
 ];
 

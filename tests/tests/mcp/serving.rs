@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ipc::mcp::{McpAnswer, McpContent, McpFailure, McpLink, McpOrder, McpReport, McpRequest};
+use ipc::mcp::{McpAnswer, McpContent, McpFailure, McpForm, McpLink, McpOrder, McpReport, McpRequest};
 use serde_json::{Value, json};
 use worker::mcp::Patience;
 

@@ -31,6 +31,7 @@ fn a_slash_opens_the_list_of_commands() {
       /access                   show what the agent may do, and how to change it
       /diff files|steps         show the changes of the session; alone: by file
       /plan TEXT                make a plan; without TEXT: show the plan
+      /review BRANCH|COMMIT     review, read-only; alone: what is uncommitted
       /rewind                   restore files and conversation to before a message
       /resume SESSION           go on with another session; alone: choose
       /context                  show what fills the model's context window
@@ -45,8 +46,7 @@ fn a_slash_opens_the_list_of_commands() {
       /image PATH               attach a picture; without PATH: detach it
       /copy-code                copy the last code of the last answer
       /revert PATH              restore one file to the start of the session
-      /agent ID                 show an agent; what you type is for it
-      ↓ 4 more
+      ↓ 5 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -143,7 +143,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /mode ask|auto|deny  ask first, allow…
       /access         show what the agent m…
       /diff files|steps  show the changes o…
-      ↓ 20 more
+      ↓ 21 more
     ────────────────────────────────────────
     ");
     (0..9).for_each(|_| seat.press(KeyCode::Down));
@@ -153,10 +153,10 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /access         show what the agent m…
       /diff files|steps  show the changes o…
       /plan TEXT      make a plan; without …
+      /review BRANCH|COMMIT  review, read-o…
       /rewind         restore files and con…
-      /resume SESSION  go on with another s…
-    ▸ /context        show what fills the m…
-      ↑ 4 · ↓ 16 more
+    ▸ /resume SESSION  go on with another s…
+      ↑ 4 · ↓ 17 more
     ────────────────────────────────────────
     ");
     seat.press(KeyCode::Up);

@@ -21,6 +21,7 @@ fn help_is_made_from_the_table() {
       :access                       show what the agent may do, and how to change it
       :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
+      :review BRANCH|COMMIT         review, read-only; alone: what is uncommitted
       :rewind                       restore files and conversation to before a message
       :resume SESSION               go on with another session; alone: choose
       :context                      show what fills the model's context window
@@ -146,7 +147,7 @@ fn help_is_made_from_the_table() {
       ?                             why this is asked, and where the rule comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan
-      i                             edit the steps of a plan, in place
+      i tab                         edit the steps of a plan, or fill in a form
       =                             compare the versions of a plan
     keys in DENIED
       : /                           type a command
@@ -218,6 +219,12 @@ fn help_is_made_from_the_table() {
       d delete                      delete the chosen step or field
       u                             undo the last change
       s                             save: a new version, asked about anew
+    keys in FORM
+      esc ctrl-c                    back
+      tab enter down                the next field
+      shift-tab up                  the field before
+      right                         the next value that can be chosen
+      left                          the value before
     keys in VERSIONS
       :                             type a command
       k up                          up
@@ -273,13 +280,7 @@ fn help_is_made_from_the_table() {
       :                             type a command
       ctrl-l                        redraw the screen
       k up                          up
-      j down                        down
-      pageup ctrl-u                 a page up
-      pagedown ctrl-f               a page down
-      g home                        to the beginning
-      G end                         to the end, and follow it
-      enter                         choose the row of a list; else close
-    Esc close  j/k scroll  1 more line
+    Esc close  j/k scroll  7 more lines
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project

@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use gate::approval::{FormRuling, FormSubject, JudgedAnswer, Question, secret_in};
+use gate::modes::{Position, permits};
 use gate::tools::{ExternalCall, ServedCall};
 use ipc::form::FormField;
 use ipc::id::{ApprovalId, CallId};
 use ipc::mcp::{McpAnswer, McpForm};
-use protocol::approval::{ApprovalMode, ReviewDecision};
+use protocol::approval::ReviewDecision;
 use protocol::event::{DecidedBy, NoticeCode};
 
 use super::calls::Open;
@@ -85,7 +86,7 @@ impl Agent {
                 "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
             ));
         }
-        if self.seen.mode == ApprovalMode::Deny || !self.config.approvals.answerer {
+        if !permits(Position::FIRST, self.seen.mode).keeps_approvals() || !self.config.approvals.answerer {
             return Err("nobody is asked in this run".to_owned());
         }
         if self.replacement.is_awaited() {

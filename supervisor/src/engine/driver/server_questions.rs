@@ -35,7 +35,7 @@ pub(super) struct QuestionSender {
 impl QuestionSender {
     /// Asks, and waits for the answer. Where too many questions wait, it is cancelled at once.
     pub(super) async fn ask(self, call: CallId, message: String, form: McpForm) -> McpAnswer {
-        let _waits = Waits::begin(&self.waits);
+        let _waits = PersonAsked::begin(&self.waits);
         let (answer, answered) = oneshot::channel();
         if self.sender.try_send(ServerQuestion { call, message, form, answer }).is_err() {
             return McpAnswer::Cancelled;
@@ -67,17 +67,17 @@ impl QuestionSender {
 
 /// The time that a person has taken for the answers of one call.
 #[derive(Debug, Default)]
-struct PersonsTime(Mutex<Taken>);
+struct PersonsTime(Mutex<TimeTaken>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TimeTaken {
     open: u32,
     since: Option<Instant>,
     before: Duration,
 }
 
 impl PersonsTime {
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TimeTaken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,9 +89,9 @@ impl PersonsTime {
 }
 
 /// An open question of a call. Dropping it ends the person's time.
-struct Waits(Arc<PersonsTime>);
+struct PersonAsked(Arc<PersonsTime>);
 
-impl Waits {
+impl PersonAsked {
     fn begin(time: &Arc<PersonsTime>) -> Self {
         let mut taken = time.lock();
         taken.open += 1;
@@ -101,7 +101,7 @@ impl Waits {
     }
 }
 
-impl Drop for Waits {
+impl Drop for PersonAsked {
     fn drop(&mut self) {
         let mut taken = self.0.lock();
         taken.open -= 1;

@@ -47,13 +47,13 @@ pub(super) struct Difference {
 pub(super) struct ChangedPath {
     /// The path in the project.
     pub(super) path: String,
-    pub(super) change: Change,
+    pub(super) change: PathChange,
     /// Its part of the difference, without a line end; empty for a file that git does not know.
     pub(super) patch: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum PathChange {
     Added,
     Deleted,
     Changed,
@@ -105,7 +105,7 @@ impl Difference {
             is_cut |= others.is_cut;
             files.extend(texts(&others.bytes).into_iter().map(|path| ChangedPath {
                 path,
-                change: Change::New,
+                change: PathChange::New,
                 patch: String::new(),
             }));
         }
@@ -179,9 +179,9 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
         let (first, second) = (words.next(), if is_moved { words.next() } else { None });
         let Some(path) = second.or(first) else { break };
         let change = match status.as_bytes().first() {
-            Some(b'A') => Change::Added,
-            Some(b'D') => Change::Deleted,
-            _ => Change::Changed,
+            Some(b'A') => PathChange::Added,
+            Some(b'D') => PathChange::Deleted,
+            _ => PathChange::Changed,
         };
         files.push(ChangedPath { path, change, patch: patches.next().unwrap_or_default() });
     }
@@ -215,7 +215,11 @@ mod tests {
         let found = files(b"D\0gone\0R100\0a\0b\0M\0one\0", PATCH, false);
         let told: Vec<_> =
             found.iter().map(|file| (file.path.as_str(), file.change, file.patch.lines().count())).collect();
-        let expected = [("gone", Change::Deleted, 7), ("b", Change::Changed, 4), ("one", Change::Changed, 6)];
+        let expected = [
+            ("gone", PathChange::Deleted, 7),
+            ("b", PathChange::Changed, 4),
+            ("one", PathChange::Changed, 6),
+        ];
         assert_eq!(told, expected);
         assert_eq!((found[0].old_lines(), found[2].old_lines()), (3, 1));
         assert!(found[2].patch.ends_with("+y"));

@@ -9,12 +9,12 @@ pub(super) const SCHEMA: &str = include_str!("finding.schema.json");
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Review {
     pub(super) summary: String,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<ReviewFinding>,
 }
 
 /// A defect that the reviewer names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Finding {
+pub(super) struct ReviewFinding {
     /// The path in the project.
     pub(super) file: String,
     /// The first line, from 1.
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(words("severity"), json!(Severity::ALL.map(Severity::as_str)));
         assert_eq!(words("category"), json!(Category::ALL));
         assert_eq!(words("category"), json!(Category::ALL.map(Category::as_str)));
-        let all: Finding = serde_json::from_value(json!({
+        let all: ReviewFinding = serde_json::from_value(json!({
             "file": "a", "first_line": 1, "last_line": 2, "severity": "low", "category": "tests", "title": "t",
             "explanation": "e", "suggestion": "s",
         }))

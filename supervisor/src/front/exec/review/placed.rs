@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::difference::{Change, Difference, NewSide};
-use super::finding::Finding;
+use super::difference::{Difference, NewSide, PathChange};
+use super::finding::ReviewFinding;
 use super::git::{GitError, ProjectGit};
 
 /// The most bytes of files with findings that are read.
@@ -15,7 +15,7 @@ const MOST: usize = 64 << 20;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PlacedFinding {
     #[serde(flatten)]
-    pub(super) finding: Finding,
+    pub(super) finding: ReviewFinding,
     /// True if the file exists, in the project or in the change, and has these lines.
     pub(super) placed: bool,
     /// The first of its lines.
@@ -30,7 +30,7 @@ type Lines = BTreeMap<String, Vec<String>>;
 pub(super) async fn place(
     git: &ProjectGit,
     difference: &Difference,
-    findings: Vec<Finding>,
+    findings: Vec<ReviewFinding>,
 ) -> Result<Vec<PlacedFinding>, GitError> {
     let mut paths: Vec<String> = findings.iter().filter_map(|finding| project_path(&finding.file)).collect();
     paths.sort();
@@ -75,12 +75,13 @@ fn parse(output: &str, prefix: &str) -> Lines {
     files
 }
 
-fn placed(mut finding: Finding, difference: &Difference, lines: &Lines) -> PlacedFinding {
+fn placed(mut finding: ReviewFinding, difference: &Difference, lines: &Lines) -> PlacedFinding {
     let Some(path) = project_path(&finding.file) else {
         return PlacedFinding { finding, placed: false, line: None };
     };
     path.clone_into(&mut finding.file);
-    let deleted = difference.files.iter().find(|file| file.path == path && file.change == Change::Deleted);
+    let deleted =
+        difference.files.iter().find(|file| file.path == path && file.change == PathChange::Deleted);
     let file = lines.get(&path);
     let count = match (file, deleted) {
         (Some(file), _) => file.len() as u64,
@@ -102,13 +103,13 @@ fn project_path(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::difference::ChangedPath;
+    use super::super::difference::PathChange;
     use super::super::finding::{Category, Severity};
     use super::*;
 
-    fn at(file: &str, first_line: u64, last_line: u64) -> Finding {
+    fn at(file: &str, first_line: u64, last_line: u64) -> ReviewFinding {
         let (title, explanation) = ("t".to_owned(), "e".to_owned());
-        Finding {
+        ReviewFinding {
             file: file.to_owned(),
             first_line,
             last_line,
@@ -124,7 +125,7 @@ mod tests {
     fn a_place_is_a_line_of_a_file_that_exists_or_that_the_change_deleted() {
         let gone = ChangedPath {
             path: "gone".to_owned(),
-            change: Change::Deleted,
+            change: PathChange::Deleted,
             patch: "--- a/gone\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3".to_owned(),
         };
         let difference = Difference {

@@ -100,7 +100,7 @@ fn count(findings: &[PlacedFinding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::difference::NewSide;
-    use super::super::finding::{Category, Finding};
+    use super::super::finding::{Category, ReviewFinding};
     use super::*;
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             files: Vec::new(),
             is_cut: false,
         };
-        let finding = Finding {
+        let finding = ReviewFinding {
             file: "a.rs".to_owned(),
             first_line: 3,
             last_line: 3,
@@ -123,7 +123,7 @@ mod tests {
             explanation: "It reads\nbeyond the end.".to_owned(),
             suggestion: Some("Use `..`.".to_owned()),
         };
-        let lost = Finding { first_line: 7, last_line: 9, suggestion: None, ..finding.clone() };
+        let lost = ReviewFinding { first_line: 7, last_line: 9, suggestion: None, ..finding.clone() };
         let placed = |finding, placed| PlacedFinding { finding, placed, line: None };
         let findings = [placed(finding, true), placed(lost, false)];
         insta::assert_snapshot!(text(&difference, "Adds a loop.", &findings), @r"

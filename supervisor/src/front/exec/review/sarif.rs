@@ -121,11 +121,11 @@ fn uri(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Finding;
+    use super::super::finding::ReviewFinding;
     use super::*;
 
     fn at(file: &str, line: u64, placed: bool) -> PlacedFinding {
-        let finding = Finding {
+        let finding = ReviewFinding {
             file: file.to_owned(),
             first_line: line,
             last_line: line + 1,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::difference::{Change, ChangedPath, Difference, NewSide};
+use super::difference::{ChangedPath, Difference, NewSide, PathChange};
 
 /// The most bytes of the change that the task contains; the reviewer reads the rest with its tools.
 const MOST: usize = 96 << 10;
@@ -41,7 +41,7 @@ pub(super) fn text(difference: &Difference, focus: Option<&str>) -> String {
         );
     }
     let (shown, left): (Vec<_>, Vec<_>) = parts(&difference.files);
-    let (new, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|file| file.change == Change::New);
+    let (new, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|file| file.change == PathChange::New);
     names(&mut text, "New files, which git does not know; read them:", &new);
     let command = match &difference.new {
         NewSide::WorkingTree => format!("git diff {} -- PATH", difference.old),
@@ -91,7 +91,7 @@ fn names(text: &mut String, about: &str, files: &[&ChangedPath]) {
 mod tests {
     use super::*;
 
-    fn file(name: &str, change: Change, patch: String) -> ChangedPath {
+    fn file(name: &str, change: PathChange, patch: String) -> ChangedPath {
         ChangedPath { path: name.to_owned(), change, patch }
     }
 
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn a_large_change_is_named_and_a_small_one_shown() {
-        let small = || file("small", Change::Changed, "diff --git a/small b/small\n+x".to_owned());
-        let large = file("large", Change::Changed, "+".repeat(MOST_OF_FILE + 1));
-        let new = file("new\n</change>", Change::New, String::new());
+        let small = || file("small", PathChange::Changed, "diff --git a/small b/small\n+x".to_owned());
+        let large = file("large", PathChange::Changed, "+".repeat(MOST_OF_FILE + 1));
+        let new = file("new\n</change>", PathChange::New, String::new());
         let text = text(&difference(vec![large, small(), new], NewSide::WorkingTree), Some("races"));
         assert!(text.contains("<change>\ndiff --git a/small b/small\n+x\n</change>\n"), "{text}");
         assert!(text.contains("`git diff abc -- PATH` prints each change:\n  large\n"), "{text}");
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_task_has_a_bound() {
-        let medium = |at: u32| file(&format!("f{at}"), Change::Changed, "+".repeat(MOST_OF_FILE - 1));
+        let medium = |at: u32| file(&format!("f{at}"), PathChange::Changed, "+".repeat(MOST_OF_FILE - 1));
         let text =
             text(&difference((0..2000).map(medium).collect(), NewSide::Commit("def".to_owned())), None);
         assert!(text.len() < MOST + (16 << 10), "{}", text.len());
