@@ -68,7 +68,7 @@ fn a_sub_agent_in_a_role_has_its_instructions_model_tools_and_access() {
     assert_eq!(code, 0, "{seen}");
     let told = "  the role reviewer of sub-agents (reads, tools read_file shell_exec): Reviews a change.  \
         (.bailiwick/agents/reviewer.md)\n    | Report faults alone.\n";
-    assert!(seen.contains(told) && seen.contains(".bailiwick/agents of "), "{seen}");
+    assert!(seen.contains(told) && seen.contains(".bailiwick of "), "{seen}");
     let server = model_of([
         spawns(json!({"task": "Where is it?", "role": "scout"})),
         says("In a.rs.", "end_turn"),

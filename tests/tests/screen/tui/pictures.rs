@@ -142,7 +142,7 @@ fn a_way_back() {
     ui.types("take notes instead of the README\r");
     ui.until("the second turn", |screen| screen.matches("200 in").count() == 2);
     ui.types(":rewind\r");
-    ui.until_shown("take the session back");
+    ui.until_shown("restore the session to before a message");
     ui.types("k\r");
     ui.until_shown("y do it");
     taken(&ui, &world, "rewind");

@@ -107,8 +107,8 @@ fn no_scroll_leaves_anything_behind() {
 /// Keys that lead to a state, and the text that shows it.
 const STATES: [(&str, &[&str], &str); 5] = [
     ("a card", &["go\r"], "allows    write"),
-    ("the list of commands", &["/"], "begin an empty conversation"),
-    ("help", &[":help\r"], "list the grants"),
+    ("the list of commands", &["/"], "show all commands and keys"),
+    ("help", &[":help\r"], "show all commands and keys"),
     ("the log", &[":log\r"], "session_started"),
     ("a written line", &["half a mess"], "half a mess"),
 ];

@@ -19,7 +19,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("allow", "allowed in this session"),
     ("allow fly", "the command is :allow write PATH"),
     ("disallow fly", "the command is :disallow"),
-    ("context", "the context is empty"),
+    ("context", "sizes of the pieces are estimates"),
     ("cost", "tokens and money"),
     ("tasks", "keeps no list of tasks"),
     ("review -x", "expected the name of one branch or commit"),
@@ -65,8 +65,20 @@ const ON_A_CARD: &[(&str, &str)] = &[
 ];
 
 /// Those that open a view, or a page.
-const VIEWS: &[&str] =
-    &["model", "rights", "grants", "allow", "cost", "log", "agents", "help", "diff", "diff steps"];
+const VIEWS: &[&str] = &[
+    "access",
+    "context",
+    "model",
+    "rights",
+    "grants",
+    "allow",
+    "cost",
+    "log",
+    "agents",
+    "help",
+    "diff",
+    "diff steps",
+];
 
 /// Numbers that look as if they were random (Numerical Recipes' generator), the same ones for a seed.
 struct Seeded(u64);
@@ -197,7 +209,7 @@ fn no_command_of_the_help_is_left_out() {
     let mut ui = Ui::start(&world.ui(&server, &[]), (100, 120));
     ui.until_shown("INSERT");
     ui.types(":help\r");
-    ui.until_shown("end the session (by key");
+    ui.until_shown("quit (by key");
     let screen = ui.screen();
     let commands = screen.split("at the prompt").next().unwrap_or_default();
     let listed = commands.lines().filter_map(|line| line.strip_prefix("  :"));
