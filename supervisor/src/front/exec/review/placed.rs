@@ -103,7 +103,7 @@ fn project_path(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::difference::PathChange;
+    use super::super::difference::ChangedPath;
     use super::super::finding::{Category, Severity};
     use super::*;
 
