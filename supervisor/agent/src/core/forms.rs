@@ -86,8 +86,11 @@ impl Agent {
                 "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
             ));
         }
-        if !permits(Position::FIRST, self.seen.mode).keeps_approvals() || !self.config.approvals.answerer {
+        if !self.config.approvals.answerer {
             return Err("nobody is asked in this run".to_owned());
+        }
+        if !permits(Position::FIRST, self.seen.mode).keeps_approvals() {
+            return Err(format!("nothing is asked in mode {}", self.seen.mode));
         }
         if self.replacement.is_awaited() {
             return Err("the access of the agent is being changed".to_owned());

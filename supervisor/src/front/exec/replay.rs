@@ -19,8 +19,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 use crate::settings::args::{
-    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, ModelArgs, ProfileArg, ProviderArg, ReachArg,
-    ReplayArgs,
+    ActivityArg, ConfinementArgs, ExecArgs, ModelArgs, ProviderArg, ReachArg, ReplayArgs,
 };
 
 /// The API key for the local server, which accepts any.
@@ -125,42 +124,26 @@ impl Player {
         let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {
             Refusal::usage(format!("run.json: this version has no provider {:?}", run.provider))
         })?;
+        let model = ModelArgs {
+            model: Some(run.model.clone()),
+            provider: Some(provider),
+            base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
+        };
         Ok(ExecArgs {
-            command: None,
-            prompt: None,
-            directory: args.directory.clone(),
             mode: run.mode.into(),
             activity: match run.activity {
                 Activity::Execute => ActivityArg::Execute,
                 Activity::Plan => ActivityArg::Plan,
             },
             approve_plan: run.approve_plan,
-            confinement: confinement(run, args),
             output: args.output,
-            deltas: false,
-            denied: DeniedArg::Fail,
-            schema: None,
             patch: args.patch.clone(),
-            model: ModelArgs {
-                model: Some(run.model.clone()),
-                provider: Some(provider),
-                base_url: Some(format!("{}{}", self.server.base_url(), self.recording.prefix())),
-            },
-            image: Vec::new(),
-            mcp: Vec::new(),
             max_steps: run.max_steps,
             max_tokens: run.max_tokens,
             max_usd: run.max_usd,
-            approval_socket: None,
             timeout: args.timeout,
-            record: None,
-            resume: None,
-            goes_on: false,
-            fork: false,
             no_rewind: true,
-            batch: None,
-            inner: None,
-            profile: ProfileArg::Full,
+            ..ExecArgs::without_flags(args.directory.clone(), confinement(run, args), model)
         })
     }
 }

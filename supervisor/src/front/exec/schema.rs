@@ -142,6 +142,10 @@ fn unfenced(reply: &str) -> &str {
 fn fault_of_answer(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
+    // The library's words name two values of a list, and count the others.
+    if let ValidationErrorKind::Enum { options } = error.kind() {
+        return bounded(&format!("{place}not one of {options}: {}", error.instance()));
+    }
     bounded(&format!("{place}{error}"))
 }
 

@@ -346,6 +346,16 @@ mod tests {
     }
 
     #[test]
+    fn a_run_without_flags_is_what_the_command_line_makes_of_none() {
+        let Some(Command::Exec(parsed)) = Cli::try_parse_from(["bailiwick", "exec"]).unwrap().command else {
+            unreachable!()
+        };
+        let (directory, model) = (parsed.directory.clone(), parsed.model.clone());
+        let made = ExecArgs::without_flags(directory, ConfinementArgs::default(), model);
+        assert_eq!(format!("{made:?}"), format!("{parsed:?}"));
+    }
+
+    #[test]
     fn without_a_command_it_is_the_ui_which_asks() {
         let cli = Cli::try_parse_from(["bailiwick", "-C", "/x", "fix the test"]).unwrap();
         assert!(cli.command.is_none());

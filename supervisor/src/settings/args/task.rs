@@ -162,6 +162,42 @@ pub(crate) struct ExecArgs {
     pub inner: Option<ExecCommand>,
 }
 
+impl ExecArgs {
+    /// Returns the arguments of a command line without flags, for commands whose run is one of `exec`.
+    pub(crate) fn without_flags(directory: PathBuf, confinement: ConfinementArgs, model: ModelArgs) -> Self {
+        Self {
+            prompt: None,
+            command: None,
+            directory,
+            mode: ModeArg::Deny,
+            activity: ActivityArg::Execute,
+            profile: ProfileArg::Full,
+            approve_plan: None,
+            resume: None,
+            goes_on: false,
+            fork: false,
+            confinement,
+            output: OutputFormat::Text,
+            deltas: false,
+            denied: DeniedArg::Fail,
+            schema: None,
+            patch: None,
+            model,
+            image: Vec::new(),
+            mcp: Vec::new(),
+            max_steps: None,
+            max_tokens: None,
+            max_usd: None,
+            approval_socket: None,
+            timeout: None,
+            record: None,
+            no_rewind: false,
+            batch: None,
+            inner: None,
+        }
+    }
+}
+
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {

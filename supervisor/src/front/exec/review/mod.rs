@@ -28,10 +28,7 @@ use crate::engine::opening::{Refusal, SessionDirs};
 use crate::engine::place::{Caches, ConfinementOptions};
 use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, say};
-use crate::settings::args::{
-    ActivityArg, ConfinementArgs, DeniedArg, ExecArgs, FailOn, ModeArg, OutputFormat, ProfileArg, ReviewArgs,
-    of_confinement,
-};
+use crate::settings::args::{ConfinementArgs, DeniedArg, ExecArgs, FailOn, ReviewArgs, of_confinement};
 use crate::settings::config::Sources;
 
 /// Reviews the change and returns the exit status.
@@ -130,33 +127,12 @@ fn exec_args(args: &ReviewArgs) -> ExecArgs {
         ..ConfinementArgs::default()
     };
     ExecArgs {
-        prompt: None,
-        command: None,
-        directory: args.directory.clone(),
-        mode: ModeArg::Deny,
-        activity: ActivityArg::Execute,
-        profile: ProfileArg::Full,
-        approve_plan: None,
-        confinement,
-        output: OutputFormat::Text,
-        deltas: false,
         denied: DeniedArg::Ok,
-        schema: None,
-        patch: None,
-        model: args.model.clone(),
-        image: Vec::new(),
-        mcp: Vec::new(),
         max_steps: args.max_steps,
         max_tokens: args.max_tokens,
         max_usd: args.max_usd,
-        approval_socket: None,
         timeout: args.timeout,
-        record: None,
-        resume: None,
-        goes_on: false,
-        fork: false,
         no_rewind: true,
-        batch: None,
-        inner: None,
+        ..ExecArgs::without_flags(args.directory.clone(), confinement, args.model.clone())
     }
 }

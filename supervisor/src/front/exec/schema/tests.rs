@@ -58,6 +58,13 @@ fn an_answer_that_does_not_fit_is_told_each_fault_with_its_place() {
 }
 
 #[test]
+fn a_value_that_is_not_listed_is_told_with_the_whole_list() {
+    let schema = schema(r#"{"properties":{"grade":{"enum":["critical","high","medium","low"]}}}"#).unwrap();
+    let said = schema.check(r#"{"grade":"warning"}"#).unwrap_err();
+    assert_eq!(said, r#"/grade: not one of ["critical","high","medium","low"]: "warning""#);
+}
+
+#[test]
 fn faults_are_bounded_whatever_the_answer_is() {
     let schema = schema(r#"{"items":{"type":"string"}}"#).unwrap();
     let faults = schema.check(&format!("[{}1]", "1,".repeat(10_000))).unwrap_err();
