@@ -91,6 +91,38 @@ fn findings_are_placed_and_the_reviewer_writes_nothing() {
 }
 
 #[test]
+fn a_hidden_file_is_no_part_of_the_review() {
+    let world = World::new(User::Myself);
+    for file in [".env", "keys/a*b.pem", "src/lib.rs"] {
+        world.file(file, "old 0123456789\n");
+    }
+    world.commit();
+    for file in [".env", "keys/a*b.pem", "src/lib.rs"] {
+        world.file(file, "new 9876543210\n");
+    }
+    world.file("keys/fresh.pem", "fresh 5555\n");
+    let hides = ["--hide", ".env", "--hide", "keys"];
+    let findings = [finding("src/lib.rs", 1, "low"), finding(":(top)src/lib.rs", 1, "low")];
+    let (done, bodies) = review(&world, &[answer(&findings)], &[&hides[..], &["--output", "json"]].concat());
+    let done = done.expect(8);
+    assert!(done.stderr.contains("not reviewed, because hidden: .env, keys/a*b.pem\n"), "{}", done.stderr);
+    assert!(bodies[0].contains("diff --git a/src/lib.rs"), "{}", bodies[0]);
+    for hidden in ["a/.env", "a/keys", "fresh.pem"] {
+        assert!(!bodies[0].contains(hidden), "{hidden}: {}", bodies[0]);
+    }
+    // Each content once: that of the file which is no secret.
+    for content in ["old 0123456789", "new 9876543210"] {
+        assert_eq!(bodies[0].matches(content).count(), 1, "{content}: {}", bodies[0]);
+    }
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(found["findings"].as_array().unwrap().iter().filter(|one| one["placed"] == true).count(), 1);
+    // A change of nothing else is none.
+    world.file("src/lib.rs", "old 0123456789\n");
+    let (done, bodies) = review(&world, &[], &hides);
+    assert!(bodies.is_empty() && done.expect(0).stderr.contains("nothing to review"));
+}
+
+#[test]
 fn the_exit_status_follows_the_worst_finding() {
     let world = world();
     let medium = || [answer(&[finding("src/lib.rs", 2, "medium")])];

@@ -38,6 +38,8 @@ pub(super) struct Difference {
     /// The project's path in the repository, empty or with a slash at its end.
     pub(super) prefix: String,
     pub(super) files: Vec<ChangedPath>,
+    /// Files that git knows and that are hidden: they are no part of the review.
+    pub(super) hidden: Vec<String>,
     /// True if it was too large to be read as a whole.
     pub(super) is_cut: bool,
 }
@@ -90,10 +92,13 @@ impl Difference {
             "--src-prefix=a/",
             "--dst-prefix=b/",
         ];
-        let last = match &new {
+        let excluded = git.hidden("exclude,literal");
+        let paths: Vec<_> = ["."].into_iter().chain(excluded.iter().map(String::as_str)).collect();
+        let sides = match &new {
             NewSide::WorkingTree => vec![old.as_str(), "--"],
             NewSide::Commit(commit) => vec![old.as_str(), commit.as_str(), "--"],
         };
+        let last = [&sides[..], &paths].concat();
         let names = [&words[..], &["--name-status", "-z"], &last].concat();
         let names = git.read(&names, MOST_NAMES).await?;
         words.extend(last);
@@ -101,7 +106,8 @@ impl Difference {
         let mut files = files(&names.bytes, &String::from_utf8_lossy(&patch.bytes), patch.is_cut);
         let mut is_cut = names.is_cut || patch.is_cut;
         if new == NewSide::WorkingTree {
-            let others = git.read(&["ls-files", "--others", "--exclude-standard", "-z"], MOST_NAMES).await?;
+            let words = [&["ls-files", "--others", "--exclude-standard", "-z", "--"][..], &paths].concat();
+            let others = git.read(&words, MOST_NAMES).await?;
             is_cut |= others.is_cut;
             files.extend(texts(&others.bytes).into_iter().map(|path| ChangedPath {
                 path,
@@ -109,8 +115,20 @@ impl Difference {
                 patch: String::new(),
             }));
         }
-        Ok(Self { about, old, new, prefix, files, is_cut })
+        let hidden = hidden(git).await?;
+        Ok(Self { about, old, new, prefix, files, hidden, is_cut })
     }
+}
+
+/// Returns the hidden files that git knows.
+async fn hidden(git: &ProjectGit) -> Result<Vec<String>, GitError> {
+    let places = git.hidden("literal");
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let words: Vec<_> =
+        ["ls-files", "-z", "--"].into_iter().chain(places.iter().map(String::as_str)).collect();
+    Ok(texts(&git.read(&words, MOST_NAMES).await?.bytes))
 }
 
 /// Returns both sides of a change, and a phrase about it.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, pipe};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use boundary::monitor::{BrokerProcess, Ended, Launch, Launched, SpawnError, StatusPipe, Stdio};
@@ -26,10 +27,9 @@ const MOST_SAID: u64 = 4096;
 
 /// Options before each command: nothing of the repository's configuration is run where an option can say so. A filter of a
 /// file has no such option, and runs confined.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 8] = [
     "git",
     "--no-pager",
-    "--literal-pathspecs",
     "-c",
     "core.fsmonitor=false",
     "-c",
@@ -81,12 +81,21 @@ pub(super) struct ProjectGit {
 impl ProjectGit {
     pub(super) fn new(
         directories: Directories,
-        project: &std::path::Path,
+        project: &Path,
         wanted: &ConfinementOptions,
     ) -> Result<Self, GitError> {
         let sandbox = ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), wanted)?;
         let rights = Rights { net: Network::Off, ..sandbox.policy.standing() };
         Ok(Self { sandbox, rights })
+    }
+
+    /// Returns the hidden places of the project as pathspecs that begin with this magic. Git cannot read their files, and a
+    /// command that meets one fails.
+    pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
+        let project = self.sandbox.policy.project.as_path();
+        let inside =
+            self.rights.hidden.iter().filter_map(|hidden| hidden.as_path().strip_prefix(project).ok());
+        inside.filter_map(Path::to_str).map(|path| format!(":({magic}){path}")).collect()
     }
 
     /// Returns what a command writes on standard output, up to a limit. Fails if the command does.

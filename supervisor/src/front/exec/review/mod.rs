@@ -52,6 +52,9 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
         (None, None) => ReviewTarget::Uncommitted,
     };
     let difference = Difference::read(&git, &target).await.map_err(|error| refused(error, &target))?;
+    if !difference.hidden.is_empty() {
+        say(&left_out(&difference.hidden));
+    }
     let (review, ended) = if difference.files.is_empty() {
         say(&format!("nothing to review: no file differs in {}", difference.about));
         (Review::default(), Exit::Done)
@@ -68,6 +71,19 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
     findings.sort_by_key(|placed| Reverse(placed.finding.severity));
     let exit = if fails(args.fail_on, &findings) { Exit::Findings } else { ended };
     Ok(printed(printed::print(args.output, &difference, &summary, &findings), exit))
+}
+
+/// The most hidden files that a note names.
+const MOST_NAMED: usize = 5;
+
+/// Returns a note about hidden files that are not reviewed.
+fn left_out(hidden: &[String]) -> String {
+    let named: Vec<_> = hidden.iter().take(MOST_NAMED).map(|path| path.escape_debug().to_string()).collect();
+    let more = match hidden.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("not reviewed, because hidden: {}{more}", named.join(", "))
 }
 
 /// Returns git in the place of the reviewer.

@@ -52,6 +52,8 @@ async fn lines(git: &ProjectGit, side: &NewSide, paths: &[String]) -> Result<Lin
         }
     };
     words.push("--");
+    // The paths are the model's.
+    let paths: Vec<_> = paths.iter().map(|path| format!(":(literal){path}")).collect();
     words.extend(paths.iter().map(String::as_str));
     match git.read(&words, MOST).await {
         Ok(output) => Ok(parse(&String::from_utf8_lossy(&output.bytes), &prefix)),
@@ -133,6 +135,7 @@ mod tests {
             old: String::new(),
             new: NewSide::WorkingTree,
             prefix: String::new(),
+            hidden: Vec::new(),
             files: vec![gone],
             is_cut: false,
         };

@@ -110,6 +110,7 @@ mod tests {
             old: "abc".to_owned(),
             new: NewSide::WorkingTree,
             prefix: String::new(),
+            hidden: Vec::new(),
             files: Vec::new(),
             is_cut: false,
         };

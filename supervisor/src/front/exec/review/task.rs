@@ -42,13 +42,15 @@ pub(super) fn text(difference: &Difference, focus: Option<&str>) -> String {
     }
     let (shown, left): (Vec<_>, Vec<_>) = parts(&difference.files);
     let (new, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|file| file.change == PathChange::New);
-    names(&mut text, "New files, which git does not know; read them:", &new);
+    names(&mut text, "New files, which git does not know; read them:", &paths(&new));
     let command = match &difference.new {
         NewSide::WorkingTree => format!("git diff {} -- PATH", difference.old),
         NewSide::Commit(commit) => format!("git diff {} {commit} -- PATH", difference.old),
     };
     let about = format!("Changed files that are too large for this message; `{command}` prints each change:");
-    names(&mut text, &about, &left);
+    names(&mut text, &about, &paths(&left));
+    let hidden: Vec<_> = difference.hidden.iter().map(String::as_str).collect();
+    names(&mut text, "Files that are hidden in this run, and no part of the review:", &hidden);
     if difference.is_cut {
         text.push_str("The change is so large that these lists may lack files.\n");
     }
@@ -74,13 +76,17 @@ fn parts(files: &[ChangedPath]) -> (Vec<&ChangedPath>, Vec<&ChangedPath>) {
     })
 }
 
-fn names(text: &mut String, about: &str, files: &[&ChangedPath]) {
+fn paths<'a>(files: &[&'a ChangedPath]) -> Vec<&'a str> {
+    files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn names(text: &mut String, about: &str, files: &[&str]) {
     if files.is_empty() {
         return;
     }
     let _ = writeln!(text, "\n{about}");
     for file in files.iter().take(MOST_NAMES) {
-        let _ = writeln!(text, "  {}", file.path.escape_debug());
+        let _ = writeln!(text, "  {}", file.escape_debug());
     }
     if files.len() > MOST_NAMES {
         let _ = writeln!(text, "  and {} more", files.len() - MOST_NAMES);
@@ -97,7 +103,7 @@ mod tests {
 
     fn difference(files: Vec<ChangedPath>, new: NewSide) -> Difference {
         let (about, old) = ("the changes that are not committed".to_owned(), "abc".to_owned());
-        Difference { about, old, new, prefix: String::new(), files, is_cut: false }
+        Difference { about, old, new, prefix: String::new(), files, hidden: Vec::new(), is_cut: false }
     }
 
     #[test]
