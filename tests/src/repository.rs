@@ -1,7 +1,5 @@
 //! A repository that contains an attacker's program, and the person who works there later.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::process::Finished;
@@ -19,8 +17,7 @@ pub fn repository_below(user: User, directory: &Path) -> World {
     world.file("kept.txt", "kept\n");
     world.commit();
     let mark = mark(&world);
-    let evil = world.file("evil.sh", format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
-    fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).expect("our own file");
+    world.script("evil.sh", &format!("#!/bin/sh\necho run >> {}\ncat\nexit 0\n", mark.display()));
     world
 }
 

@@ -14,7 +14,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use tempfile::TempDir;
 
 use crate::process::{Finished, marked, wait_until};
-use crate::programs::{Programs, User};
+use crate::programs::{Programs, User, write_script};
 use crate::tier;
 
 /// The API key of every test's model. It must not appear in any output.
@@ -96,6 +96,13 @@ impl World {
         for place in path.ancestors().take_while(|place| *place != self.project()) {
             self.give(place);
         }
+        path
+    }
+
+    /// Writes a script of the project that can be executed at once. Returns its path.
+    pub fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name, "");
+        write_script(&path, text);
         path
     }
 

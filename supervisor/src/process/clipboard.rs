@@ -148,7 +148,6 @@ fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Optio
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -164,8 +163,11 @@ mod tests {
             let programs = place.path().join("bin");
             fs::create_dir(&programs).unwrap();
             let file = programs.join(name);
-            fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            // Another process writes it: a child that another test forks meanwhile would inherit the file as it is
+            // open for writing, and a file that is open for writing cannot be executed (ETXTBSY).
+            let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$2" && chmod 755 "$2""#;
+            let done = Command::new("sh").args(["-c", write, "sh", script]).arg(&file).status().unwrap();
+            assert!(done.success());
             let path = std::env::join_paths([Path::new("relative"), &programs]).unwrap();
             Self { place, variables: vec![(desktop, "x".into()), ("PATH", path), ("SECRET", "s".into())] }
         }

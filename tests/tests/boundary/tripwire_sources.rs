@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::process::Command;
 
+use tests::programs::write_script;
 use tests::repository::{is_marked, repository};
 use tests::{Finished, User, World, tier};
 
@@ -35,8 +35,7 @@ const ACTS: &[&str] = &[
 
 fn world(user: User) -> World {
     let world = repository(user);
-    let hook = world.file("dev/hooks/post-commit", "#!/bin/sh\n");
-    fs::set_permissions(hook, Permissions::from_mode(0o755)).unwrap();
+    world.script("dev/hooks/post-commit", "#!/bin/sh\n");
     let home = world.home();
     let write = |name: &str, text: String| fs::write(home.join(name), text).unwrap();
     write("elsewhere", "[core]\n\thooksPath = dev/hooks\n".to_owned());
@@ -46,14 +45,11 @@ fn world(user: User) -> World {
         format!("[includeIf \"gitdir:{}/\"]\n\tpath = elsewhere\n", home.display()).replace("/home/", "/"),
     );
     fs::create_dir(home.join("bin")).unwrap();
-    write(
-        "bin/git",
-        format!(
-            "#!/bin/sh\nGIT_CONFIG_SYSTEM={}/elsewhere PATH=${{PATH#*:}} exec git \"$@\"\n",
-            home.display()
-        ),
+    let elsewhere = format!(
+        "#!/bin/sh\nGIT_CONFIG_SYSTEM={}/elsewhere PATH=${{PATH#*:}} exec git \"$@\"\n",
+        home.display()
     );
-    fs::set_permissions(home.join("bin/git"), Permissions::from_mode(0o755)).unwrap();
+    write_script(&home.join("bin/git"), &elsewhere);
     world
 }
 

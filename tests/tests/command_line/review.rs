@@ -3,10 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tests::programs::write_script;
 use tests::replies::{model_of, says, shell};
 use tests::{Finished, User, World};
 
@@ -174,8 +174,7 @@ fn a_branch_and_a_commit_are_reviewed_and_a_clean_tree_asks_no_model() {
 fn hostile(world: &World) -> PathBuf {
     let outside = world.outside();
     let (mark, program) = (outside.join("mark"), world.root().join("program"));
-    fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&program, &format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display()));
     let program = program.display().to_string();
     for key in ["core.fsmonitor", "diff.external", "core.pager", "diff.evil.textconv", "filter.evil.clean"] {
         git(world, &["config", key, &program]).expect(0);

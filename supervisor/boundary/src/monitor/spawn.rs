@@ -405,7 +405,6 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -451,8 +450,17 @@ mod tests {
     async fn a_script_is_executed_by_a_descriptor_too() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("sandbox-exec");
-        std::fs::write(&script, "#!/bin/sh\nexit 7\n").unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: a child that another test forks meanwhile would inherit the open file, which
+        // then could not be executed (ETXTBSY).
+        let write = r#"printf '#!/bin/sh\nexit 7\n' > "$1" && chmod 755 "$1""#;
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", write, "sh"])
+                .arg(&script)
+                .status()
+                .unwrap()
+                .success()
+        );
         let launched = Spawner::start(script, Silent).unwrap().spawn(launch()).await.unwrap();
         let status = waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
         assert!(matches!(status, WaitStatus::Exited(_, 7)), "{status:?}");
