@@ -52,7 +52,9 @@ pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
     }
     let state = place.directories.state.clone();
     let opener = Sessions::new(place, ORIGIN);
-    wire::run(Server::of(AcpDialect::new(opener, params, widest, state))).await
+    let expects =
+        "waits for an editor that speaks the Agent Client Protocol; set yours up to start `bailiwick acp`";
+    wire::run(Server::of(AcpDialect::new(opener, params, widest, state)), expects).await
 }
 
 /// Returns the options of every session, which a client adds its directory to.

@@ -19,7 +19,8 @@ use crate::process::exit::{Exit, printed};
 
 /// Serves a front end on standard input and output until it asks for the end or disconnects.
 pub(crate) async fn run(place: SessionDirs) -> Exit {
-    wire::run(ServeServer::new(Sessions::new(place, NEW_CONVERSATION_METHOD))).await
+    let expects = "waits for a front end that speaks JSON-RPC, a message on each line";
+    wire::run(ServeServer::new(Sessions::new(place, NEW_CONVERSATION_METHOD)), expects).await
 }
 
 pub(crate) fn print_schema() -> Exit {

@@ -15,6 +15,8 @@ mod server;
 mod sessions;
 mod settings;
 
+use std::io::IsTerminal;
+
 pub(in crate::front) use conversations::{OpenConversation, OpenedConversation, StartAccess};
 pub(in crate::front) use ending::ServeEnding;
 #[cfg(test)]
@@ -23,10 +25,14 @@ pub(in crate::front) use server::{Dialect, Server};
 pub(in crate::front) use sessions::Sessions;
 
 use crate::process::exit::Exit;
-use crate::process::messages::complain;
+use crate::process::messages::{complain, say};
 
-/// Serves a front end on standard input and output until it asks for the end or disconnects.
-pub(in crate::front) async fn run<D: Dialect>(server: Server<D>) -> Exit {
+/// Serves a front end on standard input and output until it asks for the end or disconnects. A person who started this at a
+/// terminal is told `expects`: what belongs there in the place of the keyboard.
+pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
+    if std::io::stdin().is_terminal() {
+        say(&format!("{expects}; Ctrl-D ends this\n  hint: type `bailiwick` for the terminal UI"));
+    }
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),
         (Err(error), _) | (_, Err(error)) => {

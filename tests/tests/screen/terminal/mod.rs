@@ -400,3 +400,18 @@ fn a_command_that_clears_its_death_signal_does_not_outlive_a_killed_broker() {
         assert!(!alive(command), "{tier} {user:?}");
     }
 }
+
+#[test]
+fn a_server_that_is_started_at_a_keyboard_says_whom_it_waits_for() {
+    for (server, partner) in
+        [("acp", "an editor that speaks the Agent Client Protocol"), ("serve", "a front end")]
+    {
+        let world = World::new(User::Myself);
+        let mut command = world.command(tests::Programs::get().path("bailiwick"));
+        command.arg(server);
+        let mut terminal = Terminal::run(command);
+        terminal.until(&format!("waits for {partner}"));
+        terminal.types("\x04");
+        assert_eq!(terminal.end().0, 0);
+    }
+}
