@@ -6,33 +6,28 @@ use std::time::Duration;
 
 use gate::activity::Activity;
 use gate::approval::{JudgedAnswer, SessionGrants};
-use gate::tools::ToolDefinition;
 use gate::{Change, StandingRights};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::Rights;
 use protocol::cost::Usd;
 use protocol::error_code::ErrorCode;
-use protocol::event::{EventKind, LeftOut, ListedTask, NoticeCode, ObservedBy, PromptFixed, TokenUsage};
+use protocol::event::{LeftOut, PromptFixed, TokenUsage};
 use protocol::frontend::{AgentAction, Op};
 use protocol::plan::{OnFailure, PlanStep};
 use serde_json::Value;
 
 use super::beside::OrphanDenials;
 use super::calls::Calls;
-use super::compaction::Compacting;
+use super::conversation::{Conversation, UserSaid};
 use super::declined::Declined;
 use super::forms::HeldForms;
-use super::history::History;
 use super::hosts::HeldHosts;
-use super::ledger::Ledger;
 use super::loops::Steps;
-use super::message::UserSaid;
+use super::outbox::Outbox;
 use super::reading_turn::AccessAfter;
-use super::record::both_ends;
 use super::reply::ModelReply;
 use super::rights::Replacement;
-use super::window::{Budget, tokens};
-use super::{AgentConfig, ContextItem, Effect, EndReason, Input, Planning, RequestId, TimerId};
+use super::{AgentConfig, Effect, EndReason, Input, Planning, RequestId, TimerId};
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
@@ -40,10 +35,7 @@ pub struct Agent {
     /// The standing rights as the worker sees them.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
-    pub(super) history: History,
-    /// What a new context is told without the model's help.
-    pub(super) ledger: Ledger,
-    pub(super) budget: Budget,
+    pub(super) conversation: Conversation,
     pub(super) state: AgentState,
     /// The calls of the turn; there are none but in [`AgentState::Working`].
     pub(super) calls: Calls,
@@ -52,15 +44,6 @@ pub struct Agent {
     pub(super) starting: bool,
     /// True if a turn waits for the start.
     pub(super) turn_waits: bool,
-    /// The summary that is waited for: requests are for it.
-    pub(super) compacting: Option<Compacting>,
-    /// Whether the user wants a summary before the next request.
-    pub(super) compaction_wanted: bool,
-    /// What every context begins with besides the environment: the project's instructions.
-    pub(super) instructions: Vec<ContextItem>,
-    /// What joins the next user message: context, then words of the user that came while the agent was busy.
-    pub(super) context: Vec<ContextItem>,
-    pub(super) queue: Vec<UserSaid>,
     pub(super) last_request: RequestId,
     pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
@@ -76,23 +59,22 @@ pub struct Agent {
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// A plan that was made before the session, until its execution begins.
     pub(super) earlier_plan: Option<String>,
-    /// The list of tasks, as the model or a rewind left it.
-    pub(super) tasks: Vec<ListedTask>,
     /// A command of the user's own, until it begins.
     pub(super) own_command: Option<String>,
     /// The access after the present turn, if that only reads.
     pub(super) access_after: Option<AccessAfter>,
     /// What was refused beside the calls.
     pub(super) beside: OrphanDenials,
-    pub(super) effects: Vec<Effect>,
+    pub(super) out: Outbox,
 }
 
 /// Writes the state that a later process goes on with, and nothing else: two agents that are written alike go on alike.
 impl Debug for Agent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let instructions: Vec<_> = self.instructions.iter().map(|item| (&item.source, &item.text)).collect();
+        let instructions = self.conversation.instructions().iter();
+        let instructions: Vec<_> = instructions.map(|item| (&item.source, &item.text)).collect();
         f.debug_struct("Agent")
-            .field("messages", &self.history.messages())
+            .field("messages", &self.conversation.messages())
             .field("last_call", &self.last_call)
             .field("last_approval", &self.last_approval)
             .field("grants", &self.grants)
@@ -162,24 +144,16 @@ impl Agent {
     /// An agent that waits for its first turn.
     pub fn new(mut config: AgentConfig) -> Self {
         config.standing.confirm_shell = config.approvals.confirm_shell;
-        let budget = Budget::new(config.window, config.max_tokens, fixed_tokens(&config));
         Self {
             seen: config.standing.clone(),
             replacement: Replacement::default(),
-            history: History::new(budget.fixed(), config.sees_images),
+            conversation: Conversation::new(&config),
             config,
-            ledger: Ledger::default(),
-            budget,
             state: AgentState::Resting,
             calls: Calls::default(),
             run: TurnRun::default(),
             starting: false,
             turn_waits: false,
-            compacting: None,
-            compaction_wanted: false,
-            instructions: Vec::new(),
-            context: Vec::new(),
-            queue: Vec::new(),
             last_request: RequestId(0),
             last_timer: TimerId(0),
             last_call: CallId(0),
@@ -190,11 +164,10 @@ impl Agent {
             held_forms: HeldForms::default(),
             plans: BTreeMap::new(),
             earlier_plan: None,
-            tasks: Vec::new(),
             own_command: None,
             access_after: None,
             beside: OrphanDenials::default(),
-            effects: Vec::new(),
+            out: Outbox::default(),
         }
     }
 
@@ -247,7 +220,8 @@ impl Agent {
             Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
             Input::Broken { reason, message } => self.close(reason, Some(&message)),
         }
-        std::mem::take(&mut self.effects)
+        self.conversation.read(&mut self.out);
+        self.out.take()
     }
 
     /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
@@ -268,9 +242,7 @@ impl Agent {
 
     /// The conversation so far as text, every line of it quoted: its beginning and its end, where it is long.
     pub fn conversation(&self) -> String {
-        const MOST: u64 = 6_000;
-        const LONGEST: u64 = 800;
-        both_ends(&self.history.said(), MOST, LONGEST)
+        self.conversation.text()
     }
 
     /// The planning that it does, if it does any.
@@ -335,25 +307,4 @@ impl Agent {
             AgentAction::HangUp => self.close(EndReason::HungUp, None),
         }
     }
-
-    pub(super) fn log(&mut self, kind: EventKind) {
-        self.log_seen_by(ObservedBy::Supervisor, kind);
-    }
-
-    pub(super) fn log_seen_by(&mut self, observed_by: ObservedBy, kind: EventKind) {
-        self.ledger.see(&kind, &self.config.standing.project);
-        self.effects.push(Effect::Log { kind, observed_by });
-    }
-
-    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) {
-        self.log(EventKind::Notice { code, message: message.to_owned() });
-    }
-}
-
-/// About how many tokens the system prompt and the tools have.
-pub(super) fn fixed_tokens(config: &AgentConfig) -> u64 {
-    let of_tool = |tool: &ToolDefinition| {
-        tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())
-    };
-    tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
 }

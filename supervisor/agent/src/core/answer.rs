@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use protocol::event::NoticeCode;
 use serde_json::Value;
 
-use super::message::OURS;
-use super::{Agent, ContextItem, EndReason};
+use super::{Agent, EndReason};
 
 /// The most replies in a row that may fail to fit.
 const MAX_MISFITS: u32 = 1;
@@ -20,14 +19,6 @@ pub trait AnswerCheck: Debug + Send + Sync {
 }
 
 impl Agent {
-    /// Has the next message of the user say the demand on the answer.
-    pub(super) fn demand_answer(&mut self) {
-        if let Some(answer) = &self.config.answer {
-            let text = answer.demand().to_owned();
-            self.context.push(ContextItem { source: OURS.to_owned(), text });
-        }
-    }
-
     /// True if a reply is an answer that fits.
     pub(super) fn is_answer(&self, reply: &str) -> bool {
         self.config.answer.as_ref().is_some_and(|answer| answer.check(reply).is_ok())
@@ -53,8 +44,8 @@ impl Agent {
         }
         self.run.misfits = self.run.misfits.saturating_add(1);
         let message = format!("the answer does not fit the schema: {first}; the model is asked once more");
-        self.notice(NoticeCode::AnswerMisfit, &message);
-        self.note(format!(
+        self.out.notice(NoticeCode::AnswerMisfit, &message);
+        self.conversation.note(format!(
             "Your answer does not fit the JSON Schema that it has to fit:\n{faults}\nReply with the whole JSON value \
              once more, corrected, and with nothing else."
         ));

@@ -127,7 +127,7 @@ impl Agent {
             Ok(request) => {
                 self.last_approval = self.last_approval.next();
                 let id = self.last_approval;
-                self.effects.push(Effect::RequestApproval { id, request: Box::new(request) });
+                self.out.push(Effect::RequestApproval { id, request: Box::new(request) });
                 let Case { ask, subject, .. } = case;
                 self.calls.ask(call, Asking { approval: id, ask, subject });
             }
@@ -162,7 +162,7 @@ impl Agent {
         };
         let effect = proposal.effect;
         let committing = Committing { tool, effect: Arc::clone(&effect), grant: grant.clone(), after };
-        self.effects.push(Effect::CarryOut { call, effect, grant });
+        self.out.push(Effect::CarryOut { call, effect, grant });
         self.calls.open_as(call, Open::Committing(Box::new(committing)));
     }
 
@@ -220,12 +220,12 @@ impl Agent {
             Scope::Remembered(covered) => {
                 for covered in covered {
                     let listed = self.grants.add(SessionApprovals { covered, grant: ask.grant.clone() });
-                    self.log(EventKind::GrantAdded(listed));
+                    self.out.log(EventKind::GrantAdded(listed));
                 }
                 None
             }
             Scope::Kept { call, covered } => {
-                self.effects.push(Effect::KeepTool(call));
+                self.out.push(Effect::KeepTool(call));
                 self.remember(Scope::Remembered(vec![*covered]), ask)
             }
             Scope::Standing(change) => Some(change),
@@ -286,7 +286,7 @@ impl Agent {
     fn ignore(&mut self, id: ApprovalId, decision: &ReviewDecision) {
         let decision = decision.as_str();
         let message = format!("request {id} is not waited for: the answer counts for nothing ({decision})");
-        self.notice(NoticeCode::ApprovalIgnored, &message);
+        self.out.notice(NoticeCode::ApprovalIgnored, &message);
     }
 
     /// A request is over, since a person edited what it was about.
@@ -303,17 +303,17 @@ impl Agent {
         by: DecidedBy,
         cause: Option<String>,
     ) {
-        self.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }));
+        self.out.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }));
         if let Some(id) = id {
-            self.effects.push(Effect::CloseApproval(id));
+            self.out.push(Effect::CloseApproval(id));
         }
     }
 
     pub(super) fn on_revoke(&mut self, id: GrantId) {
         if self.grants.revoke(id) {
-            self.log(EventKind::GrantRevoked { id });
+            self.out.log(EventKind::GrantRevoked { id });
         } else {
-            self.notice(NoticeCode::NoSuchGrant, &format!("nothing is approved for the session as {id}"));
+            self.out.notice(NoticeCode::NoSuchGrant, &format!("nothing is approved for the session as {id}"));
         }
     }
 

@@ -73,9 +73,10 @@ impl Agent {
             let Some(denial) = self.seen.refused_by_rules(refusal) else { continue };
             if self.beside.is_news(&denial) {
                 let rights = self.seen.summary().into();
-                self.log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
+                self.out
+                    .log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
             } else if self.beside.overflows(&denial) {
-                self.notice(
+                self.out.notice(
                     NoticeCode::MoreDenied,
                     &format!("more than {MOST} denials beside the calls: no more are told of this worker"),
                 );

@@ -26,7 +26,7 @@ impl Agent {
         let ChildRights { rights, grant } = child;
         let purpose = Purpose::Task(self.config.activity);
         let agent = Box::new(NewAgent { spawn, rights, grant, purpose });
-        self.effects.push(Effect::SpawnAgent { call, agent });
+        self.out.push(Effect::SpawnAgent { call, agent });
         self.calls.open_as(call, Open::Delegated);
     }
 

@@ -11,7 +11,7 @@ use ipc::id::CallId;
 use ipc::rights::Grant;
 use ipc::tool::ToolCall;
 use protocol::approval::{AskKind, ReviewDecision};
-use protocol::event::{DecidedBy, EventKind, ObservedBy, ToolCallStatus};
+use protocol::event::{DecidedBy, EventKind, ObservedBy, TaskState, ToolCallStatus};
 use serde_json::value::RawValue;
 
 use super::agent::AgentState;
@@ -80,7 +80,7 @@ impl Agent {
         }
         let invocation = self.read(tool_use).ok();
         let project = &self.seen.project;
-        self.log(EventKind::ToolCallStarted {
+        self.out.log(EventKind::ToolCallStarted {
             call,
             tool_use: tool_use.id.clone(),
             name: tool_use.name.clone(),
@@ -95,7 +95,12 @@ impl Agent {
             Begin::Answered(result) => self.close_at_once(call, result),
             Begin::Planned(PlanCall::Write { markdown }) => self.write_plan(call, markdown),
             Begin::Planned(PlanCall::Update(update)) => self.update_step(call, update),
-            Begin::Listed(list) => self.update_tasks(call, list),
+            Begin::Listed(list) => {
+                let done = list.0.iter().filter(|task| task.state == TaskState::Done).count();
+                let told = format!("The list has {} tasks, {done} of them done.", list.0.len());
+                self.conversation.update_tasks(call, list.0, &mut self.out);
+                self.close_at_once(call, CallResult::answered(told));
+            }
             Begin::Delegated(spawn, child) => self.delegate(call, spawn, child),
             Begin::Asked(spawn, child, ask) => self.ask_to_delegate(call, AgentSpawn::new(spawn, child), ask),
             Begin::Judged(invocation, Verdict::Deny(denial)) => {
@@ -107,7 +112,7 @@ impl Agent {
             }
             Begin::Judged(Invocation::Worker(tool), Verdict::Run) => self.dispatch(call, tool),
             Begin::Judged(Invocation::Worker(tool), Verdict::Prepare) => {
-                self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+                self.out.push(Effect::Prepare { call, tool: tool.clone() });
                 self.calls.open_as(call, Open::Preparing(tool));
             }
             Begin::Judged(Invocation::Worker(tool), Verdict::Ask(ask)) => {
@@ -149,7 +154,7 @@ impl Agent {
     }
 
     pub(super) fn dispatch(&mut self, call: CallId, tool: ToolCall) {
-        self.effects.push(Effect::Dispatch { call, tool: tool.clone() });
+        self.out.push(Effect::Dispatch { call, tool: tool.clone() });
         self.calls.open_as(call, Open::Serving(tool));
     }
 

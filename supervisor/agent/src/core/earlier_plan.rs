@@ -8,11 +8,8 @@ use serde_json::value::RawValue;
 
 use super::Agent;
 use super::agent::AgentState;
-use super::message::UserSaid;
+use super::conversation::{EARLIER_PLAN, UserSaid};
 use super::reply::ToolUse;
-
-/// The id of the user's call, which answers no call of the model's.
-pub(super) const TOOL_USE: &str = "earlier-plan";
 
 /// The end of a plan that never began.
 const NOT_EXECUTED: &str = "the plan was not executed";
@@ -25,7 +22,7 @@ impl Agent {
             _ => Some("the agent is at work"),
         };
         if let Some(why) = why {
-            return self.notice(NoticeCode::PlanRefused, &format!("{NOT_EXECUTED}: {why}"));
+            return self.out.notice(NoticeCode::PlanRefused, &format!("{NOT_EXECUTED}: {why}"));
         }
         let text = format!(
             "I have this plan from before. Another agent executes it now, and its account follows:\n\n{markdown}"
@@ -39,7 +36,7 @@ impl Agent {
         let input = json!({ "markdown": markdown }).to_string();
         let Ok(echoed) = RawValue::from_string(input.clone()) else { return self.end_turn() };
         let tool_use = ToolUse {
-            id: ToolUseId(TOOL_USE.to_owned()),
+            id: ToolUseId(EARLIER_PLAN.to_owned()),
             name: WRITE_PLAN.to_owned(),
             input: Ok(input),
             echoed,

@@ -6,14 +6,12 @@ use ipc::tool::{ToolCall, ToolOutput};
 
 use super::Agent;
 use super::calls::CallResult;
-use super::record::ends;
-use super::window::Budget;
-use super::window::{bytes, tokens};
+use super::conversation::{Budget, bytes, ends, tokens};
 
 impl Agent {
     /// A result that leaves room for those that are still to come, and for a summary after all of them.
     pub(super) fn fitted(&self, mut result: CallResult) -> CallResult {
-        let room = self.budget.results_after(self.history.tokens().saturating_add(self.pending_tokens()));
+        let room = self.conversation.room_for_results();
         let taken = self.calls.results().map(|result| tokens(&result.content)).sum();
         let most = Budget::share(room.saturating_sub(taken), self.calls.count_unclosed()) - AROUND;
         if tokens(&result.content) > most {

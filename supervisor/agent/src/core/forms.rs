@@ -48,7 +48,7 @@ impl Agent {
                     message.lines().next().unwrap_or_default().chars().take(MOST_WORDS).collect();
                 let notice =
                     format!("a question of the MCP server {server} was declined: {why} (it asked: {words})");
-                self.notice(NoticeCode::FormDeclined, &notice);
+                self.out.notice(NoticeCode::FormDeclined, &notice);
                 return self.answer_form(question, McpAnswer::Declined);
             }
         };
@@ -69,7 +69,7 @@ impl Agent {
         self.last_approval = self.last_approval.next();
         let id = self.last_approval;
         self.held_forms.open.insert(id, held);
-        self.effects.push(Effect::RequestApproval { id, request: Box::new(request) });
+        self.out.push(Effect::RequestApproval { id, request: Box::new(request) });
     }
 
     /// Returns the fields of a form that somebody may be asked for. The error says why nobody is.
@@ -164,6 +164,6 @@ impl Agent {
     }
 
     fn answer_form(&mut self, id: u64, answer: McpAnswer) {
-        self.effects.push(Effect::AnswerForm { id, answer });
+        self.out.push(Effect::AnswerForm { id, answer });
     }
 }

@@ -86,7 +86,7 @@ impl Agent {
         self.last_approval = self.last_approval.next();
         let id = self.last_approval;
         self.held_hosts.open.insert(id, held);
-        self.effects.push(Effect::RequestApproval { id, request: Box::new(request) });
+        self.out.push(Effect::RequestApproval { id, request: Box::new(request) });
     }
 
     /// The first command that a worker runs.
@@ -195,7 +195,7 @@ impl Agent {
     }
 
     fn answer_host(&mut self, id: HostQuestionId, allowed: bool) {
-        self.effects.push(Effect::AnswerHost { id, allowed });
+        self.out.push(Effect::AnswerHost { id, allowed });
     }
 
     /// Adds the hosts that were allowed for the session, if no call is under way that the change would end.

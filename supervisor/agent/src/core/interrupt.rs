@@ -69,7 +69,7 @@ impl Agent {
         self.close_waiting(&why.sentence(None));
         // The results alone: what the user has said meanwhile waits for a turn that answers it.
         let results = self.take_results();
-        self.history.push_user(results);
+        self.conversation.answer_calls(results);
     }
 
     /// Ends every call that has begun, with this for a result.
@@ -84,9 +84,9 @@ impl Agent {
         let open = open.filter_map(|call| Some((call, self.calls.open(call)?.clone())));
         let ended: Vec<_> = open.filter(|(_, open)| ends(open)).collect();
         for (call, open) in &ended {
-            self.effects.push(Effect::CancelCall(*call));
+            self.out.push(Effect::CancelCall(*call));
             if matches!(open, Open::Committing(committing) if committing.after.is_some()) {
-                self.notice(
+                self.out.notice(
                     NoticeCode::NotAdded,
                     "the call was ended: what was approved for the session was not added",
                 );

@@ -148,7 +148,7 @@ impl Agent {
         match self.run.past.end() {
             Course::GoesOn => false,
             Course::Told(text) => {
-                self.note(text);
+                self.conversation.note(text);
                 false
             }
             Course::Ends(message) => {

@@ -16,8 +16,8 @@ mod approvals;
 mod beside;
 mod calls;
 mod clear;
-mod compaction;
 mod config;
+mod conversation;
 mod declined;
 mod delegation;
 mod dispatch;
@@ -25,22 +25,18 @@ mod earlier_plan;
 mod end;
 mod fitting;
 mod forms;
-mod history;
 mod hosts;
-mod images;
 mod interrupt;
-mod ledger;
-mod left_out;
 mod loops;
 mod message;
 mod model;
 mod offers;
+mod outbox;
 mod outcome;
 mod own_command;
 mod plan;
 mod port;
 mod reading_turn;
-mod record;
 mod reply;
 mod requests;
 mod restore;
@@ -48,16 +44,15 @@ mod results;
 mod rights;
 mod served;
 mod steps;
-mod summary;
-mod tasks;
+mod tariff;
 mod together;
 mod turn;
-mod window;
 mod written_call;
 
 pub use agent::Agent;
 pub use answer::AnswerCheck;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
+pub use conversation::{Counted, Window, standing};
 pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
 pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
@@ -65,9 +60,7 @@ pub use port::{
     CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent,
     Purpose, ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
-pub use restore::{Counted, standing};
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
-pub use window::Window;
 
 #[cfg(test)]
 mod tests;

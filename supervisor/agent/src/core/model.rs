@@ -5,8 +5,7 @@
 
 use protocol::event::{EventKind, ModelChanged, NoticeCode};
 
-use super::agent::{AgentState, fixed_tokens};
-use super::window::Budget;
+use super::agent::AgentState;
 use super::{Agent, ModelChoice};
 
 impl Agent {
@@ -16,7 +15,7 @@ impl Agent {
             AgentState::Resting if self.turn_waits => self.refuse_model(),
             AgentState::Resting if choice.name == self.config.model => {
                 let message = format!("nothing changed: the model is {}", choice.name);
-                self.notice(NoticeCode::ModelUnchanged, &message);
+                self.out.notice(NoticeCode::ModelUnchanged, &message);
             }
             AgentState::Resting => self.change_model(choice),
             AgentState::Streaming { .. } | AgentState::BackingOff { .. } | AgentState::Working => {
@@ -27,21 +26,16 @@ impl Agent {
 
     fn refuse_model(&mut self) {
         let message = "cannot change the model: a turn is running; interrupt it, or wait for its end";
-        self.notice(NoticeCode::ModelRefused, message);
+        self.out.notice(NoticeCode::ModelRefused, message);
     }
 
     fn change_model(&mut self, choice: ModelChoice) {
         let ModelChoice { name, max_tokens, options, sees_images, prices, window } = choice;
         let config = &mut self.config;
         let from = std::mem::replace(&mut config.model, name);
-        config.max_tokens = max_tokens;
         config.options = options;
-        config.sees_images = sees_images;
         config.prices = prices;
-        config.window = window;
-        self.budget = Budget::new(config.window, config.max_tokens, fixed_tokens(config));
-        let new_context = self.history.has_replies();
-        self.history = self.history.for_another_model(self.budget.fixed(), sees_images);
+        let new_context = self.conversation.change_model(window, max_tokens, sees_images);
         let to = self.config.model.clone();
         let mut message = format!("model: {to}");
         if new_context {
@@ -50,12 +44,12 @@ impl Agent {
         if self.config.prices.is_none() {
             message.push_str(" · price unknown, so its cost is not counted");
         }
-        self.log(EventKind::ModelChanged(ModelChanged {
+        self.out.log(EventKind::ModelChanged(ModelChanged {
             from,
             to,
             new_context,
             window: Some(window.context),
         }));
-        self.notice(NoticeCode::ModelChanged, &message);
+        self.out.notice(NoticeCode::ModelChanged, &message);
     }
 }

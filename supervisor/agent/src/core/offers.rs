@@ -61,7 +61,7 @@ impl Agent {
     pub(super) fn close_or_hold(&mut self, call: CallId, mut result: CallResult, observed: Observation) {
         let Some(offer) = result.offer.take() else { return self.finish_call(call, result, observed) };
         if let Some(path) = offer.place.clone() {
-            self.effects.push(Effect::Locate { call, path });
+            self.out.push(Effect::Locate { call, path });
         }
         self.calls.hold(call, offer, FirstRun { result, observed });
         self.end_hosts_of(call);
@@ -125,7 +125,7 @@ impl Agent {
     pub(super) fn leave_not_run_again(&mut self, call: CallId, reason: &str, for_session: bool) {
         if for_session {
             let message = "the command was not run again: what was approved for the session was not added";
-            self.notice(NoticeCode::NotAdded, message);
+            self.out.notice(NoticeCode::NotAdded, message);
         }
         let words =
             format!("(The user allowed the command to run again with the access that it lacked: {reason}.)");

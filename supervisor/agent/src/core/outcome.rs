@@ -82,7 +82,7 @@ impl Agent {
     /// A picture is shown as it is, as long as the conversation has room for it.
     fn result_of_picture(&mut self, image: Image) -> CallResult {
         let content = image.to_string();
-        let (images, left_out) = self.history.admit(vec![image]);
+        let (images, left_out) = self.conversation.admit(vec![image]);
         match left_out.first() {
             Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
             None => CallResult { images, ..CallResult::answered(content) },
@@ -190,7 +190,7 @@ impl Agent {
             let seen = denial.layer == Layer::Policy || denial.program.is_some();
             let observed_by = if seen { ObservedBy::Supervisor } else { observed_by };
             let rights = rights.clone().into();
-            self.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
+            self.out.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
         }
     }
 

@@ -15,22 +15,8 @@ use super::Agent;
 use super::agent::{AgentState, TurnRun};
 use super::approvals::Case;
 use super::calls::CallResult;
-use super::message::UserSaid;
+use super::conversation::{OWN_COMMAND, UserSaid};
 use super::reply::ToolUse;
-use crate::conversation::UserBlock;
-
-/// The id of the user's call, which answers no call of the model's.
-pub(super) const TOOL_USE: &str = "own-command";
-
-/// The model is told so with the output.
-const ABOUT: &str = "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, \
-    every line marked with >; nothing in these lines is said by the user:)";
-
-/// The output as a block of the user's message, in which no line of it passes for the user's words.
-pub(super) fn quoted(output: &str) -> UserBlock {
-    let lines = output.lines().map(|line| format!("> {line}"));
-    UserBlock::Text([ABOUT.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
-}
 
 impl Agent {
     /// The command runs now, where the agent rests. The model is asked nothing.
@@ -43,13 +29,13 @@ impl Agent {
             _ => Some("a turn is running"),
         };
         if let Some(why) = why {
-            return self.notice(NoticeCode::CommandNotRun, &format!("the command was not run: {why}"));
+            return self.out.notice(NoticeCode::CommandNotRun, &format!("the command was not run: {why}"));
         }
-        if let Some(why) = self.too_long(&said) {
+        if let Some(why) = self.conversation.too_long(&said, &self.seen) {
             return self.finish_full(why);
         }
         self.run = TurnRun::default();
-        self.queue.push(said);
+        self.conversation.hear(said);
         self.own_command = Some(command);
         self.turn_waits = self.starting;
         if !self.starting {
@@ -63,13 +49,13 @@ impl Agent {
         let input = json!({ "command": command, "access": "write" }).to_string();
         let Ok(echoed) = RawValue::from_string(input.clone()) else { return false };
         let tool_use = ToolUse {
-            id: ToolUseId(TOOL_USE.to_owned()),
+            id: ToolUseId(OWN_COMMAND.to_owned()),
             name: SHELL_EXEC.to_owned(),
             input: Ok(input),
             echoed,
             said: None,
         };
-        self.say_what_waits();
+        self.conversation.say_what_waits(&mut self.out);
         self.run.is_own_command = true;
         self.state = AgentState::Working;
         let call = self.reserve_call();

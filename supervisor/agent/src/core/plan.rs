@@ -135,7 +135,7 @@ impl Agent {
         });
         let Some((call, edited)) = waits else {
             let message = format!("request {id} is about no plan that waits: nothing was changed");
-            return self.notice(NoticeCode::ApprovalIgnored, &message);
+            return self.out.notice(NoticeCode::ApprovalIgnored, &message);
         };
         let draft = edited.map_err(DraftFault::Unreadable);
         match draft.and_then(|markdown| self.draft(markdown, PlanAuthor::Person)) {
@@ -144,7 +144,7 @@ impl Agent {
                 self.put_into_file(call, draft);
             }
             Err(DraftFault::Unreadable(why) | DraftFault::Beyond(why)) => {
-                self.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}"));
+                self.out.notice(NoticeCode::PlanNotRead, &format!("the plan was not changed: {why}"));
             }
         }
     }
@@ -185,7 +185,7 @@ impl Agent {
     fn put_into_file(&mut self, call: CallId, draft: Draft) {
         let served =
             ServedCall::Supervisor(SupervisorCall { tool: PLAN_FILE.into(), json: draft.markdown.clone() });
-        self.effects.push(Effect::Serve { call, served, timeout: WRITING });
+        self.out.push(Effect::Serve { call, served, timeout: WRITING });
         self.calls.open_as(call, Open::WritingPlan(Box::new(draft)));
     }
 
@@ -224,7 +224,7 @@ impl Agent {
         let caches = self.config.planning.as_ref().and_then(|planning| planning.ceiling.caches.clone());
         proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
         proposal.confirms_commands = self.config.approvals.confirm_shell;
-        self.log(EventKind::PlanCreated(Box::new(PlanCreated {
+        self.out.log(EventKind::PlanCreated(Box::new(PlanCreated {
             call,
             path: proposal.path.clone(),
             digest: proposal.plan_digest.clone(),
@@ -305,7 +305,7 @@ impl Agent {
         planning.finished.truncate(self.finished_of(&plan));
         let execution = Execution::new(&plan, &planning);
         self.plans.insert(call, (plan.steps.clone(), plan.on_failure.unwrap_or(planning.on_failure)));
-        self.log(EventKind::PlanApproved(PlanApproved {
+        self.out.log(EventKind::PlanApproved(PlanApproved {
             call: Some(call),
             path,
             digest: plan_digest.clone(),
@@ -328,7 +328,7 @@ impl Agent {
         };
         let purpose = Purpose::Executor(Arc::new(execution.of(plan_digest).calling(servers)));
         let agent = NewAgent { spawn, rights: child.rights, grant: ask.grant, purpose };
-        self.effects.push(Effect::SpawnAgent { call, agent: Box::new(agent) });
+        self.out.push(Effect::SpawnAgent { call, agent: Box::new(agent) });
         self.calls.open_as(call, Open::Delegated);
     }
 

@@ -5,10 +5,10 @@ use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode};
 
+use super::Agent;
 use super::agent::AgentState;
-use super::message::{RIGHTS, UserSaid};
+use super::conversation::UserSaid;
 use super::rights::ends_approvals;
-use super::{Agent, ContextItem};
 use crate::prompt::mode_context;
 
 /// The access that comes back with the end of a turn that only reads.
@@ -35,9 +35,12 @@ impl Agent {
         // A turn that runs already would have to lose its access halfway.
         if !is_at_rest && !matches!(self.state, AgentState::Closed) {
             let why = "the message was not sent: a turn is running, and this one is to read only";
-            return self.notice(NoticeCode::CommandNotRun, why);
+            return self.out.notice(NoticeCode::CommandNotRun, why);
         }
-        if !self.config.id.is_top_level() || self.too_long(&said).is_some() || said.is_empty() {
+        if !self.config.id.is_top_level()
+            || self.conversation.too_long(&said, &self.seen).is_some()
+            || said.is_empty()
+        {
             // A sub-agent's access is fixed. The other two start no turn.
             return self.on_user_turn(said);
         }
@@ -59,7 +62,7 @@ impl Agent {
         let narrow = narrow.normalised();
         self.access_after = Some(AccessAfter { rights, mode, changes: Vec::new() });
         let text = if offline { ONLY_READS_OFFLINE } else { ONLY_READS };
-        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: text.to_owned() });
+        self.conversation.tell_of_rights(text.to_owned());
         self.take_access(narrow, ApprovalMode::Deny);
     }
 
@@ -74,7 +77,7 @@ impl Agent {
                     self.keep_change(&change);
                     self.config.standing.rights = rights;
                 }
-                Err(unchanged) => self.notice(unchanged.code(), &unchanged.to_string()),
+                Err(unchanged) => self.out.notice(unchanged.code(), &unchanged.to_string()),
             }
         }
         let standing = &mut self.config.standing;
@@ -93,8 +96,8 @@ impl Agent {
         }
         self.seen.mode = mode;
         if has_changed {
-            self.log(EventKind::ModeChanged { mode });
-            self.context.push(ContextItem { source: RIGHTS.to_owned(), text: mode_context(&self.seen) });
+            self.out.log(EventKind::ModeChanged { mode });
+            self.conversation.tell_of_rights(mode_context(&self.seen));
         }
     }
 
@@ -120,7 +123,7 @@ impl Agent {
             return Some(change);
         }
         let when = "this turn only reads; the change is made when it is over";
-        self.notice(NoticeCode::RightsUnchanged, when);
+        self.out.notice(NoticeCode::RightsUnchanged, when);
         None
     }
 }

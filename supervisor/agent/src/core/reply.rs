@@ -6,7 +6,7 @@ use ipc::id::ToolUseId;
 use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 
-use super::window::tokens;
+use super::conversation::tokens;
 use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_interrupted};
 
 /// The most characters of a model's reason that a person is shown.

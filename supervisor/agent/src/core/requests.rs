@@ -1,13 +1,16 @@
 //! The model's side of the loop: requests, retries, and what becomes of a reply.
 
-use protocol::cost::Usd;
-use protocol::event::{AssistantMessage, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage};
+use protocol::error_code::ErrorCode;
+use protocol::event::{
+    AssistantMessage, CompactionCause, EventKind, FailureKind, LeftOut, NoticeCode, TokenUsage,
+};
 use protocol::frontend::UiEventKind;
 use serde_json::value::RawValue;
 
 use super::agent::AgentState;
+use super::conversation::{AfterSummary, INTERRUPTED, Then, is_too_long};
 use super::reply::{ModelReply, ToolUse};
-use super::turn::INTERRUPTED;
+use super::tariff::Tariff;
 use super::{Agent, Effect, EndReason, Estimate, RequestId, TimerId, Window};
 use crate::conversation::{GiveUp, ModelRequest, ProviderError, StopReason, StreamEvent, Tried};
 
@@ -50,25 +53,26 @@ impl Agent {
         self.last_request = RequestId(self.last_request.0.saturating_add(1));
         let request = self.last_request;
         let (step, attempt) = (self.run.steps.saturating_add(1), self.run.attempt);
-        self.log(EventKind::ModelRequested { step, attempt });
+        self.out.log(EventKind::ModelRequested { step, attempt });
         self.state = AgentState::Streaming { request, reply: ModelReply::default() };
+        let asked = self.conversation.asked(&mut self.out);
         let model = ModelRequest {
             model: self.config.model.clone(),
             system: self.config.system.clone(),
             tools: self.config.tools.definitions(),
-            messages: self.compacting.map_or_else(|| self.history.messages(), |it| self.summary_request(it)),
-            max_tokens: self.compacting.map_or_else(|| self.budget.reply(), |_| self.budget.summary()),
+            messages: asked.messages,
+            max_tokens: asked.max_tokens,
             options: self.config.options,
         };
         let estimate = self.estimate(&model);
-        self.effects.push(Effect::StartStream { request, model, estimate });
+        self.out.push(Effect::StartStream { request, model, estimate });
     }
 
     /// The most that a request may come to.
     fn estimate(&self, model: &ModelRequest) -> Estimate {
-        let (input, output) = (self.history.tokens(), u64::from(model.max_tokens));
+        let (input, output) = (self.conversation.tokens(), u64::from(model.max_tokens));
         let usage = TokenUsage { input, output, ..TokenUsage::default() };
-        Estimate { tokens: usage.total(), cost: self.cost(&usage) }
+        Estimate { tokens: usage.total(), cost: self.tariff().cost(&usage) }
     }
 
     /// The session has nothing left for the request that waits.
@@ -93,14 +97,14 @@ impl Agent {
             StreamEvent::TextDelta { index, text } => {
                 reply.text_delta(index, &text);
                 // A summary is no answer to the user: it is shown as what it is, when it is whole.
-                if self.compacting.is_none() {
-                    self.effects.push(Effect::Show(UiEventKind::TextDelta { text }));
+                if !self.conversation.is_compacting() {
+                    self.out.push(Effect::Show(UiEventKind::TextDelta { text }));
                 }
             }
             StreamEvent::ThinkingDelta { text, .. } => {
                 reply.thinking_delta(&text);
-                if self.compacting.is_none() {
-                    self.effects.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
+                if !self.conversation.is_compacting() {
+                    self.out.push(Effect::Show(UiEventKind::ThinkingDelta { text }));
                 }
             }
             StreamEvent::UsageTold { usage } => reply.told = usage,
@@ -133,7 +137,7 @@ impl Agent {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         let delay = self.config.backoff.delay(tried, error);
         let left_out = if delay.is_err() { self.leave_out(error) } else { None };
-        self.log(EventKind::ModelFailed {
+        self.out.log(EventKind::ModelFailed {
             kind: FailureKind::from(error.kind.as_str()),
             message: error.message.clone(),
             discarded: has_begun,
@@ -141,7 +145,7 @@ impl Agent {
             left_out,
         });
         if let Some(part) = left_out {
-            self.notice(NoticeCode::PartLeftOut, without(part));
+            self.out.notice(NoticeCode::PartLeftOut, without(part));
             return self.begin_attempt();
         }
         let after = match delay {
@@ -155,13 +159,13 @@ impl Agent {
             failure: error.message.clone(),
             code: error.error_code(),
         };
-        self.effects.push(Effect::StartTimer { id: self.last_timer, after });
+        self.out.push(Effect::StartTimer { id: self.last_timer, after });
     }
 
     /// Leaves the part of the conversation out that a refusal names, once for a request (WIRE Z3).
     fn leave_out(&mut self, error: &ProviderError) -> Option<LeftOut> {
-        let part = error.blames.filter(|_| self.compacting.is_none() && self.run.left_out.is_none())?;
-        if self.history.leave_out(part, self.config.sees_images) {
+        let part = error.blames.filter(|_| self.run.left_out.is_none())?;
+        if self.conversation.leave_out(part) {
             self.run.left_out = Some(part);
         }
         self.run.left_out
@@ -169,19 +173,21 @@ impl Agent {
 
     /// A request that is not sent again: without the conversation's length it might have gone well.
     fn given_up(&mut self, error: &ProviderError, why: &GiveUp) {
-        if let Some(compacting) = self.compacting
-            && self.on_summary_failed(compacting, error)
-        {
-            return;
+        if self.conversation.is_compacting() {
+            let tariff = self.tariff();
+            if let Some(after) = self.conversation.on_summary_failed(error, tariff, &self.seen, &mut self.out)
+            {
+                return self.after_summary(after);
+            }
         }
-        if is_refused(error) && self.history.drop_interrupted() {
+        if is_refused(error) && self.conversation.drop_interrupted() {
             let message = format!("{}; it goes on without the interrupted reply", error.message);
-            self.notice(NoticeCode::InterruptedReplyDropped, &message);
+            self.out.notice(NoticeCode::InterruptedReplyDropped, &message);
             return self.begin_attempt();
         }
         let overflow = is_too_long(error);
-        if overflow && self.history.has_replies() {
-            self.narrow_window(error.named_window());
+        if overflow {
+            self.conversation.learn_window(error.named_window());
         }
         if overflow && self.can_shorten() {
             return self.compact_overflow();
@@ -195,15 +201,70 @@ impl Agent {
         self.finish(EndReason::Provider, Some(hinted(message, error.hint.as_deref())));
     }
 
+    /// A reply to the request for a summary. Calls in it do not run.
+    fn on_summary(&mut self, reply: &ModelReply, stop: &StopReason, usage: TokenUsage) {
+        let tariff = self.tariff();
+        self.run.steps = self.run.steps.saturating_add(1);
+        self.run.usage += usage;
+        self.run.cost += tariff.cost(&usage).unwrap_or_default();
+        let after =
+            self.conversation.on_summary(&reply.text(), stop, usage, tariff, &self.seen, &mut self.out);
+        self.after_summary(after);
+    }
+
+    fn after_summary(&mut self, after: AfterSummary) {
+        match after {
+            AfterSummary::Ask => self.ask_anew(),
+            AfterSummary::Begun(Then::Step) => self.begin_step(),
+            AfterSummary::Begun(Then::End) => self.end_turn(),
+        }
+    }
+
+    /// Has the next request ask for a summary.
+    pub(super) fn compact(&mut self, cause: CompactionCause, then: Then) {
+        self.conversation.compact(cause, then, &mut self.out);
+        self.ask_anew();
+    }
+
+    fn compact_overflow(&mut self) {
+        self.run.overflowed = true;
+        self.compact(CompactionCause::Overflow, Then::Step);
+    }
+
+    fn ask_anew(&mut self) {
+        if !self.is_out_of_budget() {
+            self.run.attempt = 0;
+            self.begin_attempt();
+        }
+    }
+
+    /// The user wants a summary: now at rest, else before the next request.
+    pub(super) fn on_compact(&mut self) {
+        let at_rest = match self.state {
+            AgentState::Closed => return,
+            AgentState::Resting => true,
+            AgentState::Streaming { .. } | AgentState::BackingOff { .. } | AgentState::Working => false,
+        };
+        if self.conversation.wish(at_rest, &mut self.out) {
+            self.run = super::agent::TurnRun::default();
+            self.compact(CompactionCause::Request, Then::End);
+        }
+    }
+
+    /// Ends the run, since no context could hold what is to be said.
+    pub(super) fn finish_full(&mut self, message: String) {
+        self.finish(EndReason::ContextFull, Some(ErrorCode::ContextTooLong.mark_anew(&message)));
+    }
+
     /// Whether a new context could help against one that the provider finds too long.
     fn can_shorten(&self) -> bool {
-        self.compacting.is_none() && !self.run.overflowed && self.history.has_replies()
+        !self.run.overflowed && self.conversation.can_shorten()
     }
 
     /// A reply came to its end: WIRE, "Stop reasons".
     pub(super) fn on_reply(&mut self, reply: ModelReply, stop: &StopReason, usage: TokenUsage) {
-        if let Some(compacting) = self.compacting {
-            return self.on_summary(compacting, &reply, stop, usage);
+        if self.conversation.is_compacting() {
+            return self.on_summary(&reply, stop, usage);
         }
         if reply.has_twin_calls() {
             return self.request_failed(&twin_calls(), true);
@@ -211,7 +272,7 @@ impl Agent {
         self.run.left_out = None;
         self.run.steps = self.run.steps.saturating_add(1);
         self.run.usage += usage;
-        self.run.cost += self.cost(&usage).unwrap_or_default();
+        self.run.cost += self.tariff().cost(&usage).unwrap_or_default();
         if let Some(tool) = self.written_call(&reply, stop)
             && !self.is_answer(&reply.text())
         {
@@ -224,11 +285,11 @@ impl Agent {
             StopReason::Refusal(details) => self.on_refusal(&reply, details.as_deref(), usage),
             StopReason::ContextWindowExceeded => {
                 self.keep_cut(reply, stop.as_str(), usage);
-                self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
+                self.conversation.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
                 if self.can_shorten() {
                     self.compact_overflow();
                 } else {
-                    self.finish_full(self.full(usage.total()));
+                    self.finish_full(self.conversation.full(usage.total()));
                 }
             }
             StopReason::ToolUse | StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => {
@@ -246,7 +307,7 @@ impl Agent {
             (self.run.silences, self.run.written_calls) = (0, 0);
             self.note_step(&calls);
             self.begin_calls(calls);
-        } else if is_silent && self.queue.is_empty() && !self.has_executed() {
+        } else if is_silent && !self.conversation.has_unread_words() && !self.has_executed() {
             self.on_silence();
         } else {
             self.end_turn();
@@ -260,7 +321,7 @@ impl Agent {
             let message = "the model said nothing, and called no tool, twice in a row";
             return self.finish(EndReason::NothingSaid, Some(message.to_owned()));
         }
-        self.note(SILENT.to_owned());
+        self.conversation.note(SILENT.to_owned());
         self.begin_step();
     }
 
@@ -280,12 +341,12 @@ impl Agent {
         let calls = reply.call_names().join(", ");
         self.keep_cut(reply, stop.as_str(), usage);
         self.run.cuts = self.run.cuts.saturating_add(1);
-        let limit = self.budget.reply();
+        let limit = self.conversation.reply_limit();
         if self.run.cuts > MAX_CUTS {
             let message = format!("the reply was cut at {limit} tokens {} times in a row", self.run.cuts);
             return self.finish(EndReason::GaveUp, Some(message));
         }
-        self.note(cut_note(limit, &calls));
+        self.conversation.note(cut_note(limit, &calls));
         self.begin_step();
     }
 
@@ -306,33 +367,33 @@ impl Agent {
         let usage = self.estimated(reply);
         let echo = reply.interrupted();
         self.log_as(reply, echo.clone(), INTERRUPTED, usage, true);
-        self.history.push_interrupted(echo);
+        self.conversation.reply_in_part(echo);
     }
 
     /// About what a reply cost that was cut off, which the run has spent: the provider's own count as far as it was told.
     pub(super) fn estimated(&mut self, reply: &ModelReply) -> TokenUsage {
         let told = reply.told;
-        let input = if told.prompt() == 0 { self.history.tokens() } else { told.input };
+        let input = if told.prompt() == 0 { self.conversation.tokens() } else { told.input };
         let output = told.output.max(reply.tokens());
         let usage = TokenUsage { input, output, ..told };
         let estimated = usage.total().saturating_sub(told.total());
         let usage = TokenUsage { estimated, ..usage };
         self.run.usage += usage;
-        self.run.cost += self.cost(&usage).unwrap_or_default();
+        self.run.cost += self.tariff().cost(&usage).unwrap_or_default();
         usage
     }
 
     pub(super) fn keep_whole(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) -> Vec<ToolUse> {
         let (echo, calls) = reply.complete();
         self.log_reply(&reply, echo.clone(), stop, usage);
-        self.history.push_assistant(echo, usage);
+        self.conversation.reply(echo, usage);
         calls
     }
 
     fn keep_cut(&mut self, reply: ModelReply, stop: &str, usage: TokenUsage) {
         let echo = reply.cut();
         self.log_reply(&reply, echo.clone(), stop, usage);
-        self.history.push_assistant(echo, usage);
+        self.conversation.reply(echo, usage);
     }
 
     fn log_reply(&mut self, reply: &ModelReply, content: Vec<Box<RawValue>>, stop: &str, usage: TokenUsage) {
@@ -347,21 +408,19 @@ impl Agent {
         usage: TokenUsage,
         estimated: bool,
     ) {
-        self.log(EventKind::AssistantMessage(AssistantMessage {
+        self.out.log(EventKind::AssistantMessage(AssistantMessage {
             message_id: reply.message_id.clone(),
             model: reply.model.clone(),
             content,
             stop_reason: stop.to_owned(),
             usage,
             estimated,
-            cost_usd: self.cost(&usage),
+            cost_usd: self.tariff().cost(&usage),
         }));
     }
 
-    /// What a reply cost; a reply whose tokens nobody told has no cost that could be told.
-    pub(super) fn cost(&self, usage: &TokenUsage) -> Option<Usd> {
-        let prices = self.config.prices.filter(|_| *usage != TokenUsage::default())?;
-        Some(prices.cost(usage))
+    pub(super) const fn tariff(&self) -> Tariff {
+        Tariff(self.config.prices)
     }
 
     fn remember_words(&mut self, reply: &ModelReply) {
@@ -418,11 +477,6 @@ fn twin_calls() -> ProviderError {
 /// Whether the provider finds fault with what was sent, and not with its length.
 fn is_refused(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 422)) && !is_too_long(error)
-}
-
-/// Whether a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).
-pub(super) fn is_too_long(error: &ProviderError) -> bool {
-    error.is_context_overflow() || error.status == Some(413)
 }
 
 /// True of a text without anything that a person would see: blanks, control characters, characters of no width.

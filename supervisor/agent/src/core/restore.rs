@@ -1,72 +1,24 @@
-//! A conversation that goes on: an agent from the events of its log.
-
-use std::collections::BTreeMap;
+//! An agent that goes on with a conversation of its log.
 
 use gate::approval::SessionGrants;
-use ipc::id::{ApprovalId, CallId, EventId, GrantId, ToolUseId};
-use ipc::image::Image;
+use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::path::WirePath;
-use protocol::event::{
-    AssistantMessage, CompactionCause, EventKind, NoticeCode, RewindTarget, SessionEvent, TasksUpdated,
-    ToolCallStatus,
-};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use protocol::event::{EventKind, SessionEvent};
 
-use super::calls::CallResult;
-use super::earlier_plan;
-use super::history::History;
-use super::ledger::Ledger;
-use super::message::{ENVIRONMENT, OURS, RIGHTS};
-use super::turn::{INTERRUPTED, INTERRUPTED_HERE};
-use super::{Agent, ContextItem, own_command, tasks};
-use crate::conversation::UserBlock;
+use super::Agent;
+use super::conversation::standing;
 use crate::prompt::rewound_context;
-
-/// The model is told so with the next message.
-const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \
-    them again before you edit them. What you may do stands in the environment above.";
-
-/// The result of a call that no log has the end of.
-const NO_RESULT: &str = "interrupted: the session ended before this call did";
-
-/// A conversation while it is read.
-struct Reader {
-    history: History,
-    fixed: u64,
-    sees_images: bool,
-    /// The context before the first words of the user.
-    opening: Vec<UserBlock>,
-    /// The blocks that join the next message of the user.
-    said: Vec<UserBlock>,
-    /// The calls of the last reply, in their order, and the results so far.
-    calls: Vec<ToolUseId>,
-    results: BTreeMap<ToolUseId, UserBlock>,
-}
 
 impl Agent {
     /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of other agents are
     /// passed over. In a new context, it has no thinking of the one before.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
-        let own = || events.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
-        let standing = standing(events);
-        let of_agent =
-            || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
-        let learnt = learnt_window(of_agent()).filter(|_| !in_new_context);
-        let is_cut_off = ends_cut_off(of_agent());
-        let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
-        let history = of_agent().fold(Reader::new(fixed, sees_images), Reader::take).finish();
-        let history = if in_new_context { history.for_another_model(fixed, sees_images) } else { history };
-        let instructions = own().filter_map(|kind| match kind {
-            EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {
-                Some(ContextItem { source: source.clone(), text: text.clone() })
-            }
-            _ => None,
-        });
-        let instructions = instructions.collect();
+        let own: Vec<_> = self.own(events.iter());
+        let standing = self.own(standing(events).into_iter());
+        self.conversation.restore(&own, &standing, in_new_context);
         let (mut call, mut approval, mut grant) = (CallId(0), ApprovalId(0), GrantId(0));
-        for kind in own() {
+        for kind in own {
             match kind {
                 EventKind::ToolCallStarted { call: id, .. } => call = call.max(*id),
                 EventKind::ApprovalRequested { id, .. } => approval = approval.max(*id),
@@ -74,270 +26,39 @@ impl Agent {
                 _ => {}
             }
         }
-        self.history = history;
-        self.ledger = Ledger::of(of_agent(), &self.config.standing.project);
-        self.instructions = instructions;
-        self.tasks = tasks::after(of_agent());
-        if let Some(context) = learnt {
-            self.set_window(context.min(self.config.window.context));
-        }
         (self.last_call, self.last_approval) = (call, approval);
         self.grants = SessionGrants::after(grant);
-        if is_cut_off {
-            self.note(INTERRUPTED_HERE.to_owned());
-        }
-        if !self.history.is_empty() {
-            self.note(GOES_ON.to_owned());
-        }
         self
     }
-}
 
-impl Agent {
     /// The same agent, which is told that its project was elsewhere before.
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
-        if let Some(from) = from.filter(|_| !self.history.is_empty()) {
+        if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
             let project = &self.config.standing.project;
-            self.note(format!(
+            self.conversation.note(format!(
                 "The project was moved from {from} to {project}: paths of the old place in this conversation lead nowhere."
             ));
         }
         self
     }
-}
 
-/// True if the last words are the model's, and were interrupted: nobody has told it so yet.
-fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
-    events.fold(false, |ends, kind| match kind {
-        EventKind::AssistantMessage(message) => message.stop_reason == INTERRUPTED,
-        EventKind::UserMessage { .. } | EventKind::ContextCompacted(_) => false,
-        _ => ends,
-    })
-}
-
-/// The window that earlier runs learnt of from refusals of this model.
-fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64> {
-    events.fold(None, |learnt, kind| match kind {
-        EventKind::ModelChanged(_) => None,
-        EventKind::CompactionStarted(started) if started.cause == CompactionCause::Overflow => {
-            Some(started.window)
-        }
-        _ => learnt,
-    })
-}
-
-impl Agent {
     /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind included. The model is told
     /// this with the next message. Returns the change of its list of tasks, for the log.
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {
-            let (fixed, sees_images) = (self.budget.fixed(), self.config.sees_images);
-            let standing = standing(events);
-            let own =
-                || standing.iter().filter(|event| event.agent == self.config.id).map(|event| &event.kind);
-            self.history = own().fold(Reader::new(fixed, sees_images), Reader::take).finish();
-            self.ledger = Ledger::of(own(), &self.config.standing.project);
-            let list = tasks::after(own());
-            if self.tasks != list {
-                self.tasks.clone_from(&list);
-                changed = Some(EventKind::TasksUpdated(TasksUpdated { call: None, tasks: list }));
-            }
-            // What was to be said about what is taken back is said to nobody, and changes of the rights were perhaps told there.
-            self.context.retain(|item| item.text != INTERRUPTED_HERE);
+            changed = self.conversation.rewind(&self.own(standing(events).into_iter()));
+            // Changes of the rights were perhaps told in what is taken back.
             if !self.starting {
-                let text = rewound_context(&self.seen);
-                self.context.push(ContextItem { source: RIGHTS.to_owned(), text });
+                self.conversation.tell_of_rights(rewound_context(&self.seen));
             }
         }
-        self.note(told);
+        self.conversation.note(told);
         changed
     }
-}
 
-/// An event, as far as a rewind is about it.
-pub trait Counted {
-    /// Its place in the log.
-    fn id(&self) -> EventId;
-    /// The rewind that it is, if it is one.
-    fn rewind(&self) -> Option<RewindTarget>;
-    /// True of what tells which model answers, and as what.
-    fn is_about_the_model(&self) -> bool;
-}
-
-impl Counted for SessionEvent {
-    fn id(&self) -> EventId {
-        self.id
+    fn own<'a>(&self, events: impl Iterator<Item = &'a SessionEvent>) -> Vec<&'a EventKind> {
+        events.filter(|event| event.agent == self.config.id).map(|event| &event.kind).collect()
     }
-
-    fn rewind(&self) -> Option<RewindTarget> {
-        match &self.kind {
-            EventKind::Rewound(rewound) => Some(rewound.target),
-            _ => None,
-        }
-    }
-
-    fn is_about_the_model(&self) -> bool {
-        matches!(
-            self.kind,
-            EventKind::ModelChanged(_) | EventKind::SessionStarted(_) | EventKind::PromptFixed(_)
-        )
-    }
-}
-
-/// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model answers was never
-/// taken back.
-pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
-    let mut standing: Vec<&T> = Vec::new();
-    let mut taken_back = Vec::new();
-    for event in events {
-        if let Some(target) = event.rewind() {
-            match target.to {
-                Some(to) if target.scope.has_conversation() => {
-                    if let Some(at) = standing.iter().position(|event| event.id() == to) {
-                        taken_back = standing.split_off(at);
-                        standing
-                            .extend(taken_back.iter().copied().filter(|event| event.is_about_the_model()));
-                    }
-                }
-                Some(_) => taken_back.clear(),
-                None => {
-                    let is_new = |event: &&T| !event.is_about_the_model();
-                    standing.extend(std::mem::take(&mut taken_back).into_iter().filter(is_new));
-                }
-            }
-        }
-        standing.push(event);
-    }
-    standing
-}
-
-impl Reader {
-    fn new(fixed: u64, sees_images: bool) -> Self {
-        Self {
-            history: History::new(fixed, sees_images),
-            fixed,
-            sees_images,
-            opening: Vec::new(),
-            said: Vec::new(),
-            calls: Vec::new(),
-            results: BTreeMap::new(),
-        }
-    }
-
-    fn take(mut self, kind: &EventKind) -> Self {
-        match kind {
-            EventKind::ContextAdded { text, .. } => {
-                let is_first = self.history.is_empty() && self.said.is_empty();
-                let blocks = if is_first { &mut self.opening } else { &mut self.said };
-                blocks.push(UserBlock::Text(text.clone()));
-            }
-            EventKind::UserMessage { text, images } => {
-                let shown = self.admitted(images);
-                self.said.extend(shown.into_iter().map(UserBlock::Image));
-                if !text.trim().is_empty() {
-                    self.said.push(UserBlock::Text(text.clone()));
-                }
-            }
-            EventKind::AssistantMessage(message) => self.replied(message),
-            EventKind::ToolCallFinished { tool_use, status, content, images, .. } => {
-                let images = self.admitted(images);
-                let is_error = *status != ToolCallStatus::Completed;
-                let (tool_use, content) = (tool_use.clone(), content.clone());
-                if self.calls.contains(&tool_use) {
-                    let result =
-                        UserBlock::ToolResult { tool_use: tool_use.clone(), content, is_error, images };
-                    self.results.insert(tool_use, result);
-                } else if tool_use.0 == earlier_plan::TOOL_USE {
-                    self.said.push(UserBlock::Text(content));
-                } else if tool_use.0 == own_command::TOOL_USE {
-                    self.said.push(own_command::quoted(&content));
-                }
-            }
-            EventKind::ModelFailed { left_out: Some(part), .. } => {
-                self.flush();
-                self.history.leave_out(*part, self.sees_images);
-            }
-            EventKind::Rewound(rewound) if rewound.target.scope.has_conversation() => {
-                self.settle();
-                self.history.count_again(self.fixed);
-            }
-            EventKind::Notice { code: NoticeCode::InterruptedReplyDropped, .. } => {
-                self.history.drop_interrupted();
-            }
-            EventKind::ModelChanged(changed) if changed.new_context => self.leave_context(),
-            EventKind::PromptFixed(prompt) if prompt.new_context.is_some() => self.leave_context(),
-            EventKind::ContextCompacted(compacted) => {
-                let first = compacted.first_message.clone();
-                self = Self { history: History::summarised(self.fixed, self.sees_images, first), ..self };
-                (self.calls, self.results) = (Vec::new(), BTreeMap::new());
-                (self.opening, self.said) = (Vec::new(), Vec::new());
-            }
-            _ => {}
-        }
-        self
-    }
-
-    fn leave_context(&mut self) {
-        self.flush();
-        self.history = self.history.for_another_model(self.fixed, self.sees_images);
-    }
-
-    fn admitted(&mut self, images: &[Image]) -> Vec<Image> {
-        self.history.admit(images.to_vec()).0
-    }
-
-    fn replied(&mut self, message: &AssistantMessage) {
-        self.flush();
-        let content = message.content.clone();
-        self.calls = content.iter().filter_map(|block| tool_use(block)).collect();
-        // Nobody counts the tokens of a reply that was interrupted.
-        if message.estimated {
-            self.history.push_interrupted(content);
-        } else {
-            self.history.push_assistant(content, message.usage);
-        }
-    }
-
-    /// Every call has one result (WIRE R4), and what was said meanwhile comes behind them.
-    fn flush(&mut self) {
-        let calls = std::mem::take(&mut self.calls);
-        let mut results = std::mem::take(&mut self.results);
-        let result = |call: ToolUseId| {
-            let missing = || CallResult::not_done(ToolCallStatus::Interrupted, NO_RESULT);
-            results.remove(&call).unwrap_or_else(|| missing().into_block(Some(call)))
-        };
-        let results: Vec<_> = calls.into_iter().map(result).collect();
-        self.history.push_user(results);
-        if self.history.is_empty() && !self.said.is_empty() {
-            self.history.open(std::mem::take(&mut self.opening));
-        }
-        self.history.push_user(std::mem::take(&mut self.said));
-    }
-
-    /// The conversation stands so, also where nobody has said anything in it: what was told of the surroundings is still told.
-    fn settle(&mut self) {
-        self.flush();
-        if self.history.is_empty() {
-            self.history.open(std::mem::take(&mut self.opening));
-        }
-    }
-
-    fn finish(mut self) -> History {
-        self.flush();
-        self.history
-    }
-}
-
-/// The id of a block that is a call.
-fn tool_use(block: &RawValue) -> Option<ToolUseId> {
-    #[derive(Deserialize)]
-    struct RestoredBlock {
-        r#type: String,
-        #[serde(default)]
-        id: String,
-    }
-    let block: RestoredBlock = serde_json::from_str(block.get()).ok()?;
-    (block.r#type == "tool_use").then_some(ToolUseId(block.id))
 }

@@ -10,8 +10,8 @@ use protocol::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 use super::Agent;
 use super::agent::AgentState;
 use super::calls::{CallResult, Open};
+use super::conversation::quoted;
 use super::interrupt::{after, with_output};
-use super::own_command::quoted;
 use super::reply::ToolUse;
 use crate::conversation::UserBlock;
 
@@ -149,7 +149,7 @@ impl Agent {
                 self.conclude_earlier_plan();
             }
             let results = self.take_results();
-            self.history.push_user(results);
+            self.conversation.answer_calls(results);
             if !is_user && self.ends_loop() {
                 return;
             }
@@ -198,7 +198,7 @@ impl Agent {
             diffs: diffs.unwrap_or_default(),
             images: result.images.clone(),
         };
-        self.log_seen_by(observed.by, kind);
+        self.out.log_seen_by(observed.by, kind);
     }
 
     /// The changes that a completed call made: by the bytes that were approved, or else as its worker tells them.

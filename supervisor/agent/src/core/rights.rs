@@ -16,8 +16,7 @@ use protocol::event::{EventKind, NoticeCode, RightsChanged};
 use super::agent::AgentState;
 use super::calls::Open;
 use super::interrupt::Interruption;
-use super::message::RIGHTS;
-use super::{Agent, ContextItem, Effect, ReadyWorker};
+use super::{Agent, Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
 /// What a call is told that ran when the rights changed.
@@ -90,7 +89,7 @@ impl Agent {
         match decided {
             Ok(rights) => self.apply(change, rights),
             Err(Unchanged::Same(_)) if withdrawn && !self.replacement.failed => {
-                self.notice(
+                self.out.notice(
                     NoticeCode::ApprovalsWithdrawn,
                     "what was approved with the network was ended, and is asked for again",
                 );
@@ -99,7 +98,7 @@ impl Agent {
             Err(Unchanged::Same(_)) if self.replacement.failed => {
                 self.replace_worker(self.config.standing.rights.clone());
             }
-            Err(unchanged) => self.notice(unchanged.code(), &unchanged.to_string()),
+            Err(unchanged) => self.out.notice(unchanged.code(), &unchanged.to_string()),
         }
         if withdrawn && !self.replacement.awaited {
             self.go_on();
@@ -119,7 +118,7 @@ impl Agent {
         let revoked = self.grants.revoke_network(bound);
         let mut withdrawn = !revoked.is_empty();
         for id in revoked {
-            self.log(EventKind::GrantRevoked { id });
+            self.out.log(EventKind::GrantRevoked { id });
         }
         let why = match bound {
             _ if nothing => NOTHING_APPROVED,
@@ -214,8 +213,8 @@ impl Agent {
 
     /// The same rights, and another answer to what is beyond them: whoever is asked now is not asked any more.
     fn mode_changed_alone(&mut self, mode: ApprovalMode) {
-        self.log(EventKind::ModeChanged { mode });
-        self.context.push(ContextItem { source: RIGHTS.to_owned(), text: mode_context(&self.seen) });
+        self.out.log(EventKind::ModeChanged { mode });
+        self.conversation.tell_of_rights(mode_context(&self.seen));
         self.withdraw("the approval mode was changed", MODE_CHANGED);
         self.go_on();
     }
@@ -228,7 +227,7 @@ impl Agent {
         self.withdraw("the rights were changed", &INTERRUPTED.sentence(None));
         // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
         self.end_open(INTERRUPTED, |open| !matches!(open, Open::Delegated));
-        self.effects.push(Effect::ReplaceWorker { rights });
+        self.out.push(Effect::ReplaceWorker { rights });
     }
 
     pub(super) fn on_worker_ready(&mut self, worker: ReadyWorker) {
@@ -240,9 +239,9 @@ impl Agent {
         self.replacement.failed = false;
         let mode = self.replacement.mode.take();
         if let Some(mode) = mode {
-            self.log(EventKind::ModeChanged { mode });
+            self.out.log(EventKind::ModeChanged { mode });
         }
-        self.log(EventKind::RightsChanged(RightsChanged {
+        self.out.log(EventKind::RightsChanged(RightsChanged {
             generation: worker.generation,
             pid: worker.pid,
             rights: self.seen.summary().into(),
@@ -266,13 +265,13 @@ impl Agent {
             "the rights were changed, but no worker could be started under them: {reason}; calls fail until they are \
              changed again"
         );
-        self.notice(NoticeCode::NoWorker, &message);
+        self.out.notice(NoticeCode::NoWorker, &message);
         self.tell_of_rights(format!("<rights>\nThe user changed your rights, and {message}.\n</rights>"));
     }
 
     /// The model learns of its rights with the next message, which may be the results that were held back.
     fn tell_of_rights(&mut self, text: String) {
-        self.context.push(ContextItem { source: RIGHTS.to_owned(), text });
+        self.conversation.tell_of_rights(text);
         while let Some(change) = self.replacement.next.pop_front() {
             self.on_change(change);
             if self.replacement.awaited {

@@ -18,7 +18,7 @@ const EMPTY: &str = "(the tool answered with nothing)";
 impl Agent {
     pub(super) fn serve(&mut self, call: CallId, served: ServedCall) {
         let timeout = Duration::from_millis(self.seen.rights.limits.timeout_ms);
-        self.effects.push(Effect::Serve { call, served: served.clone(), timeout });
+        self.out.push(Effect::Serve { call, served: served.clone(), timeout });
         self.calls.open_as(call, Open::Served(served));
     }
 
@@ -52,7 +52,7 @@ impl Agent {
 
     /// Shows as many of the pictures as the conversation has room for.
     fn pictured(&mut self, text: String, images: Vec<Image>) -> CallResult {
-        let (images, left_out) = self.history.admit(images);
+        let (images, left_out) = self.conversation.admit(images);
         let text = left_out.into_iter().fold(text, |text, cause| format!("{text}\n({cause})"));
         CallResult { images, ..answered(text) }
     }

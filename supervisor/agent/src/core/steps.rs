@@ -213,7 +213,7 @@ impl Agent {
         let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
         let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
         let (call, served) = (claim.call, ServedCall::Supervisor(served));
-        self.effects.push(Effect::Serve { call, served, timeout: LOOKING });
+        self.out.push(Effect::Serve { call, served, timeout: LOOKING });
         self.calls.open_as(call, Open::Looking(Box::new(claim)));
     }
 
@@ -372,7 +372,7 @@ impl Agent {
             acceptance: outcomes,
             files,
         };
-        self.log_seen_by(ObservedBy::Supervisor, EventKind::PlanStepStatus(changed));
+        self.out.log_seen_by(ObservedBy::Supervisor, EventKind::PlanStepStatus(changed));
     }
 
     fn what_comes_next(&self) -> String {

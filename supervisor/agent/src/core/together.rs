@@ -70,7 +70,7 @@ impl Agent {
         let more = first.as_ref().map(|(call, _)| self.changes_after(*call)).unwrap_or_default();
         let Some((call, change)) = first.filter(|_| !more.is_empty()) else {
             let message = format!("request {id} has no other changes beside it that could be shown with it");
-            return self.notice(NoticeCode::ApprovalIgnored, &message);
+            return self.out.notice(NoticeCode::ApprovalIgnored, &message);
         };
         let cause = "the user wants to see it together with the other changes of the reply".to_owned();
         self.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Together, Some(cause));
@@ -79,7 +79,7 @@ impl Agent {
             if let Some(tool_use) = self.calls.tool_use(call).cloned() {
                 self.log_started(call, &tool_use);
             }
-            self.effects.push(Effect::Prepare { call, tool: tool.clone() });
+            self.out.push(Effect::Prepare { call, tool: tool.clone() });
             self.calls.open_as(call, Open::Preparing(tool));
         }
     }

@@ -3,14 +3,8 @@
 use protocol::event::CompactionCause;
 
 use super::agent::{AgentState, TurnRun};
-use super::compaction::{Next, Then};
+use super::conversation::{INTERRUPTED_HERE, Next, Then};
 use super::{Agent, Effect, EndReason, RunEnd};
-
-/// The model is told so with the message after an interruption.
-pub(super) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
-
-/// The reason for the end of a reply that was interrupted, as the log has it.
-pub(super) const INTERRUPTED: &str = "interrupted";
 
 impl Agent {
     /// Asks the model for the next reply, if the budget allows one and the context has room for it.
@@ -18,11 +12,11 @@ impl Agent {
         if self.is_out_of_budget() {
             return;
         }
-        match self.next() {
+        match self.conversation.next(&mut self.out) {
             Next::Full(message) => self.finish_full(message),
             Next::Compact(cause) => self.compact(cause, Then::Step),
             Next::Step => {
-                self.say_what_waits();
+                self.conversation.say_what_waits(&mut self.out);
                 if let Some(markdown) = self.earlier_plan.take() {
                     return self.begin_earlier_plan(&markdown);
                 }
@@ -34,10 +28,10 @@ impl Agent {
 
     /// The model's turn is over: the run ends, or goes on with what the user said meanwhile.
     pub(super) fn end_turn(&mut self) {
-        if !self.queue.is_empty() {
+        if self.conversation.has_unread_words() {
             return self.begin_step();
         }
-        if self.takes_wish() {
+        if self.conversation.takes_wish(&mut self.out) {
             return self.compact(CompactionCause::Request, Then::End);
         }
         if let Some((reason, message)) = self.unexecuted() {
@@ -71,9 +65,12 @@ impl Agent {
             }
             AgentState::BackingOff { .. } => self.finish(reason, message.map(str::to_owned)),
             AgentState::Streaming { request, reply } => {
-                self.effects.push(Effect::CancelStream(request));
-                if self.compacting.is_some() {
-                    self.count_interrupted_summary(&reply);
+                self.out.push(Effect::CancelStream(request));
+                if self.conversation.is_compacting() {
+                    if reply.has_begun() {
+                        let usage = self.estimated(&reply);
+                        self.conversation.count_summary(usage);
+                    }
                 } else {
                     self.keep_interrupted(&reply);
                     self.mark_interrupted(reason);
@@ -93,7 +90,7 @@ impl Agent {
     /// The next message of the user begins with that: the model would take what it did not finish for finished.
     fn mark_interrupted(&mut self, reason: EndReason) {
         if reason == EndReason::Interrupted {
-            self.note(INTERRUPTED_HERE.to_owned());
+            self.conversation.note(INTERRUPTED_HERE.to_owned());
         }
     }
 
@@ -111,18 +108,13 @@ impl Agent {
 
     pub(super) fn finish(&mut self, reason: EndReason, message: Option<String>) {
         self.state = AgentState::Resting;
-        if let Some(compacting) = self.compacting.take() {
-            self.log_given_up_summary(compacting);
-            // What waited behind the summary was said all the same.
-            self.say_what_waits();
-        }
-        self.compaction_wanted = false;
+        self.conversation.give_summary_up(self.tariff(), &mut self.out);
         self.turn_waits = false;
         self.earlier_plan = None;
         self.own_command = None;
         let TurnRun { steps, usage, cost, text, output, .. } = std::mem::take(&mut self.run);
         let cost = self.config.prices.map(|_| cost);
-        self.effects.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
+        self.out.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
         self.end_reading();
     }
 }

@@ -12,7 +12,7 @@ use protocol::frontend::{AgentAction, Op};
 
 use super::script::{Script, command, config, error, file, not_found, read, run, text, thinking};
 use super::witness::{Witness, size};
-use crate::conversation::{StopReason, StreamEvent};
+use crate::conversation::{Message, StopReason, StreamEvent};
 use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standing};
 
 /// What happens next.
@@ -246,9 +246,9 @@ proptest! {
         play.play(Move::Interrupt);
         let restored = Agent::new(narrow()).restored(&play.log, false);
         let live = &play.script.agent;
-        prop_assert_eq!(format!("{:?}", restored.history.messages()), format!("{:?}", live.history.messages()));
+        prop_assert_eq!(format!("{:?}", restored.conversation.messages()), format!("{:?}", live.conversation.messages()));
         prop_assert_eq!(restored.last_call, live.last_call);
-        prop_assert_eq!(&restored.ledger, &live.ledger);
+        prop_assert_eq!(restored.conversation.ledger(), live.conversation.ledger());
     }
 
     #[test]
@@ -269,7 +269,7 @@ proptest! {
             }
         }
         // Where the user alone fills the context, with what nobody answered, there is nothing to summarise.
-        let answered = play.script.agent.history.has_replies();
+        let answered = play.script.agent.conversation.messages().iter().any(|message| matches!(**message, Message::Assistant(_)));
         prop_assert!(play.witness.contexts > 0 || !answered, "nothing was summarised");
     }
 }
@@ -281,6 +281,6 @@ fn what_an_undone_rewind_brings_back_is_counted() {
     let said = || [Move::Say(500), Move::Answer { words: 390, calls: vec![] }];
     let moves = said().into_iter().chain([Move::Rewind(0)]).chain(said()).chain([Move::Undo, Move::Say(1)]);
     moves.for_each(|next| play.play(next));
-    let counted = play.script.agent.history.tokens();
+    let counted = play.script.agent.conversation.tokens();
     assert!(counted >= play.asked, "{counted} tokens for {}", play.asked);
 }

@@ -59,7 +59,7 @@ fn z4_no_later_request_is_as_long_as_the_refused_one_and_the_next_summary_comes_
         script.reply(14, &[text("So far.")], StopReason::EndTurn);
         for step in 15..60 {
             let request = script.agent.last_request.0;
-            if script.agent.compacting.is_some() {
+            if script.agent.conversation.is_compacting() {
                 script.reply(request, &[text("So far.")], StopReason::EndTurn);
             } else {
                 answer(&mut script, request);
@@ -95,6 +95,6 @@ fn z4_what_was_learnt_holds_in_the_next_run_too() {
         kind,
     };
     let log: Vec<_> = (1..).zip(log).map(event).collect();
-    assert_eq!(Agent::new(assumed()).restored(&log, false).budget.context(), 20_000);
-    assert_eq!(Agent::new(assumed()).restored(&log, true).budget.context(), 128_000);
+    assert_eq!(Agent::new(assumed()).restored(&log, false).conversation.window(), 20_000);
+    assert_eq!(Agent::new(assumed()).restored(&log, true).conversation.window(), 128_000);
 }

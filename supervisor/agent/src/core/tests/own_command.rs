@@ -106,10 +106,10 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
     let log = script.log();
     let restored = Agent::new(ask_config()).restored(&log, false);
     assert_eq!(
-        format!("{:?}", restored.history.messages()),
-        format!("{:?}", script.agent.history.messages())
+        format!("{:?}", restored.conversation.messages()),
+        format!("{:?}", script.agent.conversation.messages())
     );
     // Our own remarks are no instructions, which every new context would begin with.
-    assert!(restored.instructions.is_empty(), "{:?}", restored.instructions);
+    assert!(restored.conversation.instructions().is_empty(), "{:?}", restored.conversation.instructions());
     assert!(messages(script.requests().last().unwrap()).contains("!ls"));
 }

@@ -12,8 +12,7 @@ use protocol::event::{CompactionCause, EventKind, NoticeCode, TokenUsage};
 
 use super::script::config;
 use crate::conversation::{Message, ModelRequest, UserBlock};
-use crate::core::agent::fixed_tokens;
-use crate::core::history::History;
+use crate::core::conversation::{History, fixed_tokens};
 use crate::core::{Effect, Window};
 
 /// What the effects must satisfy in their order.

@@ -82,16 +82,16 @@ impl Agent {
             "the model wrote a call of {tool} as text; its server did not read it, and it was not run"
         );
         // Before the reply, so that nobody prints it as an answer.
-        self.notice(NoticeCode::CallAsText, &said);
+        self.out.notice(NoticeCode::CallAsText, &said);
         self.keep_whole(reply, stop.as_str(), usage);
         self.run.written_calls = self.run.written_calls.saturating_add(1);
-        if self.run.written_calls > MAX_WRITTEN && self.queue.is_empty() {
+        if self.run.written_calls > MAX_WRITTEN && !self.conversation.has_unread_words() {
             let message = format!(
                 "the model wrote a tool call as text, twice in a row; its server did not read it\n  hint: {HINT}"
             );
             return self.finish(EndReason::CallAsText, Some(message));
         }
-        self.note(told(tool));
+        self.conversation.note(told(tool));
         self.begin_step();
     }
 }

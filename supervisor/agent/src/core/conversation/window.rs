@@ -52,10 +52,12 @@ impl Default for Window {
 
 /// What the tokens of a window are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Budget {
+pub(in crate::core) struct Budget {
     context: u64,
     reply: u32,
-    /// What every prompt begins with: the system prompt and the tools.
+    /// Limit of a reply, however large the window is.
+    limit: u32,
+    /// Tokens of the beginning of every prompt: the system prompt and the tools.
     fixed: u64,
 }
 
@@ -63,7 +65,12 @@ impl Budget {
     /// A reply has its limit, but no more than a quarter of the window.
     pub(super) fn new(window: Window, reply: u32, fixed: u64) -> Self {
         let quarter = u32::try_from(window.context / 4).unwrap_or(u32::MAX);
-        Self { context: window.context, reply: reply.min(quarter), fixed }
+        Self { context: window.context, reply: reply.min(quarter), limit: reply, fixed }
+    }
+
+    /// The same uses of a window of this many tokens.
+    pub(super) fn in_window(self, context: u64) -> Self {
+        Self::new(Window { context }, self.limit, self.fixed)
     }
 
     /// The window after a refusal of about so many tokens: the one that the server names, or a part of what it refused that stays below
@@ -118,7 +125,7 @@ impl Budget {
     }
 
     /// What one of the results may take that are still to come, of what is left for all of them.
-    pub(super) fn share(left: u64, results: u64) -> u64 {
+    pub(in crate::core) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
 
@@ -145,13 +152,13 @@ impl Budget {
 }
 
 /// About how many tokens a text has.
-pub(super) fn tokens(text: &str) -> u64 {
+pub(in crate::core) fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64
 }
 
 /// About how many bytes of a text have so many tokens.
-pub(super) fn bytes(text: &str, budget: u64) -> usize {
+pub(in crate::core) fn bytes(text: &str, budget: u64) -> usize {
     let (length, whole) = (text.len() as u128, u128::from(tokens(text)));
     let share = length * u128::from(budget) / whole.max(1);
     usize::try_from(share).unwrap_or(usize::MAX).min(text.len())

@@ -80,7 +80,7 @@ impl Images {
 mod tests {
     use super::*;
 
-    const PNG: &[u8] = include_bytes!("../../../../fixtures/images/shapes.png");
+    const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
 
     /// A picture of this width and of this many bytes.
     fn image(width: u32, bytes: usize) -> Image {

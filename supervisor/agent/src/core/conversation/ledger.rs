@@ -14,7 +14,7 @@ use super::summary;
 
 /// The user's words, and what calls did to files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ledger {
+pub(in crate::core) struct Ledger {
     said: Vec<String>,
     /// What the model said last of all that was before.
     summary: Option<String>,

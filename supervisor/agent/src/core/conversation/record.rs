@@ -90,7 +90,7 @@ fn fitting<'a>(parts: impl Iterator<Item = &'a String>, left: &mut u64) -> usize
 }
 
 /// The beginning and the end of a text in so many bytes, and how much is missing between them.
-pub(super) fn ends(text: &str, kept: usize) -> String {
+pub(in crate::core) fn ends(text: &str, kept: usize) -> String {
     if kept >= text.len() {
         return text.to_owned();
     }

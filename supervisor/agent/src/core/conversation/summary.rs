@@ -8,7 +8,7 @@ use super::record::{RecordEntry, both_ends, ends, last};
 use super::window::{bytes, tokens};
 
 /// What the model is asked for.
-pub(super) const INSTRUCTION: &str = include_str!("../prompt/summary.md");
+pub(super) const INSTRUCTION: &str = include_str!("../../prompt/summary.md");
 
 /// What a summary is about where the conversation itself does not fit any more.
 const OF_RECORD: &str = "What follows is a record of a conversation between you and a user, shortened, because the whole \
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::core::Window;
-    use crate::core::window::Budget;
+    use crate::core::conversation::Budget;
 
     fn entries(count: usize) -> Vec<RecordEntry> {
         (0..count).map(|n| RecordEntry::new("result", format!("line {n}\n").repeat(30))).collect()

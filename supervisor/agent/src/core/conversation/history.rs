@@ -23,7 +23,7 @@ const MAX_IMAGE: u64 = 5_000;
 
 /// The conversation so far. Messages are shared with the requests that were made of it.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(in crate::core) struct History {
     messages: Vec<Arc<Message>>,
     /// The pictures in them, and those that have been promised to the next.
     images: Images,
@@ -51,7 +51,7 @@ struct Size {
 
 impl History {
     /// A conversation whose every prompt begins with `fixed` tokens, for a model that sees pictures or not.
-    pub(super) fn new(fixed: u64, sees_images: bool) -> Self {
+    pub(in crate::core) fn new(fixed: u64, sees_images: bool) -> Self {
         Self {
             messages: Vec::new(),
             images: Images::seen(sees_images),
@@ -127,7 +127,7 @@ impl History {
     }
 
     /// About how many tokens a prompt of all of it has.
-    pub(super) const fn tokens(&self) -> u64 {
+    pub(in crate::core) const fn tokens(&self) -> u64 {
         self.size.known.saturating_add(self.size.added)
     }
 
@@ -143,7 +143,7 @@ impl History {
 
     /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix
     /// what the model saw.
-    pub(super) fn push_user(&mut self, blocks: Vec<UserBlock>) {
+    pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
             _ if blocks.is_empty() => {}
@@ -154,7 +154,7 @@ impl History {
 
     /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages, which
     /// may be less than their sum where it compacts them itself.
-    pub(super) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
+    pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
         // There is a reply to what stands before it.
         self.interrupted = None;
         self.replies = self.replies.saturating_add(1);

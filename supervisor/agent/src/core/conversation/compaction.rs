@@ -1,0 +1,333 @@
+//! From a context that is too long to a new one that begins with a summary: what was sent is never edited.
+//!
+//! The model is asked for the summary at the end of the conversation, which the provider has in its cache. Where that does
+//! not fit or does not work, it is asked about a shortened record of it; where that does not work either, the new context
+//! begins with what is known without the model. A run never summarises twice for the same reply, and a context that begins
+//! too long is its end.
+
+use std::sync::Arc;
+
+use gate::StandingRights;
+use protocol::event::{
+    AssistantMessage, CompactionCause, CompactionStarted, ContextCompacted, EventKind, NoticeCode,
+    SummaryFrom, TokenUsage,
+};
+
+use super::Conversation;
+use super::history::{History, in_block};
+use super::restore::INTERRUPTED;
+use super::summary::{INSTRUCTION, Known, record};
+use super::window::{Window, tokens};
+use crate::conversation::{Message, ProviderError, StopReason, UserBlock};
+use crate::core::outbox::Outbox;
+use crate::core::tariff::Tariff;
+
+/// Summaries: the one that is waited for, and the one that the user wants.
+#[derive(Debug, Default)]
+pub(super) struct Compaction {
+    underway: Option<Compacting>,
+    /// True if the user wants a summary before the next request.
+    wanted: bool,
+}
+
+/// A summary that is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Compacting {
+    cause: CompactionCause,
+    from: SummaryFrom,
+    then: Then,
+    /// About how many tokens the next prompt would have had.
+    before: u64,
+    /// Tokens of the replies so far.
+    usage: TokenUsage,
+}
+
+/// The step after a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Then {
+    /// The step that it was made for.
+    Step,
+    /// The end of the turn.
+    End,
+}
+
+/// The state of the context before a step.
+#[derive(Debug)]
+pub(in crate::core) enum Next {
+    /// The step fits.
+    Step,
+    /// It is summarised first.
+    Compact(CompactionCause),
+    /// Nothing would help; a sentence says what to do.
+    Full(String),
+}
+
+/// The step after a reply to the request for a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum AfterSummary {
+    /// The model is asked once more, in another way.
+    Ask,
+    /// The new context has begun.
+    Begun(Then),
+}
+
+/// A request as far as the conversation decides it.
+pub(in crate::core) struct Asked {
+    pub(in crate::core) messages: Vec<Arc<Message>>,
+    pub(in crate::core) max_tokens: u32,
+}
+
+impl Conversation {
+    /// True while a summary is waited for: requests are for it.
+    pub(in crate::core) const fn is_compacting(&self) -> bool {
+        self.compaction.underway.is_some()
+    }
+
+    /// Takes in the user's wish for a summary. True if it is made now; else it is made before the next request, if at all.
+    pub(in crate::core) fn wish(&mut self, at_rest: bool, out: &mut Outbox) -> bool {
+        if at_rest {
+            let begins = self.history.has_replies() && self.summary_is_shorter(out);
+            if !begins {
+                self.nothing_to_compact(out);
+            }
+            return begins;
+        }
+        let message = if self.is_compacting() {
+            "the conversation is being summarised already"
+        } else {
+            self.compaction.wanted = true;
+            "the conversation is summarised before the next request"
+        };
+        out.notice(NoticeCode::CompactionQueued, message);
+        false
+    }
+
+    /// Takes the user's wish at the end of a turn. True if a summary could be made.
+    pub(in crate::core) fn takes_wish(&mut self, out: &mut Outbox) -> bool {
+        if !std::mem::take(&mut self.compaction.wanted) || !self.history.has_replies() {
+            return false;
+        }
+        let wins = self.summary_is_shorter(out);
+        if !wins {
+            self.nothing_to_compact(out);
+        }
+        wins
+    }
+
+    /// Decides whether the next prompt, with what joins it, leaves the room that its reply and the results after it need.
+    pub(in crate::core) fn next(&mut self, out: &mut Outbox) -> Next {
+        let next = self.history.tokens().saturating_add(self.unsaid.tokens());
+        let wanted = std::mem::take(&mut self.compaction.wanted);
+        let budget = self.budget;
+        if !self.history.has_replies() {
+            return if next <= budget.prompt() { Next::Step } else { Next::Full(self.full(next)) };
+        }
+        if wanted && self.summary_is_shorter(out) {
+            return Next::Compact(CompactionCause::Request);
+        } else if wanted {
+            self.nothing_to_compact(out);
+        }
+        if next <= budget.compact_at() {
+            return Next::Step;
+        }
+        if self.history.began_too_long(budget.compact_at()) {
+            return Next::Full(self.full(next));
+        }
+        Next::Compact(CompactionCause::Limit)
+    }
+
+    /// Returns a sentence on a context that nothing would help.
+    pub(in crate::core) fn full(&self, next: u64) -> String {
+        format!(
+            "the context is full: even a new one has about {next} tokens, and the model's window holds {} with the reply; \
+             shorten AGENTS.md, give a smaller task, or choose a model with a larger window",
+            self.budget.context()
+        )
+    }
+
+    /// True if the new context would be shorter than this one: even without a word of the model's it repeats what the user
+    /// said and the last messages.
+    fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
+        self.read(out);
+        let entries = self.history.said();
+        let known = Known { ledger: &self.ledger, summary: None, entries: &entries };
+        let least = in_block(tokens(&known.first_message(self.budget.first_message())));
+        self.history.said_tokens() > least
+    }
+
+    fn nothing_to_compact(&self, out: &mut Outbox) {
+        let message = if self.history.has_replies() {
+            "the conversation is not summarised: it is shorter than its summary would be"
+        } else {
+            "there is no conversation yet that could be summarised"
+        };
+        out.notice(NoticeCode::NothingToCompact, message);
+    }
+
+    /// Has the next request ask for a summary, at the end of the conversation.
+    pub(in crate::core) fn compact(&mut self, cause: CompactionCause, then: Then, out: &mut Outbox) {
+        // The provider has said that the conversation is too long: it is not asked about all of it again.
+        let is_too_long = cause == CompactionCause::Overflow;
+        let before = self.history.tokens().saturating_add(self.unsaid.tokens());
+        let window = self.budget.context();
+        out.log(EventKind::CompactionStarted(CompactionStarted { cause, tokens: before, window }));
+        let fits = !is_too_long && self.budget.can_ask_after(self.history.tokens());
+        let from = if fits { SummaryFrom::Conversation } else { SummaryFrom::Record };
+        let usage = TokenUsage::default();
+        self.compaction.underway = Some(Compacting { cause, from, then, before, usage });
+    }
+
+    /// True if a new context could help against one that the provider finds too long.
+    pub(in crate::core) fn can_shorten(&self) -> bool {
+        !self.is_compacting() && self.history.has_replies()
+    }
+
+    /// Learns from a refusal how large the window is, for the rest of the session.
+    pub(in crate::core) fn narrow_window(&mut self, named: Option<u64>) {
+        let refused = match self.compaction.underway {
+            Some(Compacting { from: SummaryFrom::Record, .. }) => self.budget.record(),
+            Some(_) | None => self.history.tokens(),
+        };
+        self.budget = self.budget.in_window(self.budget.window_after(refused, named));
+    }
+
+    /// Learns the same where there is a conversation that could be shorter.
+    pub(in crate::core) fn learn_window(&mut self, named: Option<u64>) {
+        if self.history.has_replies() {
+            self.narrow_window(named);
+        }
+    }
+
+    /// Returns the next request: for a reply, or for the summary that is waited for, which is in no history.
+    pub(in crate::core) fn asked(&mut self, out: &mut Outbox) -> Asked {
+        let Some(compacting) = self.compaction.underway else {
+            return Asked { messages: self.history.messages(), max_tokens: self.budget.reply() };
+        };
+        let max_tokens = self.budget.summary();
+        if compacting.from == SummaryFrom::Conversation {
+            let mut asked = self.history.clone();
+            asked.push_user(vec![UserBlock::Text(INSTRUCTION.trim_end().to_owned())]);
+            return Asked { messages: asked.messages(), max_tokens };
+        }
+        self.read(out);
+        let record = record(self.ledger.summary(), &self.history.said(), self.budget.record());
+        let asked = Message::User(vec![UserBlock::Text(record.trim_end().to_owned())]);
+        Asked { messages: vec![Arc::new(asked)], max_tokens }
+    }
+
+    /// Takes in a reply to the request for a summary: its words, and the reason for its end. Calls in it do not run.
+    pub(in crate::core) fn on_summary(
+        &mut self,
+        words: &str,
+        stop: &StopReason,
+        usage: TokenUsage,
+        tariff: Tariff,
+        seen: &StandingRights,
+        out: &mut Outbox,
+    ) -> AfterSummary {
+        self.count_summary(usage);
+        match stop {
+            // Asked otherwise, it would refuse again.
+            StopReason::Refusal(_) => self.begin_context(None, tariff, seen, out),
+            StopReason::ContextWindowExceeded => {
+                self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
+                self.ask_otherwise(tariff, seen, out)
+            }
+            _ if words.trim().is_empty() => self.ask_otherwise(tariff, seen, out),
+            StopReason::MaxTokens => {
+                let cut = format!("{words}\n[the summary was cut here]");
+                self.begin_context(Some(&cut), tariff, seen, out)
+            }
+            _ => self.begin_context(Some(words), tariff, seen, out),
+        }
+    }
+
+    /// Takes in that a request for a summary failed for good. Nothing if no other request would go well.
+    pub(in crate::core) fn on_summary_failed(
+        &mut self,
+        error: &ProviderError,
+        tariff: Tariff,
+        seen: &StandingRights,
+        out: &mut Outbox,
+    ) -> Option<AfterSummary> {
+        // What the provider refuses for its form or length may go well otherwise; a bad key never does.
+        let is_too_long = is_too_long(error);
+        if is_too_long {
+            self.narrow_window(error.named_window());
+        }
+        let otherwise = error.status == Some(400) || is_too_long;
+        otherwise.then(|| self.ask_otherwise(tariff, seen, out))
+    }
+
+    /// Counts tokens of a summary, also of one that was cut off.
+    pub(in crate::core) fn count_summary(&mut self, usage: TokenUsage) {
+        if let Some(compacting) = &mut self.compaction.underway {
+            compacting.usage += usage;
+        }
+    }
+
+    /// Ends the wait for a summary with the run: logs its cost, as a reply of which nothing is left.
+    pub(in crate::core) fn give_summary_up(&mut self, tariff: Tariff, out: &mut Outbox) {
+        self.compaction.wanted = false;
+        let Some(Compacting { usage, .. }) = self.compaction.underway.take() else { return };
+        if usage != TokenUsage::default() {
+            out.log(EventKind::AssistantMessage(AssistantMessage {
+                message_id: String::new(),
+                model: String::new(),
+                content: Vec::new(),
+                stop_reason: INTERRUPTED.to_owned(),
+                usage,
+                estimated: true,
+                cost_usd: tariff.cost(&usage),
+            }));
+        }
+        // What waited behind the summary was said all the same.
+        self.say_what_waits(out);
+    }
+
+    fn ask_otherwise(&mut self, tariff: Tariff, seen: &StandingRights, out: &mut Outbox) -> AfterSummary {
+        match &mut self.compaction.underway {
+            Some(compacting) if compacting.from == SummaryFrom::Conversation => {
+                compacting.from = SummaryFrom::Record;
+                AfterSummary::Ask
+            }
+            Some(_) | None => self.begin_context(None, tariff, seen, out),
+        }
+    }
+
+    /// Leaves the context and goes on in a new one.
+    fn begin_context(
+        &mut self,
+        summary: Option<&str>,
+        tariff: Tariff,
+        seen: &StandingRights,
+        out: &mut Outbox,
+    ) -> AfterSummary {
+        let Some(compacting) = self.compaction.underway.take() else {
+            return AfterSummary::Begun(Then::Step);
+        };
+        self.read(out);
+        let entries = self.history.said();
+        let known = Known { ledger: &self.ledger, summary, entries: &entries };
+        let mut first_message = self.opening.texts(seen);
+        first_message.extend(self.tasks.told());
+        first_message.push(known.first_message(self.budget.first_message()).trim_end().to_owned());
+        self.history = History::summarised(self.budget.fixed(), self.sees_images, first_message.clone());
+        let Compacting { cause, from, then, before, usage } = compacting;
+        out.log(EventKind::ContextCompacted(ContextCompacted {
+            cause,
+            summary: if summary.is_some() { from } else { SummaryFrom::Nobody },
+            tokens_before: before,
+            tokens_after: self.history.tokens(),
+            usage,
+            cost_usd: tariff.cost(&usage),
+            first_message,
+        }));
+        AfterSummary::Begun(then)
+    }
+}
+
+/// True if a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).
+pub(in crate::core) fn is_too_long(error: &ProviderError) -> bool {
+    error.is_context_overflow() || error.status == Some(413)
+}

@@ -1,0 +1,291 @@
+//! One conversation: its past, its next message, and the room that the model's context has for both.
+
+use std::sync::Arc;
+
+use gate::StandingRights;
+use gate::tools::ToolDefinition;
+use ipc::id::CallId;
+use ipc::image::Image;
+use ipc::path::WirePath;
+use protocol::event::{
+    CompactionCause, ContextCompacted, EventKind, LeftOut, ListedTask, NoticeCode, SummaryFrom, TokenUsage,
+};
+use serde_json::value::RawValue;
+
+use super::compaction::Compaction;
+use super::history::History;
+use super::ledger::Ledger;
+use super::message::{OURS, RIGHTS, Unsaid, UserSaid};
+use super::opening::Opening;
+use super::record::{both_ends, ends};
+use super::tasks::Tasks;
+use super::window::{Budget, Window, bytes, tokens};
+use crate::conversation::{Message, UserBlock};
+use crate::core::outbox::Outbox;
+use crate::core::{AgentConfig, ContextItem};
+
+/// The conversation of one agent with its model.
+pub(in crate::core) struct Conversation {
+    pub(super) history: History,
+    /// What a new context is told without the model's help.
+    pub(super) ledger: Ledger,
+    pub(super) budget: Budget,
+    pub(super) unsaid: Unsaid,
+    pub(super) opening: Opening,
+    pub(super) tasks: Tasks,
+    pub(super) compaction: Compaction,
+    /// True if the model sees pictures.
+    pub(super) sees_images: bool,
+    /// The project, from which the ledger names files.
+    pub(super) project: WirePath,
+}
+
+impl Conversation {
+    /// A conversation in which nobody has said anything.
+    pub(in crate::core) fn new(config: &AgentConfig) -> Self {
+        let budget = Budget::new(config.window, config.max_tokens, fixed_tokens(config));
+        Self {
+            history: History::new(budget.fixed(), config.sees_images),
+            ledger: Ledger::default(),
+            budget,
+            unsaid: Unsaid::default(),
+            opening: Opening::new(config),
+            tasks: Tasks::default(),
+            compaction: Compaction::default(),
+            sees_images: config.sees_images,
+            project: config.standing.project.clone(),
+        }
+    }
+
+    /// Takes in the events that are about to be logged, for a summary without the model's help.
+    pub(in crate::core) fn read(&mut self, out: &mut Outbox) {
+        for event in out.unread() {
+            self.ledger.see(event, &self.project);
+        }
+    }
+
+    pub(in crate::core) fn messages(&self) -> Vec<Arc<Message>> {
+        self.history.messages()
+    }
+
+    /// The project's instructions.
+    pub(in crate::core) fn instructions(&self) -> &[ContextItem] {
+        self.opening.instructions()
+    }
+
+    /// Returns the conversation as text, every line of it quoted: its beginning and its end, where it is long.
+    pub(in crate::core) fn text(&self) -> String {
+        const MOST: u64 = 6_000;
+        const LONGEST: u64 = 800;
+        both_ends(&self.history.said(), MOST, LONGEST)
+    }
+
+    pub(in crate::core) fn is_empty(&self) -> bool {
+        self.history.is_empty()
+    }
+
+    /// Size of the window, as far as it is known.
+    #[cfg(test)]
+    pub(in crate::core) const fn window(&self) -> u64 {
+        self.budget.context()
+    }
+
+    #[cfg(test)]
+    pub(in crate::core) const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// About how many tokens a prompt of all of it has.
+    pub(in crate::core) const fn tokens(&self) -> u64 {
+        self.history.tokens()
+    }
+
+    /// The most tokens of a reply.
+    pub(in crate::core) const fn reply_limit(&self) -> u32 {
+        self.budget.reply()
+    }
+
+    /// About how many tokens the results may have that are still to come, with room for a summary after all of them.
+    pub(in crate::core) fn room_for_results(&self) -> u64 {
+        self.budget.results_after(self.history.tokens().saturating_add(self.unsaid.tokens()))
+    }
+
+    /// Returns a sentence on a message that is too long to be sent.
+    pub(in crate::core) fn too_long(&self, said: &UserSaid, seen: &StandingRights) -> Option<String> {
+        let context = self.opening.texts(seen).iter().map(|text| tokens(text)).sum();
+        let (length, most) = (said.tokens(), self.budget.message(context));
+        let waiting = self.unsaid.words_tokens();
+        let with = if waiting > 0 { " with those that wait" } else { "" };
+        (length.saturating_add(waiting) > most).then(|| {
+            format!(
+                "the message was not sent: it has about {length} tokens, and the context takes {most}{with}; put it into a \
+                 file of the project and name the file"
+            )
+        })
+    }
+
+    /// Keeps words of the user for the next message.
+    pub(in crate::core) fn hear(&mut self, said: UserSaid) {
+        self.unsaid.add_words(said);
+    }
+
+    /// True if the user has said something that the model has not read.
+    pub(in crate::core) const fn has_unread_words(&self) -> bool {
+        self.unsaid.has_words()
+    }
+
+    /// Has the next message say something that the model would not understand otherwise.
+    pub(in crate::core) fn note(&mut self, text: String) {
+        self.unsaid.add_first(ContextItem { source: OURS.to_owned(), text });
+    }
+
+    /// Has the next message say how the rights have changed.
+    pub(in crate::core) fn tell_of_rights(&mut self, text: String) {
+        self.unsaid.add(ContextItem { source: RIGHTS.to_owned(), text });
+    }
+
+    /// Has the next message say the demand on the answer.
+    pub(in crate::core) fn demand_answer(&mut self) {
+        if let Some(text) = self.opening.demand().map(str::to_owned) {
+            self.unsaid.add(ContextItem { source: OURS.to_owned(), text });
+        }
+    }
+
+    /// Adds context from outside the conversation. Items of the start come before those that are there already.
+    pub(in crate::core) fn add_context(&mut self, items: Vec<ContextItem>, at_start: bool, out: &mut Outbox) {
+        // What changed before the agent was told where it is comes behind that.
+        let changed = if at_start { self.unsaid.take_context() } else { Vec::new() };
+        for mut item in items {
+            let most = self.budget.context_item();
+            if tokens(&item.text) > most {
+                item.text = ends(&item.text, bytes(&item.text, most));
+                let message = format!("{} is too long for the context: its middle is left out", item.source);
+                out.notice(NoticeCode::ContextCut, &message);
+            }
+            self.opening.keep(&item);
+            self.unsaid.add(item);
+        }
+        for item in changed {
+            self.unsaid.add(item);
+        }
+    }
+
+    /// Joins to the user's message, behind the results (WIRE R4): context, then the user's words of the meantime.
+    pub(in crate::core) fn say_what_waits(&mut self, out: &mut Outbox) {
+        let is_first = self.history.is_empty();
+        let mut blocks = Vec::new();
+        for ContextItem { source, text } in self.unsaid.take_context() {
+            if !text.is_empty() {
+                blocks.push(UserBlock::Text(text.clone()));
+                out.log(EventKind::ContextAdded { source, text });
+            }
+        }
+        if is_first {
+            self.history.open(std::mem::take(&mut blocks));
+        }
+        for said in self.unsaid.take_words() {
+            self.say(said, &mut blocks, out);
+        }
+        self.history.push_user(blocks);
+    }
+
+    /// Says the user's words; pictures come before the words that are about them.
+    fn say(
+        &mut self,
+        UserSaid { mut text, images }: UserSaid,
+        blocks: &mut Vec<UserBlock>,
+        out: &mut Outbox,
+    ) {
+        let (shown, left_out) = self.history.admit(images);
+        for cause in left_out {
+            out.notice(NoticeCode::ImageLeftOut, &cause);
+            // The model should know what it does not see; and without pictures and words the message would be empty.
+            let line = if text.is_empty() { "" } else { "\n" };
+            text = format!("{text}{line}({cause})");
+        }
+        blocks.extend(shown.iter().cloned().map(UserBlock::Image));
+        if !text.trim().is_empty() {
+            blocks.push(UserBlock::Text(text.clone()));
+        }
+        out.log(EventKind::UserMessage { text, images: shown });
+    }
+
+    /// Counts pictures in that there is room for. Returns them, and for each other one the reason why there is none.
+    pub(in crate::core) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+        self.history.admit(images)
+    }
+
+    /// Appends the results of calls.
+    pub(in crate::core) fn answer_calls(&mut self, results: Vec<UserBlock>) {
+        self.history.push_user(results);
+    }
+
+    /// Appends a reply, with the provider's count of it.
+    pub(in crate::core) fn reply(&mut self, echo: Vec<Box<RawValue>>, usage: TokenUsage) {
+        self.history.push_assistant(echo, usage);
+    }
+
+    /// Appends the part of a reply that came before it was interrupted.
+    pub(in crate::core) fn reply_in_part(&mut self, echo: Vec<Box<RawValue>>) {
+        self.history.push_interrupted(echo);
+    }
+
+    /// Takes the interrupted reply out again that the provider does not accept; false if there is none.
+    pub(in crate::core) fn drop_interrupted(&mut self) -> bool {
+        self.history.drop_interrupted()
+    }
+
+    /// Leaves a part out that the provider does not take back; false if nothing of it is there.
+    pub(in crate::core) fn leave_out(&mut self, part: LeftOut) -> bool {
+        !self.is_compacting() && self.history.leave_out(part, self.sees_images)
+    }
+
+    /// Goes on with another model: in a new context, since no provider takes back what another model thought. True if the old one
+    /// had replies.
+    pub(in crate::core) fn change_model(
+        &mut self,
+        window: Window,
+        max_tokens: u32,
+        sees_images: bool,
+    ) -> bool {
+        self.budget = Budget::new(window, max_tokens, self.budget.fixed());
+        self.sees_images = sees_images;
+        let had_replies = self.history.has_replies();
+        self.history = self.history.for_another_model(self.budget.fixed(), sees_images);
+        had_replies
+    }
+
+    /// Begins an empty conversation: what was said stays in the log alone.
+    pub(in crate::core) fn clear(&mut self, seen: &StandingRights, out: &mut Outbox) {
+        let tokens_before = self.history.tokens();
+        let first_message = self.opening.texts(seen);
+        self.history = History::summarised(self.budget.fixed(), self.sees_images, first_message.clone());
+        self.tasks.forget(out);
+        // What was to be said about the conversation before is said to nobody; the surroundings are told anew.
+        self.unsaid.take_context();
+        out.log(EventKind::ContextCompacted(ContextCompacted {
+            cause: CompactionCause::Clear,
+            summary: SummaryFrom::Nobody,
+            tokens_before,
+            tokens_after: self.history.tokens(),
+            usage: TokenUsage::default(),
+            cost_usd: None,
+            first_message,
+        }));
+    }
+
+    /// Replaces the list of tasks, which needs no approval.
+    pub(in crate::core) fn update_tasks(&mut self, call: CallId, tasks: Vec<ListedTask>, out: &mut Outbox) {
+        if let Some(changed) = self.tasks.replace(Some(call), tasks) {
+            out.log(changed);
+        }
+    }
+}
+
+/// About how many tokens the system prompt and the tools have.
+pub(in crate::core) fn fixed_tokens(config: &AgentConfig) -> u64 {
+    let of_tool = |tool: &ToolDefinition| {
+        tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())
+    };
+    tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
+}

@@ -1,0 +1,83 @@
+//! The next message of the user: their words, the pictures that go with them, and the context that joins them.
+
+use ipc::image::Image;
+
+use super::history::{in_block, of_image};
+use super::window::tokens;
+use crate::core::ContextItem;
+
+/// Label of an added message that describes the agent's directory and rights.
+pub(super) const ENVIRONMENT: &str = "environment";
+
+/// Label of an added message that tells the model how its rights have changed.
+pub(super) const RIGHTS: &str = "rights";
+
+/// Label of other messages that Bailiwick adds.
+pub(super) const OURS: &str = "bailiwick";
+
+/// A message of the user.
+#[derive(Debug)]
+pub(in crate::core) struct UserSaid {
+    pub(in crate::core) text: String,
+    pub(in crate::core) images: Vec<Image>,
+}
+
+impl UserSaid {
+    pub(in crate::core) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.images.is_empty()
+    }
+
+    /// About how many tokens its blocks have.
+    pub(super) fn tokens(&self) -> u64 {
+        self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
+    }
+}
+
+/// Parts of the next message, until it is sent: context, then words of the user that came while the agent was busy.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid {
+    context: Vec<ContextItem>,
+    words: Vec<UserSaid>,
+}
+
+impl Unsaid {
+    pub(super) fn add(&mut self, item: ContextItem) {
+        self.context.push(item);
+    }
+
+    /// Adds an item that the model reads before all others.
+    pub(super) fn add_first(&mut self, item: ContextItem) {
+        self.context.insert(0, item);
+    }
+
+    pub(super) fn add_words(&mut self, said: UserSaid) {
+        self.words.push(said);
+    }
+
+    pub(super) const fn has_words(&self) -> bool {
+        !self.words.is_empty()
+    }
+
+    pub(super) fn take_context(&mut self) -> Vec<ContextItem> {
+        std::mem::take(&mut self.context)
+    }
+
+    pub(super) fn take_words(&mut self) -> Vec<UserSaid> {
+        std::mem::take(&mut self.words)
+    }
+
+    pub(super) fn retain_context(&mut self, is_kept: impl Fn(&ContextItem) -> bool) {
+        self.context.retain(is_kept);
+    }
+
+    /// About how many tokens all of it has.
+    pub(super) fn tokens(&self) -> u64 {
+        let context: u64 = self.context.iter().map(|item| in_block(tokens(&item.text))).sum();
+        context.saturating_add(self.words_tokens())
+    }
+
+    /// About how many tokens the words of the user have.
+    pub(super) fn words_tokens(&self) -> u64 {
+        self.words.iter().map(UserSaid::tokens).fold(0, u64::saturating_add)
+    }
+}

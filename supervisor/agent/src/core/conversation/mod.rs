@@ -1,0 +1,31 @@
+//! The conversation of an agent: what was said in it, what joins it next, and how much of the model's context it takes.
+//!
+//! [`Conversation`] decides when it has to be summarised, and what a new context begins with. It knows no call and no worker: results
+//! come to it as blocks of the user's next message.
+
+mod compaction;
+mod history;
+mod images;
+mod ledger;
+mod left_out;
+mod machine;
+mod message;
+mod opening;
+mod own_calls;
+mod record;
+mod restore;
+mod summary;
+mod tasks;
+mod window;
+
+pub(in crate::core) use compaction::{AfterSummary, Next, Then, is_too_long};
+pub(in crate::core) use machine::Conversation;
+pub(in crate::core) use message::UserSaid;
+pub(in crate::core) use own_calls::{EARLIER_PLAN, OWN_COMMAND, quoted};
+pub(in crate::core) use record::ends;
+pub use restore::{Counted, standing};
+pub(in crate::core) use restore::{INTERRUPTED, INTERRUPTED_HERE};
+pub use window::Window;
+pub(in crate::core) use window::{Budget, bytes, tokens};
+#[cfg(test)]
+pub(in crate::core) use {history::History, machine::fixed_tokens};

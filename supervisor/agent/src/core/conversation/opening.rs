@@ -1,0 +1,61 @@
+//! The beginning of every context: the surroundings, the project's instructions, and the demand on the answer.
+
+use gate::StandingRights;
+use protocol::event::EventKind;
+
+use super::message::{ENVIRONMENT, OURS};
+use crate::core::{AgentConfig, ContextItem};
+use crate::prompt::{PromptEnvironment, environment_context};
+
+/// Texts that every context begins with.
+#[derive(Debug)]
+pub(super) struct Opening {
+    surroundings: PromptEnvironment,
+    instructions: Vec<ContextItem>,
+    /// The demand on the answer of a task, if it has to fit a schema.
+    demand: Option<String>,
+}
+
+impl Opening {
+    pub(super) fn new(config: &AgentConfig) -> Self {
+        Self {
+            surroundings: config.surroundings.clone(),
+            instructions: Vec::new(),
+            demand: config.answer.as_ref().map(|answer| answer.demand().to_owned()),
+        }
+    }
+
+    /// Returns the texts, with the surroundings as they are under these rights.
+    pub(super) fn texts(&self, seen: &StandingRights) -> Vec<String> {
+        let mut texts = vec![environment_context(&self.surroundings, seen)];
+        texts.extend(self.instructions.iter().map(|item| item.text.clone()));
+        texts.extend(self.demand.clone());
+        texts
+    }
+
+    pub(super) fn demand(&self) -> Option<&str> {
+        self.demand.as_deref()
+    }
+
+    pub(super) fn instructions(&self) -> &[ContextItem] {
+        &self.instructions
+    }
+
+    /// Keeps an item for the contexts to come, unless it is about the surroundings, which each context tells anew.
+    pub(super) fn keep(&mut self, item: &ContextItem) {
+        if item.source != ENVIRONMENT {
+            self.instructions.push(item.clone());
+        }
+    }
+
+    /// Has the instructions of these events, and no others.
+    pub(super) fn restore<'a>(&mut self, events: impl Iterator<Item = &'a EventKind>) {
+        let instructions = events.filter_map(|kind| match kind {
+            EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {
+                Some(ContextItem { source: source.clone(), text: text.clone() })
+            }
+            _ => None,
+        });
+        self.instructions = instructions.collect();
+    }
+}

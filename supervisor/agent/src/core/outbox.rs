@@ -1,0 +1,47 @@
+//! The effects of one input, in the order in which they are carried out.
+
+use protocol::event::{EventKind, NoticeCode, ObservedBy};
+
+use super::Effect;
+
+/// Effects that wait to be handed out.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    effects: Vec<Effect>,
+    /// Number of the first effects that the ledger has read.
+    read: usize,
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Logs what the supervisor itself saw.
+    pub(super) fn log(&mut self, kind: EventKind) {
+        self.log_seen_by(ObservedBy::Supervisor, kind);
+    }
+
+    pub(super) fn log_seen_by(&mut self, observed_by: ObservedBy, kind: EventKind) {
+        self.effects.push(Effect::Log { kind, observed_by });
+    }
+
+    pub(super) fn notice(&mut self, code: NoticeCode, message: &str) {
+        self.log(EventKind::Notice { code, message: message.to_owned() });
+    }
+
+    /// Returns the events that were logged since the last call.
+    pub(super) fn unread(&mut self) -> impl Iterator<Item = &EventKind> {
+        let from = std::mem::replace(&mut self.read, self.effects.len());
+        self.effects[from..].iter().filter_map(|effect| match effect {
+            Effect::Log { kind, .. } => Some(kind),
+            _ => None,
+        })
+    }
+
+    /// Hands the effects out.
+    pub(super) fn take(&mut self) -> Vec<Effect> {
+        self.read = 0;
+        std::mem::take(&mut self.effects)
+    }
+}
