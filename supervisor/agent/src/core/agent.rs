@@ -2,50 +2,42 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
-use std::time::Duration;
+use std::sync::Arc;
 
 use gate::activity::Activity;
-use gate::approval::{JudgedAnswer, SessionGrants};
+use gate::approval::{ApprovalSettings, JudgedAnswer, SessionGrants};
+use gate::tools::Registry;
 use gate::{Change, StandingRights};
-use ipc::id::{AgentId, ApprovalId, CallId};
+use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::rights::Rights;
-use protocol::cost::Usd;
-use protocol::error_code::ErrorCode;
-use protocol::event::{LeftOut, PromptFixed, TokenUsage};
+use protocol::event::PromptFixed;
 use protocol::frontend::{AgentAction, Op};
 use protocol::plan::{OnFailure, PlanStep};
-use serde_json::Value;
 
 use super::beside::OrphanDenials;
 use super::calls::Calls;
 use super::conversation::{Conversation, UserSaid};
 use super::declined::Declined;
+use super::end::Ending;
 use super::forms::HeldForms;
 use super::hosts::HeldHosts;
-use super::loops::Steps;
 use super::outbox::Outbox;
 use super::reading_turn::AccessAfter;
-use super::reply::ModelReply;
 use super::rights::Replacement;
-use super::{AgentConfig, Effect, EndReason, Input, Planning, RequestId, TimerId};
+use super::tariff::Tariff;
+use super::turn::{Phase, Turn, TurnSettings};
+use super::{AgentConfig, Effect, EndReason, Execution, Input, Planning};
 
 /// One agent: a transcript, and what is waited for.
 pub struct Agent {
-    pub(super) config: AgentConfig,
+    pub(super) config: Charter,
     /// The standing rights as the worker sees them.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     pub(super) conversation: Conversation,
-    pub(super) state: AgentState,
-    /// The calls of the turn; there are none but in [`AgentState::Working`].
+    pub(super) turn: Turn,
+    /// The calls of the turn; there are none but while it waits for them.
     pub(super) calls: Calls,
-    pub(super) run: TurnRun,
-    /// True until the agent was told where it is: turns wait for that.
-    pub(super) starting: bool,
-    /// True if a turn waits for the start.
-    pub(super) turn_waits: bool,
-    pub(super) last_request: RequestId,
-    pub(super) last_timer: TimerId,
     pub(super) last_call: CallId,
     pub(super) last_approval: ApprovalId,
     /// What was approved for the session.
@@ -57,10 +49,6 @@ pub struct Agent {
     pub(super) held_forms: HeldForms,
     /// The plans that are executed, and what becomes of the rest after a failed step.
     pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
-    /// A plan that was made before the session, until its execution begins.
-    pub(super) earlier_plan: Option<String>,
-    /// A command of the user's own, until it begins.
-    pub(super) own_command: Option<String>,
     /// The access after the present turn, if that only reads.
     pub(super) access_after: Option<AccessAfter>,
     /// What was refused beside the calls.
@@ -83,79 +71,66 @@ impl Debug for Agent {
     }
 }
 
-/// What the agent waits for.
-#[derive(Debug)]
-pub(super) enum AgentState {
-    /// The user.
-    Resting,
-    /// The model.
-    Streaming { request: RequestId, reply: ModelReply },
-    /// The time to try again.
-    BackingOff { timer: TimerId, failure: String, code: ErrorCode },
-    /// The results of [`Agent::calls`].
-    Working,
-    /// Nothing any more.
-    Closed,
-}
-
-/// The account of the run that goes on.
-#[derive(Debug, Default)]
-pub(super) struct TurnRun {
-    /// Replies that came to their end.
-    pub(super) steps: u32,
-    /// Attempts at the present step.
-    pub(super) attempt: u32,
-    /// How long the run has waited between attempts, in all.
-    pub(super) waited: Duration,
-    pub(super) usage: TokenUsage,
-    /// What the replies cost, as far as the prices are known.
-    pub(super) cost: Usd,
-    /// Text of the model's latest reply.
-    pub(super) text: String,
-    /// Replies in a row that did not fit the schema.
-    pub(super) misfits: u32,
-    /// The answer that fits the schema.
-    pub(super) output: Option<Value>,
-    /// The last denial, while no call has succeeded after it.
-    pub(super) denial: Option<String>,
-    /// True if the next plan revises the last one, whose finished steps it keeps.
-    pub(super) must_keep: bool,
-    /// The reason why the last plan was not executed to its end, if it was not.
-    pub(super) unexecuted: Option<String>,
-    /// True if the run is a command of the user's own, and no turn of the model's.
-    pub(super) is_own_command: bool,
-    /// Replies in a row that were cut at their limit.
-    pub(super) cuts: u32,
-    /// Replies in a row without a word and without a call.
-    pub(super) silences: u32,
-    /// Replies with a call as text, since the last call that was one.
-    pub(super) written_calls: u32,
-    /// The steps so far, kept to notice that the model repeats itself.
-    pub(super) past: Steps,
-    /// Replies in a row that the provider paused.
-    pub(super) pauses: u32,
-    /// The part of the conversation that was left out, since the provider refused it, and no reply has come since.
-    pub(super) left_out: Option<LeftOut>,
-    /// Whether the context was left because the provider found it too long, and no reply has come since.
-    pub(super) overflowed: bool,
+/// Facts about the agent, which no machine changes, and its rights and plans.
+pub(super) struct Charter {
+    pub(super) id: AgentId,
+    pub(super) activity: Activity,
+    pub(super) conversation: ConversationId,
+    pub(super) tools: Arc<Registry>,
+    pub(super) approvals: ApprovalSettings,
+    /// The standing rights, with the host's own paths.
+    pub(super) standing: StandingRights,
+    /// The planning that it does, if it does any.
+    pub(super) planning: Option<Planning>,
+    /// The plan that it executes, if it does.
+    pub(super) execution: Option<Execution>,
 }
 
 impl Agent {
     /// An agent that waits for its first turn.
     pub fn new(mut config: AgentConfig) -> Self {
         config.standing.confirm_shell = config.approvals.confirm_shell;
+        let seen = config.standing.clone();
+        let conversation = Conversation::new(&config);
+        let AgentConfig {
+            id,
+            activity,
+            conversation: of,
+            tools,
+            approvals,
+            standing,
+            planning,
+            execution,
+            model,
+            system,
+            options,
+            prices,
+            limits,
+            backoff,
+            answer,
+            fails_when_denied,
+            ..
+        } = config;
+        let turn = Turn::new(TurnSettings {
+            model,
+            system,
+            tools: Arc::clone(&tools),
+            options,
+            tariff: Tariff(prices),
+            limits,
+            backoff,
+            answer,
+            fails_when_denied,
+        });
+        let charter =
+            Charter { id, activity, conversation: of, tools, approvals, standing, planning, execution };
         Self {
-            seen: config.standing.clone(),
+            seen,
             replacement: Replacement::default(),
-            conversation: Conversation::new(&config),
-            config,
-            state: AgentState::Resting,
+            conversation,
+            turn,
+            config: charter,
             calls: Calls::default(),
-            run: TurnRun::default(),
-            starting: false,
-            turn_waits: false,
-            last_request: RequestId(0),
-            last_timer: TimerId(0),
             last_call: CallId(0),
             last_approval: ApprovalId(0),
             grants: SessionGrants::default(),
@@ -163,8 +138,6 @@ impl Agent {
             held_hosts: HeldHosts::default(),
             held_forms: HeldForms::default(),
             plans: BTreeMap::new(),
-            earlier_plan: None,
-            own_command: None,
             access_after: None,
             beside: OrphanDenials::default(),
             out: Outbox::default(),
@@ -173,8 +146,9 @@ impl Agent {
 
     /// The same agent, which begins no turn before its first [`Input::Context`].
     #[must_use]
-    pub fn starting(self) -> Self {
-        Self { starting: true, ..self }
+    pub fn starting(mut self) -> Self {
+        self.turn.wait_for_start();
+        self
     }
 
     /// Which agent it is.
@@ -211,14 +185,17 @@ impl Agent {
             Input::Narrowed { rights } => self.on_narrowed(rights),
             Input::TakenBack(change) => self.on_taken_back(&change),
             Input::OutOfBudget { request, reason, message } => {
-                self.on_out_of_budget(request, reason, message);
+                self.on_out_of_budget(request, Ending::because(reason, message));
             }
             Input::WorkerReady(worker) => self.on_worker_ready(worker),
             Input::NotReplaced { reason } => self.on_not_replaced(&reason),
             Input::FrontEndGone => self.on_front_end_gone(),
-            Input::Timer(timer) => self.on_timer(timer),
-            Input::TimeUp => self.stop(EndReason::TimeLimit, Some("the time of this run is spent")),
-            Input::Broken { reason, message } => self.close(reason, Some(&message)),
+            Input::Timer(timer) if self.turn.on_timer(timer) => self.ask_model(),
+            Input::Timer(_) => {}
+            Input::TimeUp => {
+                self.stop(Ending::because(EndReason::TimeLimit, "the time of this run is spent"));
+            }
+            Input::Broken { reason, message } => self.close(Ending::because(reason, message)),
         }
         self.conversation.read(&mut self.out);
         self.out.take()
@@ -232,7 +209,7 @@ impl Agent {
 
     /// The system prompt and the tools of each of its requests, for the log.
     pub fn prompt(&self) -> PromptFixed {
-        self.config.prompt()
+        self.turn.prompt()
     }
 
     /// What it is there for.
@@ -267,12 +244,15 @@ impl Agent {
 
     /// Whether a run goes on.
     pub fn is_busy(&self) -> bool {
-        self.turn_waits || !matches!(self.state, AgentState::Resting | AgentState::Closed)
+        match self.turn.phase() {
+            Phase::Resting | Phase::Closed => false,
+            Phase::Waiting | Phase::Asking | Phase::Working => true,
+        }
     }
 
     /// True if no turn will follow.
-    pub const fn is_closed(&self) -> bool {
-        matches!(self.state, AgentState::Closed)
+    pub fn is_closed(&self) -> bool {
+        self.turn.phase() == Phase::Closed
     }
 
     fn on_op(&mut self, op: Op) {
@@ -300,11 +280,11 @@ impl Agent {
             AgentAction::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
             AgentAction::ExecutePlan { markdown } => self.on_execute_plan(markdown),
             AgentAction::AskTogether { id } => self.on_ask_together(id),
-            AgentAction::Interrupt => self.stop(EndReason::Interrupted, None),
-            AgentAction::Quit => self.close(EndReason::Closed, None),
-            AgentAction::InterruptSession => self.close(EndReason::Interrupted, None),
-            AgentAction::Terminate => self.close(EndReason::Terminated, None),
-            AgentAction::HangUp => self.close(EndReason::HungUp, None),
+            AgentAction::Interrupt => self.stop(Ending::of(EndReason::Interrupted)),
+            AgentAction::Quit => self.close(Ending::of(EndReason::Closed)),
+            AgentAction::InterruptSession => self.close(Ending::of(EndReason::Interrupted)),
+            AgentAction::Terminate => self.close(Ending::of(EndReason::Terminated)),
+            AgentAction::HangUp => self.close(Ending::of(EndReason::HungUp)),
         }
     }
 }

@@ -18,9 +18,14 @@ use ipc::tool::{ShellExec, ToolCall};
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ToolCallStatus};
 
-use super::calls::{Asking, CallResult, Committing, Open, Stage};
+use super::call::CallResult;
+use super::calls::{Asking, Committing, Open, Stage};
+use super::end::Ending;
 use super::results::Observation;
 use super::{Agent, Effect, EndReason};
+
+/// The reason for the end of a turn.
+pub(super) const ABORTED: &str = "the user answered a request by ending the turn";
 
 /// What the model is told of an answer.
 const USER_DENIED: &str = "The user denied this call.";
@@ -208,7 +213,7 @@ impl Agent {
                 let result = CallResult::denied("The user denied this call and ended the turn.");
                 self.close_together(DecidedBy::User, None, &result);
                 self.close_denied(case.call, None, result);
-                self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
+                self.stop(Ending::because(EndReason::Aborted, ABORTED));
             }
         }
     }
@@ -271,7 +276,7 @@ impl Agent {
     pub(super) fn on_front_end_gone(&mut self) {
         let cause = "the front end is gone";
         self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody is there any more");
-        self.close(EndReason::Terminated, None);
+        self.close(Ending::of(EndReason::Terminated));
     }
 
     /// Denies a call that nobody decided on.

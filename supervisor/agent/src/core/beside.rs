@@ -8,7 +8,7 @@ use ipc::refusal::Refusal;
 use protocol::event::{EventKind, NoticeCode, ObservedBy};
 
 use super::Agent;
-use super::calls::CallResult;
+use super::call::CallResult;
 
 /// The most denials that are told of the processes of one worker.
 const MOST: usize = 32;

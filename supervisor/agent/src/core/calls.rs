@@ -8,22 +8,18 @@ mod changes;
 use std::sync::Arc;
 
 use gate::approval::{Subject, SubjectChange};
-use gate::tools::{LeftOut, PermittedFetch, ServedCall, StepUpdate};
+use gate::tools::{PermittedFetch, ServedCall, StepUpdate};
 use gate::{Ask, Offer};
 use ipc::effect::Effect;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
-use ipc::image::Image;
 use ipc::rights::{Grant, RightsChange};
-use ipc::tool::{CommandExit, ToolCall};
-use protocol::event::{FileDiff, ToolCallStatus};
+use ipc::tool::ToolCall;
 
 pub(super) use self::changes::Stage;
 use super::CallProgress;
+use super::call::{CallResult, ToolUse};
 use super::offers::FirstRun;
-use super::outcome::Denials;
 use super::plan::Draft;
-use super::reply::ToolUse;
-use crate::conversation::UserBlock;
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]
@@ -114,29 +110,6 @@ pub(super) struct Committing {
     pub(super) grant: Grant,
     /// What changes of the standing rights when it is over.
     pub(super) after: Option<RightsChange>,
-}
-
-/// What a call brought, for the model and for the run.
-#[derive(Clone, Debug)]
-pub(super) struct CallResult {
-    pub(super) status: ToolCallStatus,
-    pub(super) content: String,
-    pub(super) is_error: bool,
-    pub(super) images: Vec<Image>,
-    /// The changes of files that its worker told.
-    pub(super) diffs: Result<Vec<FileDiff>, LeftOut>,
-    /// The sentence of the denial behind it.
-    pub(super) denial: Option<String>,
-    /// The end of the content that says what the events of its denials say.
-    pub(super) explanation: Option<String>,
-    /// How to get what is left out of it, if it has to be cut.
-    pub(super) rest: Option<String>,
-    /// The end of its command, if it ran one to its end.
-    pub(super) exit: Option<CommandExit>,
-    /// The denials behind it, until they are logged.
-    pub(super) denied: Option<Denials>,
-    /// The offer to run its command again, until it is made or dropped.
-    pub(super) offer: Option<Box<Offer>>,
 }
 
 impl Open {
@@ -451,49 +424,5 @@ impl Calls {
             | CallState::Asking(_) => None,
         });
         results.collect()
-    }
-}
-
-impl CallResult {
-    /// A call that brought a text.
-    pub(super) fn answered(content: String) -> Self {
-        Self {
-            status: ToolCallStatus::Completed,
-            content,
-            is_error: false,
-            images: Vec::new(),
-            diffs: Ok(Vec::new()),
-            denial: None,
-            explanation: None,
-            rest: None,
-            exit: None,
-            denied: None,
-            offer: None,
-        }
-    }
-
-    /// A call that was not carried out to its end, and why.
-    pub(super) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
-        Self { status, is_error: true, ..Self::answered(content.into()) }
-    }
-
-    /// A call that nobody approved.
-    pub(super) fn denied(content: impl Into<String>) -> Self {
-        let content = content.into();
-        Self { denial: Some(content.clone()), ..Self::not_done(ToolCallStatus::Denied, content) }
-    }
-
-    /// The length of its explanation; none where the content was cut, or goes on after it.
-    pub(super) fn explanation_bytes(&self) -> Option<u64> {
-        let explanation = self.explanation.as_ref().filter(|end| self.content.ends_with(end.as_str()))?;
-        u64::try_from(explanation.len()).ok()
-    }
-
-    pub(super) fn into_block(self, tool_use: Option<ToolUseId>) -> UserBlock {
-        let Self { content, is_error, images, .. } = self;
-        match tool_use {
-            Some(tool_use) => UserBlock::ToolResult { tool_use, content, is_error, images },
-            None => UserBlock::Text(content),
-        }
     }
 }

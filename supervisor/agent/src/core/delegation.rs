@@ -11,10 +11,11 @@ use ipc::id::CallId;
 use ipc::rights::Rights;
 use protocol::event::{Account, DecidedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
 
-use super::agent::AgentState;
 use super::approvals::Case;
-use super::calls::{CallResult, Open};
+use super::call::CallResult;
+use super::calls::Open;
 use super::results::Observation;
+use super::turn::Phase;
 use super::{Agent, Effect, NewAgent, Purpose};
 
 /// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
@@ -57,7 +58,7 @@ impl Agent {
 
     /// The rights of an agent above this one became less, and so do its own: whatever ran is ended, since it had more.
     pub(super) fn on_narrowed(&mut self, rights: Rights) {
-        if matches!(self.state, AgentState::Closed) || rights == self.config.standing.rights {
+        if self.turn.phase() == Phase::Closed || rights == self.config.standing.rights {
             return;
         }
         self.replace_worker(rights);

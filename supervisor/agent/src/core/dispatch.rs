@@ -2,9 +2,7 @@
 
 use gate::approval::{AgentSpawn, Subject};
 use gate::modes::{Position, Rank, permits};
-use gate::tools::{
-    ExternalCall, Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, TaskList, ToolUseError,
-};
+use gate::tools::{ExternalCall, Invocation, PlanCall, Rendered, ServedCall, SpawnAgent, TaskList};
 use gate::{Ask, ChildRights, DeniedPart, SpawnVerdict, Verdict};
 use ipc::denial::Denial;
 use ipc::id::CallId;
@@ -12,12 +10,10 @@ use ipc::rights::Grant;
 use ipc::tool::ToolCall;
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{DecidedBy, EventKind, ObservedBy, TaskState, ToolCallStatus};
-use serde_json::value::RawValue;
 
-use super::agent::AgentState;
 use super::approvals::Case;
-use super::calls::{CallResult, Open};
-use super::reply::ToolUse;
+use super::call::{CallResult, ToolUse};
+use super::calls::Open;
 use super::{Agent, Effect};
 
 /// What becomes of a call before any worker hears of it.
@@ -49,7 +45,7 @@ impl Begin {
 impl Agent {
     /// Starts the calls of a complete reply, in their order.
     pub(super) fn begin_calls(&mut self, tool_uses: Vec<ToolUse>) {
-        self.state = AgentState::Working;
+        self.turn.work();
         for tool_use in tool_uses {
             let call = self.reserve_call();
             self.calls.push(call, tool_use);
@@ -78,7 +74,7 @@ impl Agent {
         if self.calls.note_logged(call) {
             return;
         }
-        let invocation = self.read(tool_use).ok();
+        let invocation = tool_use.read(&self.config.tools).ok();
         let project = &self.seen.project;
         self.out.log(EventKind::ToolCallStarted {
             call,
@@ -86,7 +82,7 @@ impl Agent {
             name: tool_use.name.clone(),
             kind: invocation.as_ref().map(Invocation::kind).unwrap_or_default(),
             locations: invocation.map(|invocation| invocation.locations(project)).unwrap_or_default(),
-            input: written(tool_use),
+            input: tool_use.written(),
         });
     }
 
@@ -176,7 +172,7 @@ impl Agent {
     }
 
     fn judge(&self, call: CallId, tool_use: &ToolUse) -> Begin {
-        match self.read(tool_use) {
+        match tool_use.read(&self.config.tools) {
             Ok(Invocation::Plan(plan)) => Begin::Planned(plan),
             Ok(Invocation::Tasks(list)) => Begin::Listed(list),
             Ok(_) if self.is_stopped() => {
@@ -218,19 +214,6 @@ impl Agent {
         }
     }
 
-    pub(super) fn read(&self, tool_use: &ToolUse) -> Result<Invocation, ToolUseError> {
-        match &tool_use.input {
-            Ok(input) => self.config.tools.parse(&tool_use.name, input),
-            // The registry knows best what was expected; it cannot accept the empty text.
-            Err(reason) => match self.config.tools.parse(&tool_use.name, "") {
-                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
-                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
-                }
-                other => other,
-            },
-        }
-    }
-
     /// True if somebody may be asked.
     pub(super) fn asks(&self) -> bool {
         permits(self.position(), self.seen.mode).asks()
@@ -240,10 +223,4 @@ impl Agent {
         let rank = if self.config.id.is_top_level() { Rank::Top } else { Rank::Sub };
         Position { activity: self.config.activity, rank }
     }
-}
-
-/// The arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
-fn written(tool_use: &ToolUse) -> Box<RawValue> {
-    let exact = tool_use.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
-    exact.unwrap_or_else(|| tool_use.echoed.clone())
 }

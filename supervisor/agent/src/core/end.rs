@@ -1,6 +1,7 @@
 //! How a run ends.
 
 use protocol::cost::Usd;
+use protocol::error_code::ErrorCode;
 use protocol::event::TokenUsage;
 use serde_json::Value;
 
@@ -23,6 +24,29 @@ pub struct RunEnd {
     pub usage: TokenUsage,
     /// What they cost, where the model's prices are known.
     pub cost: Option<Usd>,
+}
+
+/// The reason for the end of a run, until its account is added.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    pub(super) reason: EndReason,
+    pub(super) message: Option<String>,
+}
+
+impl Ending {
+    /// An end that needs no words.
+    pub(super) const fn of(reason: EndReason) -> Self {
+        Self { reason, message: None }
+    }
+
+    pub(super) fn because(reason: EndReason, message: impl Into<String>) -> Self {
+        Self { reason, message: Some(message.into()) }
+    }
+
+    /// The end of a run since no context could hold what is to be said.
+    pub(super) fn context_full(message: &str) -> Self {
+        Self::because(EndReason::ContextFull, ErrorCode::ContextTooLong.mark_anew(message))
+    }
 }
 
 impl RunEnd {

@@ -5,7 +5,7 @@ use gate::tools::{how_to_get_less, whole_output};
 use ipc::tool::{ToolCall, ToolOutput};
 
 use super::Agent;
-use super::calls::CallResult;
+use super::call::CallResult;
 use super::conversation::{Budget, bytes, ends, tokens};
 
 impl Agent {

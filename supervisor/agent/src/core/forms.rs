@@ -13,7 +13,9 @@ use ipc::mcp::{McpAnswer, McpForm};
 use protocol::approval::ReviewDecision;
 use protocol::event::{DecidedBy, NoticeCode};
 
+use super::approvals::ABORTED;
 use super::calls::Open;
+use super::end::Ending;
 use super::{Agent, Effect, EndReason, FormAsked};
 
 /// The most characters of a server's words in a notice.
@@ -129,7 +131,7 @@ impl Agent {
                 self.on_remark(held.call, text);
             }
             FormRuling::Aborted => {
-                self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
+                self.stop(Ending::because(EndReason::Aborted, ABORTED));
             }
         }
     }

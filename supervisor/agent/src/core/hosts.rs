@@ -16,7 +16,9 @@ use ipc::tool::ToolCall;
 use protocol::approval::ReviewDecision;
 use protocol::event::DecidedBy;
 
+use super::approvals::ABORTED;
 use super::calls::Open;
+use super::end::Ending;
 use super::{Agent, Effect, EndReason, HostAsked, HostQuestionId};
 
 /// The longest wait for an answer. Most clients give up between 10 and 30 seconds.
@@ -148,7 +150,7 @@ impl Agent {
                 self.on_remark(held.call, text);
             }
             HostRuling::Aborted => {
-                self.stop(EndReason::Aborted, Some("the user answered a request by ending the turn"));
+                self.stop(Ending::because(EndReason::Aborted, ABORTED));
             }
         }
     }

@@ -4,7 +4,8 @@ use gate::tools::{ServedCall, seconds};
 use ipc::id::CallId;
 use protocol::event::{NoticeCode, ToolCallStatus};
 
-use super::calls::{CallResult, Open};
+use super::call::CallResult;
+use super::calls::Open;
 use super::delegation::SUBTREE_ENDED;
 use super::{Agent, CallProgress, Effect, EndReason};
 

@@ -11,11 +11,10 @@
 //! * events of a request, call or timer that is not waited for are ignored.
 
 mod agent;
-mod answer;
 mod approvals;
 mod beside;
+mod call;
 mod calls;
-mod clear;
 mod config;
 mod conversation;
 mod declined;
@@ -27,9 +26,6 @@ mod fitting;
 mod forms;
 mod hosts;
 mod interrupt;
-mod loops;
-mod message;
-mod model;
 mod offers;
 mod outbox;
 mod outcome;
@@ -37,8 +33,6 @@ mod own_command;
 mod plan;
 mod port;
 mod reading_turn;
-mod reply;
-mod requests;
 mod restore;
 mod results;
 mod rights;
@@ -47,10 +41,9 @@ mod steps;
 mod tariff;
 mod together;
 mod turn;
-mod written_call;
+mod turns;
 
 pub use agent::Agent;
-pub use answer::AnswerCheck;
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use conversation::{Counted, Window, standing};
 pub use delegation::account_of;
@@ -61,6 +54,7 @@ pub use port::{
     Purpose, ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
 pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
+pub use turn::AnswerCheck;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,8 @@ use protocol::approval::AskKind;
 use protocol::event::NoticeCode;
 
 use super::approvals::Case;
-use super::calls::{CallResult, Open};
+use super::call::CallResult;
+use super::calls::Open;
 use super::results::Observation;
 use super::{Agent, Effect};
 

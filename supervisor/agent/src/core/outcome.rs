@@ -7,12 +7,12 @@ use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::missing_right::MissingRight;
-use ipc::rights::{Network, RightsSummary};
+use ipc::rights::Network;
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
 
 use super::Agent;
-use super::calls::CallResult;
+use super::call::{CallResult, Denials};
 use super::fitting::rest;
 
 /// What the model is told when its own declaration was the reason.
@@ -29,20 +29,6 @@ const WRITE_HINT: &str =
 
 /// How a command asks for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
-
-/// The denials that a call ran into, until they are logged with its result.
-#[derive(Clone, Debug)]
-pub(super) struct Denials {
-    list: Vec<Denial>,
-    rights: RightsSummary,
-    observed_by: ObservedBy,
-}
-
-impl Denials {
-    fn seen(list: Vec<Denial>, standing: &StandingRights, observed_by: ObservedBy) -> Self {
-        Self { list, rights: standing.summary(), observed_by }
-    }
-}
 
 impl Agent {
     /// What the model is told of an outcome; a refusal is explained by the rights that the call had.

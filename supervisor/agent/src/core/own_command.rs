@@ -3,61 +3,49 @@
 use gate::Ask;
 use gate::approval::{Proposal, Subject};
 use gate::tools::SHELL_EXEC;
-use ipc::id::ToolUseId;
 use ipc::rights::{Execution, Grant};
 use ipc::tool::{Access, ShellExec, ToolCall};
 use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{DecidedBy, NoticeCode, ToolCallStatus};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::Agent;
-use super::agent::{AgentState, TurnRun};
 use super::approvals::Case;
-use super::calls::CallResult;
+use super::call::{CallResult, ToolUse};
 use super::conversation::{OWN_COMMAND, UserSaid};
-use super::reply::ToolUse;
+use super::end::Ending;
+use super::turn::Phase;
 
 impl Agent {
     /// The command runs now, where the agent rests. The model is asked nothing.
     pub(super) fn on_own_command(&mut self, command: String) {
         let said = UserSaid { text: format!("!{command}"), images: Vec::new() };
-        let why = match self.state {
-            AgentState::Closed => return,
+        let why = match self.turn.phase() {
+            Phase::Closed => return,
             _ if command.trim().is_empty() => Some("it is empty"),
-            AgentState::Resting if !self.turn_waits => None,
-            _ => Some("a turn is running"),
+            Phase::Resting => None,
+            Phase::Waiting | Phase::Asking | Phase::Working => Some("a turn is running"),
         };
         if let Some(why) = why {
             return self.out.notice(NoticeCode::CommandNotRun, &format!("the command was not run: {why}"));
         }
         if let Some(why) = self.conversation.too_long(&said, &self.seen) {
-            return self.finish_full(why);
+            return self.finish(Ending::context_full(&why));
         }
-        self.run = TurnRun::default();
         self.conversation.hear(said);
-        self.own_command = Some(command);
-        self.turn_waits = self.starting;
-        if !self.starting {
+        self.turn.command_ahead(command);
+        if self.turn.begin() {
             self.begin_own_command();
         }
     }
 
     /// Begins the command that waits; false if there is none.
     pub(super) fn begin_own_command(&mut self) -> bool {
-        let Some(command) = self.own_command.take() else { return false };
+        let Some(command) = self.turn.take_command() else { return false };
         let input = json!({ "command": command, "access": "write" }).to_string();
-        let Ok(echoed) = RawValue::from_string(input.clone()) else { return false };
-        let tool_use = ToolUse {
-            id: ToolUseId(OWN_COMMAND.to_owned()),
-            name: SHELL_EXEC.to_owned(),
-            input: Ok(input),
-            echoed,
-            said: None,
-        };
+        let Some(tool_use) = ToolUse::ours(OWN_COMMAND.to_owned(), SHELL_EXEC, input) else { return false };
         self.conversation.say_what_waits(&mut self.out);
-        self.run.is_own_command = true;
-        self.state = AgentState::Working;
+        self.turn.work_for_user();
         let call = self.reserve_call();
         self.calls.push_of_user(call, tool_use.clone());
         self.log_started(call, &tool_use);

@@ -22,7 +22,8 @@ use protocol::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
 use serde::{Deserialize, Serialize};
 
 use super::approvals::Case;
-use super::calls::{CallResult, Open};
+use super::call::CallResult;
+use super::calls::Open;
 use super::rights::ends_approvals;
 use super::{Agent, Effect, Execution, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
@@ -155,7 +156,7 @@ impl Agent {
             self.config.planning.as_ref().ok_or_else(|| unreadable("this agent makes no plans"))?;
         let document = Document::parse(&markdown).map_err(|error| unreadable(&error.to_string()))?;
         let plan = document.plan().clone();
-        if self.run.must_keep {
+        if self.turn.must_keep_steps() {
             kept(&planning.finished, &plan).map_err(DraftFault::Unreadable)?;
         }
         self.rights_of_plan(&plan, &[]).map_err(DraftFault::Beyond)?;
@@ -353,14 +354,13 @@ impl Agent {
             // Another plan has nothing to do with this one.
             planning.finished.clear();
         }
-        self.run.must_keep = revises;
         let kept = planning.finished.len();
         let began = !report.plan.is_empty();
         if let (false, false, Approver::Flags { rounds }) = (began, interrupted, &mut planning.approver) {
             // Nothing was executed by this approval.
             *rounds = rounds.saturating_add(1);
         }
-        self.run.unexecuted = (!whole).then(|| match (open, &report.message) {
+        let unexecuted = (!whole).then(|| match (open, &report.message) {
             (Some(step), _) => {
                 format!(
                     "the plan was not executed to its end: step {} is {}: {}",
@@ -370,6 +370,7 @@ impl Agent {
             (None, Some(why)) => format!("the plan's execution ended as {}: {why}", report.status),
             (None, None) => format!("the plan's execution ended as {}", report.status),
         });
+        self.turn.note_plan(unexecuted, revises);
         if whole {
             "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
         } else if revises || !interrupted && (!began || report.status == SubAgentStatus::Crashed) {

@@ -6,9 +6,9 @@ use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode};
 
 use super::Agent;
-use super::agent::AgentState;
 use super::conversation::UserSaid;
 use super::rights::ends_approvals;
+use super::turn::Phase;
 use crate::prompt::mode_context;
 
 /// The access that comes back with the end of a turn that only reads.
@@ -31,9 +31,8 @@ const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a co
 impl Agent {
     /// Starts a turn that only reads, and has no network if it is `offline`.
     pub(super) fn on_reading_turn(&mut self, said: UserSaid, offline: bool) {
-        let is_at_rest = matches!(self.state, AgentState::Resting) && !self.turn_waits;
         // A turn that runs already would have to lose its access halfway.
-        if !is_at_rest && !matches!(self.state, AgentState::Closed) {
+        if !matches!(self.turn.phase(), Phase::Resting | Phase::Closed) {
             let why = "the message was not sent: a turn is running, and this one is to read only";
             return self.out.notice(NoticeCode::CommandNotRun, why);
         }
@@ -44,7 +43,7 @@ impl Agent {
             // A sub-agent's access is fixed. The other two start no turn.
             return self.on_user_turn(said);
         }
-        if matches!(self.state, AgentState::Resting) {
+        if self.turn.phase() == Phase::Resting {
             self.narrow_to_reading(offline);
         }
         self.on_user_turn(said);

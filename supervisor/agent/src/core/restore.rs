@@ -50,7 +50,7 @@ impl Agent {
         if let Some(events) = events {
             changed = self.conversation.rewind(&self.own(standing(events).into_iter()));
             // Changes of the rights were perhaps told in what is taken back.
-            if !self.starting {
+            if !self.turn.is_starting() {
                 self.conversation.tell_of_rights(rewound_context(&self.seen));
             }
         }

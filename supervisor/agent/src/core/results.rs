@@ -7,12 +7,13 @@ use ipc::message::CallOutcome;
 use ipc::tool::ToolOutput;
 use protocol::event::{EventKind, FileDiff, ObservedBy, ToolCallStatus};
 
-use super::Agent;
-use super::agent::AgentState;
-use super::calls::{CallResult, Open};
+use super::call::{CallResult, ToolUse};
+use super::calls::Open;
 use super::conversation::quoted;
+use super::end::Ending;
 use super::interrupt::{after, with_output};
-use super::reply::ToolUse;
+use super::turn::{Course, Phase};
+use super::{Agent, EndReason};
 use crate::conversation::UserBlock;
 
 /// Duration of a call, and the process that observed its end.
@@ -129,7 +130,7 @@ impl Agent {
         if result.status != ToolCallStatus::Completed || self.config.execution.is_none() {
             return;
         }
-        if let Ok(invocation) = self.read(tool_use) {
+        if let Ok(invocation) = tool_use.read(&self.config.tools) {
             let places = invocation.locations(&self.seen.project).into_iter().map(|place| place.path);
             self.note_changed(invocation.kind(), places.collect());
         }
@@ -138,23 +139,32 @@ impl Agent {
     /// Where the agent waits for calls: begins those that may begin; when all are closed and no worker is on its way that
     /// replaces theirs, their results go to the model.
     pub(super) fn go_on(&mut self) {
-        if !matches!(self.state, AgentState::Working) {
+        if self.turn.phase() != Phase::Working {
             return;
         }
         self.advance();
         self.conclude_step();
         if self.calls.are_closed() && !self.replacement.is_awaited() {
             let is_user = self.calls.are_of_user();
-            if is_user && !self.run.is_own_command {
-                self.conclude_earlier_plan();
+            if is_user
+                && !self.turn.is_own_command()
+                && let Some(result) = self.calls.results().next()
+            {
+                self.turn.conclude_plan(result);
             }
             let results = self.take_results();
             self.conversation.answer_calls(results);
-            if !is_user && self.ends_loop() {
-                return;
+            if !is_user {
+                match self.turn.end_step() {
+                    Course::GoesOn => {}
+                    Course::Told(text) => self.conversation.note(text),
+                    Course::Ends(message) => {
+                        return self.finish(Ending::because(EndReason::GaveUp, message));
+                    }
+                }
             }
             // The model is asked nothing about a call of the user's, unless it has a plan to revise.
-            if is_user && !self.run.must_keep {
+            if is_user && !self.turn.must_keep_steps() {
                 return self.end_turn();
             }
             self.begin_step();
@@ -165,20 +175,11 @@ impl Agent {
     pub(super) fn take_results(&mut self) -> Vec<UserBlock> {
         let mut blocks = Vec::new();
         for (tool_use, result) in std::mem::take(&mut self.calls).into_results() {
-            self.remember_denial(&result);
-            self.run.past.add(&result);
-            let is_own = tool_use.is_none() && self.run.is_own_command;
+            self.turn.note_result(&result);
+            let is_own = tool_use.is_none() && self.turn.is_own_command();
             blocks.push(if is_own { quoted(&result.content) } else { result.into_block(tool_use) });
         }
         blocks
-    }
-
-    fn remember_denial(&mut self, result: &CallResult) {
-        if let Some(denial) = &result.denial {
-            self.run.denial = Some(denial.clone());
-        } else if result.status == ToolCallStatus::Completed {
-            self.run.denial = None;
-        }
     }
 
     fn log_finished(&mut self, call: CallId, tool_use: &ToolUse, result: &CallResult, observed: Observation) {

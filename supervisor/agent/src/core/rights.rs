@@ -13,9 +13,9 @@ use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, RightsChanged};
 
-use super::agent::AgentState;
 use super::calls::Open;
 use super::interrupt::Interruption;
+use super::turn::Phase;
 use super::{Agent, Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
@@ -76,7 +76,7 @@ impl Replacement {
 impl Agent {
     /// Changes the rights, or the mode and with it the rights.
     pub(super) fn on_change(&mut self, change: Change) {
-        if matches!(self.state, AgentState::Closed) {
+        if self.turn.phase() == Phase::Closed {
             return;
         }
         let Some(change) = self.during_reading(change) else { return };

@@ -7,7 +7,8 @@ use ipc::id::CallId;
 use ipc::image::Image;
 use protocol::event::{ObservedBy, ToolCallStatus};
 
-use super::calls::{CallResult, Open};
+use super::call::CallResult;
+use super::calls::Open;
 use super::interrupt::{IN_PART, SERVED_IN_PART};
 use super::results::Observation;
 use super::{Agent, Effect, ServedOutcome};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gate::Change;
 use gate::tools::{ExternalCall, PlannedServer, SHELL_EXEC, ServedCall, StepUpdate, SupervisorCall};
-use ipc::id::{CallId, ToolUseId};
+use ipc::id::CallId;
 use ipc::path::WirePath;
 use ipc::rights::RightsChange;
 use ipc::tool::CommandExit;
@@ -14,13 +14,12 @@ use protocol::event::{
 };
 use protocol::plan::{OnFailure, Plan, PlanStep, StepStatus};
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::calls::{CallResult, MadeUp, Open};
+use super::call::{CallResult, ToolUse};
+use super::calls::{MadeUp, Open};
 use super::plan::Planning;
-use super::reply::ToolUse;
 use super::rights::ends_approvals;
-use super::{Agent, Effect, EndReason, ServedOutcome};
+use super::{Agent, Effect, ServedOutcome};
 
 /// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
 pub const STEP_CHANGES: &str = "step_changes";
@@ -266,13 +265,7 @@ impl Agent {
         let of = &self.calls.tool_use(call)?.id;
         let one = |(number, command): (u32, &String)| {
             let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
-            Some(ToolUse {
-                id: ToolUseId(format!("{of}-acceptance-{number}")),
-                name: SHELL_EXEC.to_owned(),
-                echoed: RawValue::from_string(input.clone()).ok()?,
-                input: Ok(input),
-                said: None,
-            })
+            ToolUse::ours(format!("{of}-acceptance-{number}"), SHELL_EXEC, input)
         };
         (1..).zip(commands).map(one).collect()
     }
@@ -392,14 +385,10 @@ impl Agent {
         }
     }
 
-    /// The end of a turn in which a plan was not executed to its end is no success, for its executor or for its planner.
-    pub(super) fn unexecuted(&self) -> Option<(EndReason, String)> {
-        if let Some(message) = &self.run.unexecuted {
-            return Some((EndReason::GaveUp, message.clone()));
-        }
+    /// Returns the reason why the plan that it executes is not executed to its end, if it is not.
+    pub(super) fn unexecuted(&self) -> Option<String> {
         let (number, step) = self.config.execution.as_ref()?.first_open()?;
-        let message = format!("step {number} of the plan is {}: {}", step.status, step.step.title);
-        Some((EndReason::GaveUp, message))
+        Some(format!("step {number} of the plan is {}: {}", step.status, step.step.title))
     }
 
     /// True if it has executed a plan to its end: that says what came of the task.

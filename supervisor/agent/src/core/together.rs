@@ -13,7 +13,8 @@ use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{DecidedBy, NoticeCode, ToolCallStatus};
 
 use super::approvals::Case;
-use super::calls::{CallResult, Open, Stage};
+use super::call::CallResult;
+use super::calls::{Open, Stage};
 use super::{Agent, Effect};
 
 /// The most changes that are asked about together.
@@ -41,7 +42,7 @@ impl Agent {
 
     /// The call as a change of files that has to be prepared.
     fn change(&self, call: CallId) -> Option<ToolCall> {
-        let invocation = self.read(self.calls.tool_use(call)?).ok()?;
+        let invocation = self.calls.tool_use(call)?.read(&self.config.tools).ok()?;
         let is_prepared = self.seen.judge(&invocation, self.position()) == Verdict::Prepare;
         match invocation {
             Invocation::Worker(tool) if is_prepared => Some(tool),

@@ -71,6 +71,19 @@ pub(in crate::core) enum AfterSummary {
     Begun(Then),
 }
 
+/// The request in the place of one that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Mended {
+    /// A summary follows, or the step after it.
+    Summary(AfterSummary),
+    /// The same, without the interrupted reply that the provider refuses.
+    WithoutInterrupted,
+    /// A new context may be short enough.
+    Shortened,
+    /// Nothing would help.
+    Nothing,
+}
+
 /// A request as far as the conversation decides it.
 pub(in crate::core) struct Asked {
     pub(in crate::core) messages: Vec<Arc<Message>>,
@@ -183,7 +196,7 @@ impl Conversation {
     }
 
     /// Learns from a refusal how large the window is, for the rest of the session.
-    pub(in crate::core) fn narrow_window(&mut self, named: Option<u64>) {
+    fn narrow_window(&mut self, named: Option<u64>) {
         let refused = match self.compaction.underway {
             Some(Compacting { from: SummaryFrom::Record, .. }) => self.budget.record(),
             Some(_) | None => self.history.tokens(),
@@ -191,11 +204,34 @@ impl Conversation {
         self.budget = self.budget.in_window(self.budget.window_after(refused, named));
     }
 
-    /// Learns the same where there is a conversation that could be shorter.
-    pub(in crate::core) fn learn_window(&mut self, named: Option<u64>) {
-        if self.history.has_replies() {
-            self.narrow_window(named);
+    /// Learns the window from a reply that had no room for its end.
+    pub(in crate::core) fn overflow(&mut self, usage: TokenUsage) {
+        self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
+    }
+
+    /// Looks for another request in the place of one that is given up.
+    pub(in crate::core) fn mend(
+        &mut self,
+        error: &ProviderError,
+        tariff: Tariff,
+        seen: &StandingRights,
+        out: &mut Outbox,
+    ) -> Mended {
+        if let Some(after) = self.on_summary_failed(error, tariff, seen, out) {
+            return Mended::Summary(after);
         }
+        if is_refused(error) && self.drop_interrupted() {
+            let message = format!("{}; it goes on without the interrupted reply", error.message);
+            out.notice(NoticeCode::InterruptedReplyDropped, &message);
+            return Mended::WithoutInterrupted;
+        }
+        if !is_too_long(error) {
+            return Mended::Nothing;
+        }
+        if self.history.has_replies() {
+            self.narrow_window(error.named_window());
+        }
+        if self.can_shorten() { Mended::Shortened } else { Mended::Nothing }
     }
 
     /// Returns the next request: for a reply, or for the summary that is waited for, which is in no history.
@@ -230,7 +266,7 @@ impl Conversation {
             // Asked otherwise, it would refuse again.
             StopReason::Refusal(_) => self.begin_context(None, tariff, seen, out),
             StopReason::ContextWindowExceeded => {
-                self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
+                self.overflow(usage);
                 self.ask_otherwise(tariff, seen, out)
             }
             _ if words.trim().is_empty() => self.ask_otherwise(tariff, seen, out),
@@ -243,13 +279,14 @@ impl Conversation {
     }
 
     /// Takes in that a request for a summary failed for good. Nothing if no other request would go well.
-    pub(in crate::core) fn on_summary_failed(
+    fn on_summary_failed(
         &mut self,
         error: &ProviderError,
         tariff: Tariff,
         seen: &StandingRights,
         out: &mut Outbox,
     ) -> Option<AfterSummary> {
+        self.compaction.underway?;
         // What the provider refuses for its form or length may go well otherwise; a bad key never does.
         let is_too_long = is_too_long(error);
         if is_too_long {
@@ -325,6 +362,11 @@ impl Conversation {
         }));
         AfterSummary::Begun(then)
     }
+}
+
+/// True if the provider finds fault with what was sent, and not with its length.
+fn is_refused(error: &ProviderError) -> bool {
+    matches!(error.status, Some(400 | 422)) && !is_too_long(error)
 }
 
 /// True if a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).

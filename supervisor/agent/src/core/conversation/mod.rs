@@ -18,7 +18,7 @@ mod summary;
 mod tasks;
 mod window;
 
-pub(in crate::core) use compaction::{AfterSummary, Next, Then, is_too_long};
+pub(in crate::core) use compaction::{AfterSummary, Asked, Mended, Next, Then, is_too_long};
 pub(in crate::core) use machine::Conversation;
 pub(in crate::core) use message::UserSaid;
 pub(in crate::core) use own_calls::{EARLIER_PLAN, OWN_COMMAND, quoted};

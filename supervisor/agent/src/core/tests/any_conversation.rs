@@ -123,7 +123,7 @@ impl Play {
     }
 
     fn request(&self) -> u64 {
-        let RequestId(request) = self.script.agent.last_request;
+        let RequestId(request) = self.script.agent.turn.last_request();
         request
     }
 
@@ -218,7 +218,7 @@ impl Play {
             _ => None,
         };
         self.script.failed(self.request(), error);
-        self.script.timer(self.script.agent.last_timer.0);
+        self.script.timer(self.script.agent.turn.last_timer().0);
     }
 }
 

@@ -149,7 +149,7 @@ fn any() -> impl Strategy<Value = Any> {
 }
 
 fn input(any: Any, script: &Script) -> Input {
-    let request = |age| RequestId(script.agent.last_request.0.saturating_sub(age));
+    let request = |age| RequestId(script.agent.turn.last_request().0.saturating_sub(age));
     let call = |age| CallId(script.agent.last_call.0.saturating_sub(age));
     match any {
         Any::Op(op) => Input::Op(op),
@@ -192,7 +192,7 @@ fn input(any: Any, script: &Script) -> Input {
             Input::Lapsed { id: approval(script, age), by: DecidedBy::Deadline, cause: "late".to_owned() }
         }
         Any::Lost(age) => Input::CallLost { call: call(age), reason: "gone".to_owned() },
-        Any::Timer(age) => Input::Timer(TimerId(script.agent.last_timer.0.saturating_sub(age))),
+        Any::Timer(age) => Input::Timer(TimerId(script.agent.turn.last_timer().0.saturating_sub(age))),
         Any::TimeUp => Input::TimeUp,
         Any::Ready => Input::WorkerReady(ready(1, Tier::Floor)),
         Any::NotReplaced => Input::NotReplaced { reason: "no".to_owned() },

@@ -58,7 +58,7 @@ fn z4_no_later_request_is_as_long_as_the_refused_one_and_the_next_summary_comes_
         assert!(window.is_none_or(|window| window == learnt) && learnt < refused_size, "{words}: {learnt}");
         script.reply(14, &[text("So far.")], StopReason::EndTurn);
         for step in 15..60 {
-            let request = script.agent.last_request.0;
+            let request = script.agent.turn.last_request().0;
             if script.agent.conversation.is_compacting() {
                 script.reply(request, &[text("So far.")], StopReason::EndTurn);
             } else {

@@ -5,11 +5,7 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use gate::tools::ToolUseError;
-
-use super::calls::CallResult;
-use super::reply::ToolUse;
-use super::{Agent, EndReason};
+use crate::core::call::{CallResult, ToolUse};
 
 /// The most steps that a model goes through again and again.
 const LONGEST: usize = 3;
@@ -38,7 +34,7 @@ pub(super) struct Steps {
 
 /// What follows from the steps so far.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(in crate::core) enum Course {
     GoesOn,
     /// The model is to be told this.
     Told(String),
@@ -131,32 +127,6 @@ fn without_time(content: &str) -> String {
         }
     };
     content.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
-impl Agent {
-    /// Notes the calls that are about to begin.
-    pub(super) fn note_step(&mut self, calls: &[ToolUse]) {
-        let known: Vec<_> = calls
-            .iter()
-            .map(|call| (call, !matches!(self.read(call), Err(ToolUseError::Unknown { .. }))))
-            .collect();
-        self.run.past.begin(known.into_iter());
-    }
-
-    /// Ends the run of a model that does nothing but the same; true if it has ended.
-    pub(super) fn ends_loop(&mut self) -> bool {
-        match self.run.past.end() {
-            Course::GoesOn => false,
-            Course::Told(text) => {
-                self.conversation.note(text);
-                false
-            }
-            Course::Ends(message) => {
-                self.finish(EndReason::GaveUp, Some(message));
-                true
-            }
-        }
-    }
 }
 
 #[cfg(test)]

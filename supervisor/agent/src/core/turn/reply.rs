@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::id::ToolUseId;
 use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 
-use super::conversation::tokens;
 use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_interrupted};
+use crate::core::call::ToolUse;
+use crate::core::conversation::tokens;
 
 /// The most characters of a model's reason that a person is shown.
 const MAX_CLAIM: usize = 600;
 
 /// A reply while it comes in: closed blocks, and the text of open ones.
 #[derive(Debug, Default)]
-pub(super) struct ModelReply {
+pub(in crate::core) struct ModelReply {
     pub(super) message_id: String,
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
@@ -23,19 +23,6 @@ pub(super) struct ModelReply {
     pub(super) told: TokenUsage,
     /// About how many tokens came in as thinking.
     thought: u64,
-}
-
-/// A tool call of a complete reply.
-#[derive(Clone, Debug)]
-pub(super) struct ToolUse {
-    pub(super) id: ToolUseId,
-    pub(super) name: String,
-    /// The arguments; an error says why they are no JSON object.
-    pub(super) input: Result<String, String>,
-    /// The arguments as they are echoed.
-    pub(super) echoed: Box<RawValue>,
-    /// What the model wrote before it, in the same reply.
-    pub(super) said: Option<String>,
 }
 
 impl ModelReply {
@@ -57,7 +44,7 @@ impl ModelReply {
     }
 
     /// The visible text, of open blocks too.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::core) fn text(&self) -> String {
         let closed = self.closed.iter().filter_map(|(index, block)| match &block.content {
             ContentBlock::Text { text } => Some((*index, text)),
             _ => None,

@@ -1,0 +1,7 @@
+//! A call: as the model made it, and as it came back.
+
+mod result;
+mod tool_use;
+
+pub(in crate::core) use result::{CallResult, Denials};
+pub(in crate::core) use tool_use::ToolUse;

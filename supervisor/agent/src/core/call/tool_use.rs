@@ -1,0 +1,46 @@
+//! A call as the model made it.
+
+use gate::tools::{Invocation, Registry, ToolUseError};
+use ipc::id::ToolUseId;
+use serde_json::value::RawValue;
+
+/// A tool call of a complete reply.
+#[derive(Clone, Debug)]
+pub(in crate::core) struct ToolUse {
+    pub(in crate::core) id: ToolUseId,
+    pub(in crate::core) name: String,
+    /// The arguments; an error says why they are no JSON object.
+    pub(in crate::core) input: Result<String, String>,
+    /// The arguments as they are echoed.
+    pub(in crate::core) echoed: Box<RawValue>,
+    /// Words of the model before it, in the same reply.
+    pub(in crate::core) said: Option<String>,
+}
+
+impl ToolUse {
+    /// Reads the call by these tools.
+    pub(in crate::core) fn read(&self, tools: &Registry) -> Result<Invocation, ToolUseError> {
+        match &self.input {
+            Ok(input) => tools.parse(&self.name, input),
+            // The registry knows best what was expected; it cannot accept the empty text.
+            Err(reason) => match tools.parse(&self.name, "") {
+                Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
+                    Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Returns the arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
+    pub(in crate::core) fn written(&self) -> Box<RawValue> {
+        let exact = self.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
+        exact.unwrap_or_else(|| self.echoed.clone())
+    }
+
+    /// A call of a tool with these arguments that the supervisor makes.
+    pub(in crate::core) fn ours(id: String, name: &str, input: String) -> Option<Self> {
+        let echoed = RawValue::from_string(input.clone()).ok()?;
+        Some(Self { id: ToolUseId(id), name: name.to_owned(), input: Ok(input), echoed, said: None })
+    }
+}

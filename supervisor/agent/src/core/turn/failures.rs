@@ -1,0 +1,107 @@
+//! Requests that fail: sent again, sent without what the provider finds fault with, or given up.
+
+use std::time::Duration;
+
+use protocol::event::{EventKind, FailureKind, LeftOut, NoticeCode};
+
+use super::machine::Turn;
+use crate::conversation::{GiveUp, ProviderError, Tried};
+use crate::core::conversation::is_too_long;
+use crate::core::end::Ending;
+use crate::core::outbox::Outbox;
+use crate::core::{Effect, EndReason};
+
+/// The step after a failed request.
+#[derive(Debug)]
+pub(in crate::core) enum Failed {
+    /// It is sent again later.
+    BacksOff,
+    /// It is sent again now, without the part that was left out.
+    AsksAgain,
+    /// It is not sent again as it is.
+    GivenUp(GiveUp),
+}
+
+impl Turn {
+    /// Decides whether and when a failed request is sent again.
+    pub(in crate::core) fn retry(&self, error: &ProviderError) -> Result<Duration, GiveUp> {
+        let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
+        self.settings.backoff.delay(tried, error)
+    }
+
+    /// Returns the part of the conversation that a refusal names; each request is mended once (WIRE Z3).
+    pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
+        error.blames.filter(|_| self.run.left_out.is_none())
+    }
+
+    /// Takes in a failure: what came of the reply is void.
+    pub(in crate::core) fn fail(
+        &mut self,
+        error: &ProviderError,
+        has_begun: bool,
+        retry: Result<Duration, GiveUp>,
+        left_out: Option<LeftOut>,
+        out: &mut Outbox,
+    ) -> Failed {
+        out.log(EventKind::ModelFailed {
+            kind: FailureKind::from(error.kind.as_str()),
+            message: error.message.clone(),
+            discarded: has_begun,
+            retry_in_ms: retry.as_ref().ok().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            left_out,
+        });
+        if let Some(part) = left_out {
+            self.run.left_out = left_out;
+            out.notice(NoticeCode::PartLeftOut, without(part));
+            return Failed::AsksAgain;
+        }
+        match retry {
+            Ok(after) => {
+                self.run.waited = self.run.waited.saturating_add(after);
+                let id = self.back_off(error.message.clone(), error.error_code());
+                out.push(Effect::StartTimer { id, after });
+                Failed::BacksOff
+            }
+            Err(why) => Failed::GivenUp(why),
+        }
+    }
+
+    /// Takes in that the provider finds the conversation too long. True if a new context may help: once until the next reply.
+    pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
+        !std::mem::replace(&mut self.run.overflowed, true)
+    }
+}
+
+/// Returns the end of a run whose request is given up.
+pub(in crate::core) fn lost(error: &ProviderError, why: &GiveUp) -> Ending {
+    let message = match why {
+        GiveUp::Pointless | GiveUp::Attempts(1) => error.message.clone(),
+        why => format!("{}; {why}", error.message),
+    };
+    if is_too_long(error) {
+        let remedy = "give a smaller task, or choose a model with a larger window";
+        return Ending::context_full(&hinted(message, Some(remedy)));
+    }
+    let message = error.error_code().mark_anew(&message);
+    Ending::because(EndReason::Provider, hinted(message, error.hint.as_deref()))
+}
+
+/// One line about what the provider does not take back.
+const fn without(part: LeftOut) -> &'static str {
+    match part {
+        LeftOut::Thinking => {
+            "the provider does not take back the model's thinking so far: the conversation goes on without it"
+        }
+        LeftOut::Message(_) => {
+            "the provider does not take back a part of the conversation: it goes on without that part"
+        }
+    }
+}
+
+/// A message for people: the cause in one line, a step that helps in the next.
+fn hinted(message: String, hint: Option<&str>) -> String {
+    match hint {
+        Some(hint) => format!("{message}\n  hint: {hint}"),
+        None => message,
+    }
+}

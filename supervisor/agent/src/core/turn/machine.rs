@@ -1,0 +1,441 @@
+//! One turn after the other: whether one runs, what it waits for, and how it ends.
+
+use std::sync::Arc;
+
+use gate::tools::Registry;
+use protocol::error_code::ErrorCode;
+use protocol::event::{EventKind, ModelChanged, NoticeCode, PromptFixed, TokenUsage, ToolCallStatus};
+use protocol::frontend::UiEventKind;
+
+use super::account::RunAccount;
+use super::answer::AnswerCheck;
+use super::loops::Course;
+use super::reply::ModelReply;
+use crate::conversation::{ModelRequest, RequestOptions, StopReason, StreamEvent};
+use crate::core::call::CallResult;
+use crate::core::conversation::{Asked, Window};
+use crate::core::end::Ending;
+use crate::core::outbox::Outbox;
+use crate::core::tariff::Tariff;
+use crate::core::{Backoff, Effect, EndReason, Estimate, ModelChoice, RequestId, RunEnd, RunLimits, TimerId};
+
+/// The turns of one agent.
+pub(in crate::core) struct Turn {
+    state: TurnState,
+    pub(super) run: RunAccount,
+    /// True until the agent was told where it is: turns wait for that.
+    starting: bool,
+    /// True if a turn waits for the start.
+    waits: bool,
+    /// A plan that was made before the session, until its execution begins.
+    earlier_plan: Option<String>,
+    /// A command of the user's own, until it begins.
+    own_command: Option<String>,
+    last_request: RequestId,
+    last_timer: TimerId,
+    pub(super) settings: TurnSettings,
+}
+
+/// Settings of turns. The model may change between two of them.
+pub(in crate::core) struct TurnSettings {
+    pub(in crate::core) model: String,
+    pub(in crate::core) system: Arc<str>,
+    pub(in crate::core) tools: Arc<Registry>,
+    pub(in crate::core) options: RequestOptions,
+    pub(in crate::core) tariff: Tariff,
+    pub(in crate::core) limits: RunLimits,
+    pub(in crate::core) backoff: Box<dyn Backoff>,
+    /// The check of the last reply of a task, if it has to fit a schema.
+    pub(in crate::core) answer: Option<Arc<dyn AnswerCheck>>,
+    /// True if a turn that ends after a denied call has failed.
+    pub(in crate::core) fails_when_denied: bool,
+}
+
+/// The state of the turn, with what it waits for.
+#[derive(Debug)]
+enum TurnState {
+    Resting,
+    Streaming { request: RequestId, reply: ModelReply },
+    BackingOff { timer: TimerId, failure: String, code: ErrorCode },
+    Working,
+    Closed,
+}
+
+/// The state of the turn, as far as others have to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Phase {
+    /// The agent waits for the user.
+    Resting,
+    /// A turn waits for the start of the agent.
+    Waiting,
+    /// The turn waits for the model, or for the time to ask it again.
+    Asking,
+    /// The turn waits for the results of calls.
+    Working,
+    /// No turn follows.
+    Closed,
+}
+
+/// A reply that came to its end.
+pub(in crate::core) struct Whole {
+    pub(in crate::core) reply: ModelReply,
+    pub(in crate::core) stop: StopReason,
+    pub(in crate::core) usage: TokenUsage,
+}
+
+/// What a turn that is stopped was waiting for.
+pub(in crate::core) enum Stopped {
+    /// Nothing: no turn was running.
+    Nothing,
+    /// The start, or another attempt. The turn ends so.
+    Ends(Ending),
+    /// This reply, as far as it came.
+    Asking(ModelReply),
+    /// Calls.
+    Working,
+}
+
+impl Turn {
+    /// The turns of an agent that rests.
+    pub(in crate::core) fn new(settings: TurnSettings) -> Self {
+        Self {
+            state: TurnState::Resting,
+            run: RunAccount::default(),
+            starting: false,
+            waits: false,
+            earlier_plan: None,
+            own_command: None,
+            last_request: RequestId(0),
+            last_timer: TimerId(0),
+            settings,
+        }
+    }
+
+    /// Has turns wait for the start.
+    pub(in crate::core) const fn wait_for_start(&mut self) {
+        self.starting = true;
+    }
+
+    pub(in crate::core) const fn is_starting(&self) -> bool {
+        self.starting
+    }
+
+    pub(in crate::core) const fn phase(&self) -> Phase {
+        match self.state {
+            TurnState::Resting if self.waits => Phase::Waiting,
+            TurnState::Resting => Phase::Resting,
+            TurnState::Streaming { .. } | TurnState::BackingOff { .. } => Phase::Asking,
+            TurnState::Working => Phase::Working,
+            TurnState::Closed => Phase::Closed,
+        }
+    }
+
+    /// The system prompt and the tools of each request, for the log.
+    pub(in crate::core) fn prompt(&self) -> PromptFixed {
+        PromptFixed {
+            system: Some(self.settings.system.to_string()),
+            tools: self.settings.tools.definitions().iter().map(Into::into).collect(),
+            same_as: None,
+            new_context: None,
+        }
+    }
+
+    pub(in crate::core) const fn tariff(&self) -> Tariff {
+        self.settings.tariff
+    }
+
+    #[cfg(test)]
+    pub(in crate::core) const fn last_request(&self) -> RequestId {
+        self.last_request
+    }
+
+    #[cfg(test)]
+    pub(in crate::core) const fn last_timer(&self) -> TimerId {
+        self.last_timer
+    }
+
+    /// Begins a run. True if it asks at once; else it waits for the start.
+    pub(in crate::core) fn begin(&mut self) -> bool {
+        self.run = RunAccount::default();
+        self.waits = self.starting;
+        !self.starting
+    }
+
+    /// Takes in that the agent was told where it is. True if it had not been told before.
+    pub(in crate::core) const fn start(&mut self) -> bool {
+        std::mem::replace(&mut self.starting, false)
+    }
+
+    /// True if a turn waited for the start, which begins now.
+    pub(in crate::core) const fn takes_start(&mut self) -> bool {
+        std::mem::replace(&mut self.waits, false)
+    }
+
+    /// Begins a run for a summary alone.
+    pub(in crate::core) fn begin_summary(&mut self) {
+        self.run = RunAccount::default();
+    }
+
+    /// Has the next run begin with the execution of a plan.
+    pub(in crate::core) fn plan_ahead(&mut self, markdown: String) {
+        self.earlier_plan = Some(markdown);
+    }
+
+    /// Takes the plan that the run begins with.
+    pub(in crate::core) const fn take_plan(&mut self) -> Option<String> {
+        self.earlier_plan.take()
+    }
+
+    /// Has the run begin with a command of the user's own.
+    pub(in crate::core) fn command_ahead(&mut self, command: String) {
+        self.own_command = Some(command);
+    }
+
+    /// Takes the command that the run begins with.
+    pub(in crate::core) const fn take_command(&mut self) -> Option<String> {
+        self.own_command.take()
+    }
+
+    /// Waits for calls from here on.
+    pub(in crate::core) fn work(&mut self) {
+        self.state = TurnState::Working;
+    }
+
+    /// Waits for a command of the user's own: the run is no turn of the model's.
+    pub(in crate::core) fn work_for_user(&mut self) {
+        self.run.is_own_command = true;
+        self.work();
+    }
+
+    pub(in crate::core) const fn is_own_command(&self) -> bool {
+        self.run.is_own_command
+    }
+
+    /// Returns the end of the run, if its limits allow no further request.
+    pub(in crate::core) fn spent(&self) -> Option<Ending> {
+        self.run.spent(self.settings.limits)
+    }
+
+    /// Begins a step, or a summary: attempts are counted anew.
+    pub(in crate::core) const fn begin_step(&mut self) {
+        self.run.attempt = 0;
+    }
+
+    /// Asks the model, with a prompt of about so many tokens.
+    pub(in crate::core) fn ask(&mut self, asked: Asked, prompt: u64, out: &mut Outbox) {
+        self.run.attempt = self.run.attempt.saturating_add(1);
+        self.last_request = RequestId(self.last_request.0.saturating_add(1));
+        let request = self.last_request;
+        let (step, attempt) = (self.run.steps.saturating_add(1), self.run.attempt);
+        out.log(EventKind::ModelRequested { step, attempt });
+        self.state = TurnState::Streaming { request, reply: ModelReply::default() };
+        let usage =
+            TokenUsage { input: prompt, output: u64::from(asked.max_tokens), ..TokenUsage::default() };
+        let model = ModelRequest {
+            model: self.settings.model.clone(),
+            system: Arc::clone(&self.settings.system),
+            tools: self.settings.tools.definitions(),
+            messages: asked.messages,
+            max_tokens: asked.max_tokens,
+            options: self.settings.options,
+        };
+        let estimate = Estimate { tokens: usage.total(), cost: self.settings.tariff.cost(&usage) };
+        out.push(Effect::StartStream { request, model, estimate });
+    }
+
+    /// True if this request is waited for.
+    pub(in crate::core) fn waits_for(&self, id: RequestId) -> bool {
+        matches!(self.state, TurnState::Streaming { request, .. } if request == id)
+    }
+
+    /// Takes in a part of a reply, and shows its text unless it is a summary. Returns the reply when it has come to its end.
+    pub(in crate::core) fn on_stream(
+        &mut self,
+        id: RequestId,
+        event: StreamEvent,
+        is_summary: bool,
+        out: &mut Outbox,
+    ) -> Option<Whole> {
+        let TurnState::Streaming { request, reply } = &mut self.state else { return None };
+        if *request != id {
+            return None;
+        }
+        // A summary is no answer to the user: it is shown as what it is, when it is whole.
+        let mut show = |event| {
+            if !is_summary {
+                out.push(Effect::Show(event));
+            }
+        };
+        match event {
+            StreamEvent::MessageStarted { message_id, model } => {
+                reply.message_id = message_id;
+                reply.model = model;
+            }
+            StreamEvent::TextDelta { index, text } => {
+                reply.text_delta(index, &text);
+                show(UiEventKind::TextDelta { text });
+            }
+            StreamEvent::ThinkingDelta { text, .. } => {
+                reply.thinking_delta(&text);
+                show(UiEventKind::ThinkingDelta { text });
+            }
+            StreamEvent::UsageTold { usage } => reply.told = usage,
+            StreamEvent::ToolUseStarted { .. } => {}
+            StreamEvent::BlockClosed { index, block } => reply.close(index, block),
+            StreamEvent::MessageCompleted { stop_reason, usage } => {
+                return Some(Whole { reply: std::mem::take(reply), stop: stop_reason, usage });
+            }
+        }
+        None
+    }
+
+    /// True if the reply to this request had begun, which has failed; nothing if it is not waited for.
+    pub(in crate::core) fn had_begun(&self, id: RequestId) -> Option<bool> {
+        match &self.state {
+            TurnState::Streaming { request, reply } if *request == id => Some(reply.has_begun()),
+            _ => None,
+        }
+    }
+
+    /// Waits before another attempt.
+    pub(super) fn back_off(&mut self, failure: String, code: ErrorCode) -> TimerId {
+        self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
+        self.state = TurnState::BackingOff { timer: self.last_timer, failure, code };
+        self.last_timer
+    }
+
+    /// True if this timer ends the wait for another attempt.
+    pub(in crate::core) fn on_timer(&self, fired: TimerId) -> bool {
+        matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
+    }
+
+    /// Notes the result of a call of the step.
+    pub(in crate::core) fn note_result(&mut self, result: &CallResult) {
+        if let Some(denial) = &result.denial {
+            self.run.denial = Some(denial.clone());
+        } else if result.status == ToolCallStatus::Completed {
+            self.run.denial = None;
+        }
+        self.run.past.add(result);
+    }
+
+    /// Ends a step whose calls have their results.
+    pub(in crate::core) fn end_step(&mut self) -> Course {
+        self.run.past.end()
+    }
+
+    /// Notes the end of a plan's execution: the reason why it is not executed to its end, and whether another plan revises it.
+    pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>, must_keep: bool) {
+        self.run.unexecuted = unexecuted;
+        self.run.must_keep = must_keep;
+    }
+
+    /// True if the next plan revises the last one, whose finished steps it keeps.
+    pub(in crate::core) const fn must_keep_steps(&self) -> bool {
+        self.run.must_keep
+    }
+
+    /// Notes that the run has a plan to execute, which has not begun.
+    pub(in crate::core) fn begin_plan(&mut self) {
+        self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
+    }
+
+    /// Notes the result of a plan of before the session: one that did not begin is no success.
+    pub(in crate::core) fn conclude_plan(&mut self, result: &CallResult) {
+        self.run.text.clone_from(&result.content);
+        if result.denial.is_some() {
+            self.run.unexecuted = None;
+        } else if result.status == ToolCallStatus::Failed
+            && self.run.unexecuted.as_deref() == Some(NOT_EXECUTED)
+        {
+            self.run.unexecuted = Some(result.content.clone());
+        }
+    }
+
+    /// Stops the turn that runs, for an ending. Does nothing at rest.
+    pub(in crate::core) fn stop(&mut self, ending: &Ending, out: &mut Outbox) -> Stopped {
+        let is_time = ending.reason == EndReason::TimeLimit;
+        match std::mem::replace(&mut self.state, TurnState::Resting) {
+            // A turn that waits for the start is one that can be stopped, and so is a start that takes too long.
+            TurnState::Resting if self.waits || self.starting && is_time => Stopped::Ends(ending.clone()),
+            TurnState::Resting => Stopped::Nothing,
+            TurnState::Closed => {
+                self.state = TurnState::Closed;
+                Stopped::Nothing
+            }
+            // What the time was spent on was the provider's failure: that is the reason.
+            TurnState::BackingOff { failure, code, .. } if is_time => {
+                let message = format!("{failure}; the time of this run is spent before another attempt");
+                Stopped::Ends(Ending::because(EndReason::Provider, code.mark_anew(&message)))
+            }
+            TurnState::BackingOff { .. } => Stopped::Ends(ending.clone()),
+            TurnState::Streaming { request, reply } => {
+                out.push(Effect::CancelStream(request));
+                Stopped::Asking(reply)
+            }
+            TurnState::Working => Stopped::Working,
+        }
+    }
+
+    /// Ends the run, and rests.
+    pub(in crate::core) fn finish(&mut self, Ending { reason, message }: Ending, out: &mut Outbox) {
+        self.state = TurnState::Resting;
+        self.waits = false;
+        self.earlier_plan = None;
+        self.own_command = None;
+        let RunAccount { steps, usage, cost, text, output, .. } = std::mem::take(&mut self.run);
+        let cost = self.settings.tariff.0.map(|_| cost);
+        out.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
+    }
+
+    /// Ends for good.
+    pub(in crate::core) fn close(&mut self) {
+        self.state = TurnState::Closed;
+    }
+
+    /// Changes the model, at rest alone. Returns the one that answered before, if it is another.
+    pub(in crate::core) fn change_model(&mut self, choice: ModelChoice, out: &mut Outbox) -> Option<String> {
+        match self.phase() {
+            Phase::Closed => None,
+            Phase::Resting if choice.name == self.settings.model => {
+                let message = format!("nothing changed: the model is {}", choice.name);
+                out.notice(NoticeCode::ModelUnchanged, &message);
+                None
+            }
+            Phase::Resting => {
+                self.settings.options = choice.options;
+                self.settings.tariff = Tariff(choice.prices);
+                Some(std::mem::replace(&mut self.settings.model, choice.name))
+            }
+            Phase::Waiting | Phase::Asking | Phase::Working => {
+                let message = "cannot change the model: a turn is running; interrupt it, or wait for its end";
+                out.notice(NoticeCode::ModelRefused, message);
+                None
+            }
+        }
+    }
+
+    /// Logs the change of the model.
+    pub(in crate::core) fn log_model(
+        &self,
+        from: String,
+        new_context: bool,
+        window: Window,
+        out: &mut Outbox,
+    ) {
+        let to = self.settings.model.clone();
+        let mut message = format!("model: {to}");
+        if new_context {
+            message.push_str(" · it reads the conversation without the earlier thinking");
+        }
+        if self.settings.tariff.0.is_none() {
+            message.push_str(" · price unknown, so its cost is not counted");
+        }
+        let window = Some(window.context);
+        out.log(EventKind::ModelChanged(ModelChanged { from, to, new_context, window }));
+        out.notice(NoticeCode::ModelChanged, &message);
+    }
+}
+
+/// The end of a plan that never began.
+pub(in crate::core) const NOT_EXECUTED: &str = "the plan was not executed";

@@ -1,0 +1,266 @@
+//! The course of a turn: which machine decides next, and with which values.
+
+use protocol::event::{CompactionCause, NoticeCode};
+
+use super::conversation::{AfterSummary, INTERRUPTED_HERE, Mended, Next, Then, UserSaid};
+use super::end::Ending;
+use super::turn::{Failed, Phase, Replied, Stopped, TurnEnd, Whole, lost};
+use super::{Agent, ContextItem, EndReason, ModelChoice, RequestId};
+use crate::conversation::{GiveUp, ProviderError, StreamEvent};
+
+impl Agent {
+    /// Takes in a message of the user: it begins a turn, or joins the one that is running.
+    pub(super) fn on_user_turn(&mut self, said: UserSaid) {
+        if said.is_empty() {
+            return self.out.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
+        }
+        let too_long = self.conversation.too_long(&said, &self.seen);
+        match (self.turn.phase(), too_long) {
+            (Phase::Closed, _) => {}
+            (Phase::Resting | Phase::Waiting, Some(why)) => self.finish(Ending::context_full(&why)),
+            (_, Some(why)) => self.out.notice(NoticeCode::MessageTooLong, &why),
+            (Phase::Resting | Phase::Waiting, None) => {
+                self.conversation.hear(said);
+                self.conversation.demand_answer();
+                if self.turn.begin() {
+                    self.begin_step();
+                }
+            }
+            (_, None) => self.conversation.hear(said),
+        }
+    }
+
+    /// Takes in context from outside the conversation. With the first, a turn that waited for it begins.
+    pub(super) fn on_context(&mut self, items: Vec<ContextItem>) {
+        self.conversation.add_context(items, self.turn.start(), &mut self.out);
+        if self.turn.takes_start() && !self.begin_own_command() {
+            self.begin_step();
+        }
+    }
+
+    /// Takes in the user's wish for a summary: it is made now at rest, else before the next request.
+    pub(super) fn on_compact(&mut self) {
+        let at_rest = match self.turn.phase() {
+            Phase::Closed => return,
+            Phase::Resting | Phase::Waiting => true,
+            Phase::Asking | Phase::Working => false,
+        };
+        if self.conversation.wish(at_rest, &mut self.out) {
+            self.turn.begin_summary();
+            self.compact(CompactionCause::Request, Then::End);
+        }
+    }
+
+    /// Takes in the user's wish for an empty conversation: it is granted at rest alone.
+    pub(super) fn on_clear(&mut self) {
+        let why = match self.turn.phase() {
+            Phase::Closed => return,
+            Phase::Waiting | Phase::Asking | Phase::Working => Some("a turn is running"),
+            Phase::Resting if self.turn.is_starting() || self.conversation.is_empty() => Some("it is empty"),
+            Phase::Resting => None,
+        };
+        match why {
+            Some(why) => {
+                let message = format!("the conversation was not cleared: {why}");
+                self.out.notice(NoticeCode::NotCleared, &message);
+            }
+            None => self.conversation.clear(&self.seen, &mut self.out),
+        }
+    }
+
+    /// Takes in the choice of another model.
+    pub(super) fn on_model(&mut self, choice: ModelChoice) {
+        let (window, max_tokens, sees_images) = (choice.window, choice.max_tokens, choice.sees_images);
+        if let Some(from) = self.turn.change_model(choice, &mut self.out) {
+            let new_context = self.conversation.change_model(window, max_tokens, sees_images);
+            self.turn.log_model(from, new_context, window, &mut self.out);
+        }
+    }
+
+    /// Begins the next step, if the budget allows one and the context has room for it.
+    pub(super) fn begin_step(&mut self) {
+        if let Some(ending) = self.turn.spent() {
+            return self.finish(ending);
+        }
+        match self.conversation.next(&mut self.out) {
+            Next::Full(message) => self.finish(Ending::context_full(&message)),
+            Next::Compact(cause) => self.compact(cause, Then::Step),
+            Next::Step => {
+                self.conversation.say_what_waits(&mut self.out);
+                if let Some(markdown) = self.turn.take_plan() {
+                    return self.begin_earlier_plan(&markdown);
+                }
+                self.turn.begin_step();
+                self.ask_model();
+            }
+        }
+    }
+
+    pub(super) fn ask_model(&mut self) {
+        let asked = self.conversation.asked(&mut self.out);
+        self.turn.ask(asked, self.conversation.tokens(), &mut self.out);
+    }
+
+    fn compact(&mut self, cause: CompactionCause, then: Then) {
+        self.conversation.compact(cause, then, &mut self.out);
+        self.ask_for_summary();
+    }
+
+    fn ask_for_summary(&mut self) {
+        if let Some(ending) = self.turn.spent() {
+            return self.finish(ending);
+        }
+        self.turn.begin_step();
+        self.ask_model();
+    }
+
+    fn after_summary(&mut self, after: AfterSummary) {
+        match after {
+            AfterSummary::Ask => self.ask_for_summary(),
+            AfterSummary::Begun(Then::Step) => self.begin_step(),
+            AfterSummary::Begun(Then::End) => self.end_turn(),
+        }
+    }
+
+    pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
+        let is_summary = self.conversation.is_compacting();
+        if let Some(whole) = self.turn.on_stream(id, event, is_summary, &mut self.out) {
+            self.on_reply(whole);
+        }
+    }
+
+    /// Takes in a reply that came to its end.
+    fn on_reply(&mut self, whole: Whole) {
+        let usage = whole.usage;
+        if self.conversation.is_compacting() {
+            self.turn.count_summary(usage);
+            let (words, tariff) = (whole.reply.text(), self.turn.tariff());
+            let after =
+                self.conversation.on_summary(&words, &whole.stop, usage, tariff, &self.seen, &mut self.out);
+            return self.after_summary(after);
+        }
+        if let Some(fault) = whole.fault() {
+            return self.on_failure(&fault, true);
+        }
+        let (unread, limit) = (self.conversation.has_unread_words(), self.conversation.reply_limit());
+        let kept = self.turn.on_reply(whole, self.has_executed(), unread, limit, &mut self.out);
+        if let Some(echo) = kept.echo {
+            self.conversation.reply(echo, usage);
+        }
+        match kept.then {
+            Replied::Step(note) => {
+                if let Some(note) = note {
+                    self.conversation.note(note);
+                }
+                self.begin_step();
+            }
+            Replied::Calls(calls) => self.begin_calls(calls),
+            Replied::TurnEnds => self.end_turn(),
+            Replied::Ends(ending) => self.finish(ending),
+            Replied::TooLong => {
+                self.conversation.overflow(usage);
+                if self.conversation.can_shorten() && self.turn.takes_overflow() {
+                    return self.compact(CompactionCause::Overflow, Then::Step);
+                }
+                self.finish(Ending::context_full(&self.conversation.full(usage.total())));
+            }
+        }
+    }
+
+    pub(super) fn on_stream_failed(&mut self, id: RequestId, error: &ProviderError) {
+        if let Some(has_begun) = self.turn.had_begun(id) {
+            self.on_failure(error, has_begun);
+        }
+    }
+
+    fn on_failure(&mut self, error: &ProviderError, has_begun: bool) {
+        let retry = self.turn.retry(error);
+        let blamed = self.turn.blamed(error).filter(|_| retry.is_err());
+        let left_out = blamed.filter(|part| self.conversation.leave_out(*part));
+        match self.turn.fail(error, has_begun, retry, left_out, &mut self.out) {
+            Failed::BacksOff => {}
+            Failed::AsksAgain => self.ask_model(),
+            Failed::GivenUp(why) => self.on_given_up(error, &why),
+        }
+    }
+
+    /// Takes in that a request is not sent again: with another conversation it might have gone well.
+    fn on_given_up(&mut self, error: &ProviderError, why: &GiveUp) {
+        match self.conversation.mend(error, self.turn.tariff(), &self.seen, &mut self.out) {
+            Mended::Summary(after) => self.after_summary(after),
+            Mended::WithoutInterrupted => self.ask_model(),
+            Mended::Shortened if self.turn.takes_overflow() => {
+                self.compact(CompactionCause::Overflow, Then::Step);
+            }
+            Mended::Shortened | Mended::Nothing => self.finish(lost(error, why)),
+        }
+    }
+
+    /// Takes in that the session has nothing left for the request that waits.
+    pub(super) fn on_out_of_budget(&mut self, id: RequestId, ending: Ending) {
+        if self.turn.waits_for(id) {
+            self.finish(ending);
+        }
+    }
+
+    /// Ends the model's turn: the run ends, or goes on with what the user said meanwhile.
+    pub(super) fn end_turn(&mut self) {
+        if self.conversation.has_unread_words() {
+            return self.begin_step();
+        }
+        if self.conversation.takes_wish(&mut self.out) {
+            return self.compact(CompactionCause::Request, Then::End);
+        }
+        match self.turn.end(self.unexecuted(), &mut self.out) {
+            TurnEnd::Ends(ending) => self.finish(ending),
+            TurnEnd::AsksAgain(note) => {
+                self.conversation.note(note);
+                self.begin_step();
+            }
+        }
+    }
+
+    /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
+    pub(super) fn stop(&mut self, ending: Ending) {
+        let ends_here = match self.turn.stop(&ending, &mut self.out) {
+            Stopped::Nothing => return,
+            Stopped::Ends(ending) => return self.finish(ending),
+            Stopped::Asking(reply) if self.conversation.is_compacting() => {
+                let usage = self.turn.cut_summary_off(&reply, self.conversation.tokens());
+                self.conversation.count_summary(usage);
+                false
+            }
+            Stopped::Asking(reply) => {
+                let echo = self.turn.cut_off(&reply, self.conversation.tokens(), &mut self.out);
+                self.conversation.reply_in_part(echo);
+                true
+            }
+            Stopped::Working => {
+                self.interrupt_calls(ending.reason);
+                !self.turn.is_own_command()
+            }
+        };
+        // The model would take what it did not finish for finished.
+        if ends_here && ending.reason == EndReason::Interrupted {
+            self.conversation.note(INTERRUPTED_HERE.to_owned());
+        }
+        self.finish(ending);
+    }
+
+    /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
+    pub(super) fn close(&mut self, ending: Ending) {
+        // No worker is started for a session that ends.
+        self.access_after = None;
+        match self.turn.phase() {
+            Phase::Resting | Phase::Waiting => self.finish(ending),
+            Phase::Asking | Phase::Working | Phase::Closed => self.stop(ending),
+        }
+        self.turn.close();
+    }
+
+    pub(super) fn finish(&mut self, ending: Ending) {
+        self.conversation.give_summary_up(self.turn.tariff(), &mut self.out);
+        self.turn.finish(ending, &mut self.out);
+        self.end_reading();
+    }
+}
