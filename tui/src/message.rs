@@ -97,6 +97,7 @@ pub enum Copied {
     Answer,
     Code,
     Line,
+    Selection,
 }
 
 impl Copied {
@@ -105,6 +106,7 @@ impl Copied {
             Self::Answer => "the last answer",
             Self::Code => "the last code",
             Self::Line => "the line",
+            Self::Selection => "the selection",
         }
     }
 }

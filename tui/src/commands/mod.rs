@@ -30,10 +30,12 @@ pub enum KeyMode {
     /// Choosing a message for a rewind.
     Rewind,
     Page,
+    /// Selecting text to copy.
+    Select,
 }
 
 impl KeyMode {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -48,6 +50,7 @@ impl KeyMode {
         Self::Plan,
         Self::Log,
         Self::Rewind,
+        Self::Select,
         Self::Page,
     ];
 
@@ -69,6 +72,7 @@ impl KeyMode {
             Self::Log => "log",
             Self::Rewind => "rewind",
             Self::Page => "page",
+            Self::Select => "select",
         }
     }
 
@@ -118,6 +122,11 @@ pub enum Command {
     Quit,
     Resume,
     Insert,
+    PreviousMessage,
+    NextMessage,
+    PreviousOutput,
+    NextOutput,
+    OpenRow,
     CommandLine,
     Search,
     SearchNext,
@@ -211,6 +220,13 @@ pub enum Command {
     CloseRewind,
     ChooseRow,
     ClosePage,
+    SelectCharacters,
+    SelectLines,
+    SelectColumns,
+    SelectAround,
+    OtherEnd,
+    CopySelection,
+    CloseSelection,
 }
 
 /// Command with its names, keys and description.

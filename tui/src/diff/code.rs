@@ -5,7 +5,7 @@ use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 
 const MOST: usize = 2000;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Code {
     /// Language; `None` once no line is left to highlight.
     language: Option<String>,
@@ -21,6 +21,14 @@ impl Diff {
     pub(crate) fn in_language(mut self, language: &str) -> Self {
         self.code.language = (!language.is_empty()).then(|| language.to_owned());
         self
+    }
+
+    /// Forgets an open request, whose answer another change will get.
+    pub(crate) fn forget_reading(&mut self) {
+        if self.code.awaited.take().is_some() {
+            // The parser's state is with the request.
+            self.code.language = None;
+        }
     }
 
     /// True if lines are left to highlight and no request is open.

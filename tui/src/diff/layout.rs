@@ -22,10 +22,8 @@ impl Diff {
     /// Lays out the change in `columns` columns; `screen` is the width of the screen or card.
     pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
         let mut lines = Lines::default();
-        let has = |kind| self.lines.iter().any(|line| line.kind == kind);
-        let numbers = self.lines.iter().flat_map(|line| line.numbers).flatten();
-        let digits = numbers.max().map_or(0, |number| number.to_string().len());
-        if screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed) {
+        let digits = self.digits();
+        if self.is_side_by_side(columns, screen) {
             self.side_by_side(columns, digits, &mut lines);
         } else {
             for line in &self.lines {
@@ -37,6 +35,34 @@ impl Diff {
             }
         }
         lines
+    }
+
+    /// True if before and after stand side by side.
+    pub(crate) fn is_side_by_side(&self, columns: usize, screen: usize) -> bool {
+        let has = |kind| self.lines.iter().any(|line| line.kind == kind);
+        screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
+    }
+
+    /// Returns a line with its sign, as in a patch.
+    pub(crate) fn written_line(&self, line: usize) -> Option<String> {
+        let line = self.lines.get(line)?;
+        let sign = match line.kind {
+            Kind::Added => "+",
+            Kind::Removed => "-",
+            Kind::Same => " ",
+            Kind::Gap | Kind::Note => "",
+        };
+        Some([sign, line.text.as_str()].concat())
+    }
+
+    /// Returns the columns of the line numbers.
+    pub(crate) fn margin(&self) -> u16 {
+        u16::try_from(before(self.digits()) - 1).unwrap_or_default()
+    }
+
+    fn digits(&self) -> usize {
+        let numbers = self.lines.iter().flat_map(|line| line.numbers).flatten();
+        numbers.max().map_or(0, |number| number.to_string().len())
     }
 
     fn side_by_side<'a>(&'a self, columns: usize, digits: usize, lines: &mut Lines) {

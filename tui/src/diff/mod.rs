@@ -11,13 +11,13 @@ use std::ops::Range;
 use crate::text::{Ink, SafeText};
 use code::Code;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Diff {
     lines: Vec<DiffLine>,
     code: Code,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct DiffLine {
     kind: Kind,
     /// Line numbers before and after the change; `None` on a side without the line, or if unknown.

@@ -51,7 +51,7 @@ pub(crate) fn render(piece: &Piece, look: Look) -> Block {
         parts.end_paragraph();
     }
     parts.unread(&piece.text, read..piece.text.len());
-    Block { parts: parts.parts, gap: piece.is_apart }
+    Block { parts: parts.parts, gap: piece.is_apart, opened: None }
 }
 
 /// Returns the link definitions before and in a piece.

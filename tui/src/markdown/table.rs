@@ -13,7 +13,7 @@ const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub alignments: Vec<Alignment>,
     pub header: Vec<Styled>,

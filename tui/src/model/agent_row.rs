@@ -22,6 +22,13 @@ pub(crate) struct AgentRow {
     text: String,
 }
 
+impl AgentRow {
+    /// True if the row is this block of an agent's transcript.
+    pub(crate) fn is_at(&self, parent: &AgentId, block: usize) -> bool {
+        self.parent == *parent && self.block == block
+    }
+}
+
 impl AgentView {
     /// Records a denied access, for the row.
     pub(crate) fn was_denied(&mut self, denial: &Denial) {

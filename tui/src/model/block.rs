@@ -8,6 +8,8 @@ use crate::text::Row;
 pub(crate) struct Block {
     pub parts: Vec<Part>,
     pub gap: bool,
+    /// True if the person has opened this block, false if they have folded it; `None` to follow the whole transcript.
+    pub opened: Option<bool>,
 }
 
 /// Row of a block.
@@ -31,7 +33,7 @@ pub(crate) enum BlockPlace {
 
 impl Block {
     pub(crate) fn of(parts: Vec<Part>) -> Self {
-        Self { parts, gap: false }
+        Self { parts, ..Self::default() }
     }
 
     #[must_use]
@@ -50,12 +52,47 @@ impl Block {
         self.parts.extend(parts);
     }
 
+    /// Returns a copy that shows everything.
+    pub(crate) fn whole(&self) -> Self {
+        Self { parts: self.parts.iter().map(Part::copy).collect(), gap: false, opened: Some(true) }
+    }
+
+    /// True if the block has rows that can be folded.
+    pub(crate) fn can_fold(&self, width: u16) -> bool {
+        let [open, shut] = [true, false].map(|all| Self::sum(&self.parts, width, Unfolded::all(all)));
+        open != shut
+    }
+
+    /// Opens the block if some of it is folded, else folds it.
+    pub(crate) fn toggle(&mut self, width: u16, unfolded: Unfolded) {
+        let whole = Self::sum(&self.parts, width, Unfolded::all(true));
+        let shown = Self::sum(&self.parts, width, self.unfolded(unfolded));
+        self.opened = Some(shown != whole);
+    }
+
+    fn sum(parts: &[Part], width: u16, unfolded: Unfolded) -> usize {
+        parts.iter().map(|part| part.showing(width, unfolded).height()).sum()
+    }
+
+    /// Returns the folding of this block in a transcript with the given one.
+    pub(crate) fn unfolded(&self, of_all: Unfolded) -> Unfolded {
+        self.opened.map_or(of_all, Unfolded::all)
+    }
+
     pub(crate) fn height(&self, width: u16, unfolded: Unfolded) -> usize {
-        let parts = self.parts.iter().map(|part| part.showing(width, unfolded).height());
-        usize::from(self.gap) + parts.sum::<usize>()
+        self.height_as(width, self.unfolded(unfolded))
+    }
+
+    /// Returns the height with a folding that the block's own does not change.
+    pub(super) fn height_as(&self, width: u16, unfolded: Unfolded) -> usize {
+        usize::from(self.gap) + Self::sum(&self.parts, width, unfolded)
     }
 
     pub(crate) fn row(&self, n: usize, width: u16, unfolded: Unfolded) -> Option<BlockRow> {
+        self.row_as(n, width, self.unfolded(unfolded))
+    }
+
+    pub(super) fn row_as(&self, n: usize, width: u16, unfolded: Unfolded) -> Option<BlockRow> {
         if self.gap && n == 0 {
             return Some(BlockRow::Gap);
         }
@@ -87,6 +124,7 @@ impl Block {
 
     /// Returns the row at a position, or the nearest one.
     pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
+        let unfolded = self.unfolded(unfolded);
         let (part, byte) = match place {
             BlockPlace::Gap => return 0,
             BlockPlace::Text { part, byte } => (part, Some(byte)),

@@ -6,9 +6,11 @@ use crate::text::{Ground, SafeText, Styled, Tone};
 /// Maximum number of bytes of a code block that are highlighted.
 const MOST: usize = 64 << 10;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CodeBlock {
     text: Styled,
+    /// Code as it was written, if it has tabs, which the screen shows as spaces.
+    tabbed: Option<String>,
     language: String,
     read: usize,
     readers: Option<Readers>,
@@ -22,6 +24,7 @@ impl CodeBlock {
     pub(crate) fn new(untrusted: &str, language: &str) -> Self {
         Self {
             text: SafeText::prose(untrusted).into(),
+            tabbed: untrusted.contains('\t').then(|| untrusted.to_owned()),
             language: language.to_owned(),
             read: 0,
             readers: None,
@@ -30,18 +33,39 @@ impl CodeBlock {
         }
     }
 
+    /// Forgets an open request, whose answer another block will get.
+    pub(crate) const fn forget_reading(&mut self) {
+        if self.awaited.take().is_some() {
+            // The parser's state is with the request.
+            self.is_over = true;
+        }
+    }
+
     pub(crate) const fn styled(&self) -> &Styled {
         &self.text
     }
 
     pub(crate) fn push(&mut self, untrusted: &str) {
+        if self.tabbed.is_some() || untrusted.contains('\t') {
+            let before = self.tabbed.take().unwrap_or_else(|| self.text.text().as_str().to_owned());
+            self.tabbed = Some(before + untrusted);
+        }
         self.text.push_in(untrusted, Tone::default());
     }
 
     /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start with this
     /// code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
-        self.language == other.language && self.text.goes_on_as(&other.text)
+        let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
+        if goes_on {
+            self.tabbed.clone_from(&other.tabbed);
+        }
+        goes_on
+    }
+
+    /// Returns a line as it was written, if it differs from the one on the screen.
+    pub(crate) fn written_line(&self, line: usize) -> Option<String> {
+        self.tabbed.as_ref()?.split('\n').nth(line).map(str::to_owned)
     }
 
     /// True if whole lines have not been highlighted.

@@ -10,6 +10,7 @@ mod calls;
 mod changes;
 mod code;
 mod context;
+mod copied;
 mod dropped;
 mod editor;
 mod farewell;
@@ -32,12 +33,14 @@ mod rewind;
 mod run;
 mod screen;
 mod search;
+mod selection;
 mod session;
 mod short_help;
 mod tasks;
 mod transcript;
 mod tree;
 mod turn;
+mod walk;
 mod written;
 
 use std::collections::VecDeque;
@@ -76,11 +79,13 @@ pub(crate) use run::{GAP, Run};
 pub use screen::is_tiny;
 pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
+pub(crate) use selection::{CursorMove, Shape};
 pub(crate) use session::{Pending, Session};
 pub(crate) use tasks::task_line;
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
+pub(crate) use walk::Stop;
 pub(crate) use written::{PLANNER, Written};
 
 use crate::card::{Card, CardPage, Comments};
@@ -175,6 +180,8 @@ pub(crate) enum Mode {
     /// List of messages to which the session can be rewound.
     Rewind,
     Page,
+    /// Selecting text of the transcript.
+    Select,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -154,7 +154,8 @@ impl Model {
             | Mode::Plan
             | Mode::Log
             | Mode::Rewind
-            | Mode::Page => {
+            | Mode::Page
+            | Mode::Select => {
                 return None;
             }
         };

@@ -36,6 +36,13 @@ pub(crate) struct Unfolded {
     pub output: bool,
 }
 
+impl Unfolded {
+    /// Everything open, or everything folded.
+    pub(crate) const fn all(is_open: bool) -> Self {
+        Self { thinking: is_open, output: is_open }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Part {
     body: Body,
@@ -47,7 +54,7 @@ pub(crate) struct Part {
 }
 
 /// Text of a part, or the source of a text that depends on the width.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Body {
     Text(Styled),
     Code(CodeBlock),
@@ -114,6 +121,17 @@ impl Part {
         Self { body, look, fold: Fold::Never, marks: None, laid: RefCell::default() }
     }
 
+    /// Returns a copy that is laid out anew. Its code is highlighted on its own.
+    pub(crate) fn copy(&self) -> Self {
+        let mut body = self.body.clone();
+        match &mut body {
+            Body::Code(code) => code.forget_reading(),
+            Body::Diff(diff) => diff.forget_reading(),
+            Body::Text(_) | Body::Output(_) | Body::Table(_) => {}
+        }
+        Self { fold: self.fold, marks: self.marks.clone(), ..Self::of(body, self.look) }
+    }
+
     #[must_use]
     pub(crate) fn folded(self, fold: Fold) -> Self {
         Self { fold, ..self }
@@ -162,6 +180,43 @@ impl Part {
             None if is_first => self.look.gutters().0.into(),
             None => self.look.gutters().1.into(),
         }
+    }
+
+    /// True if the part has marks of its own instead of those of its look.
+    pub(super) const fn has_marks(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// True if the part names the language of the code after it.
+    pub(super) fn is_label_of(&self, next: &Self) -> bool {
+        let is_label = matches!(&self.body, Body::Text(text) if text.text().as_str().starts_with("╭ "));
+        is_label && matches!(next.body, Body::Code(_))
+    }
+
+    /// True if rows that continue a line are parts of its text.
+    pub(super) const fn joins(&self) -> bool {
+        !matches!(self.body, Body::Table(_) | Body::Diff(_))
+    }
+
+    /// Returns a line as it was written, if its rows show something else.
+    pub(super) fn written_line(&self, line: usize, width: u16) -> Option<String> {
+        match &self.body {
+            Body::Code(code) => code.written_line(line),
+            Body::Diff(diff) if !self.is_side_by_side(diff, width) => diff.written_line(line),
+            _ => None,
+        }
+    }
+
+    /// Returns the columns before the text of a row that belong to no text: line numbers of a change.
+    pub(super) fn inner_margin(&self, width: u16) -> u16 {
+        match &self.body {
+            Body::Diff(diff) if !self.is_side_by_side(diff, width) => diff.margin(),
+            _ => 0,
+        }
+    }
+
+    fn is_side_by_side(&self, diff: &Diff, width: u16) -> bool {
+        diff.is_side_by_side(self.left(width, false), usize::from(width))
     }
 
     pub(crate) fn push(&mut self, untrusted: &str) {

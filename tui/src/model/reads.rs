@@ -41,7 +41,7 @@ impl Reads {
         let reads: Vec<_> = run.iter().filter_map(|at| self.0.get(at)).collect();
         parts.insert(0, Part::new(SafeText::line(&head(&reads)), Look::Tool));
         if let Some(block) = transcript.block_mut(first) {
-            *block = Block { parts, gap: block.gap };
+            *block = Block { parts, gap: block.gap, opened: block.opened };
         }
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::block::{Block, BlockPlace, BlockRow};
 use super::part::Unfolded;
+use super::selection::Selection;
 
 /// Blocks of a transcript, and the reader's scroll position.
 #[derive(Debug, Default)]
@@ -12,6 +13,9 @@ pub(crate) struct Transcript {
     position: Position,
     /// Search match: index of its block, and its place in the block.
     found: Option<(usize, BlockPlace)>,
+    /// Index of the block to which the reader has walked.
+    mark: Option<usize>,
+    pub(super) selection: Option<Selection>,
     pub unfolded: Unfolded,
 }
 
@@ -29,14 +33,18 @@ enum Position {
 pub(crate) struct ReadingPlace {
     position: Position,
     found: Option<(usize, BlockPlace)>,
+    mark: Option<usize>,
     unfolded: Unfolded,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Visible<'a> {
     pub block: &'a Block,
     pub row: BlockRow,
+    /// True for the search match and for the first row of the marked block.
     pub is_found: bool,
+    /// Columns that are selected.
+    pub selected: Range<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,16 +62,19 @@ impl Transcript {
 
     /// Removes a block and all later ones and returns them. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
-        (self.found, self.position) = (None, Position::Following);
+        (self.found, self.mark, self.position) = (None, None, Position::Following);
+        self.selection = None;
         self.blocks.split_off(block.min(self.blocks.len()))
     }
 
     pub(crate) const fn place(&self) -> ReadingPlace {
-        ReadingPlace { position: self.position, found: self.found, unfolded: self.unfolded }
+        ReadingPlace { position: self.position, found: self.found, mark: self.mark, unfolded: self.unfolded }
     }
 
-    pub(crate) const fn go_back(&mut self, place: ReadingPlace) {
-        (self.position, self.found, self.unfolded) = (place.position, place.found, place.unfolded);
+    pub(crate) fn go_back(&mut self, place: ReadingPlace) {
+        (self.position, self.found) = (place.position, place.found);
+        (self.mark, self.unfolded) = (place.mark, place.unfolded);
+        self.selection = None;
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -87,13 +98,16 @@ impl Transcript {
         let height = usize::from(height);
         let mut line = self.top(width, height);
         let found = self.found_line(width);
+        let (marked, selected) = (self.mark_line(), self.selected(width));
         let mut rows = Vec::with_capacity(height);
         while rows.len() < height
             && let Some(block) = self.blocks.get(line.block)
         {
             match block.row(line.row, width, self.unfolded) {
                 Some(row) => {
-                    rows.push(Visible { block, row, is_found: found == Some(line) });
+                    let is_found = found == Some(line) || marked == Some(line);
+                    let selected = selected.map_or(0..0, |selected| selected.columns(line));
+                    rows.push(Visible { block, row, is_found, selected });
                     line.row += 1;
                 }
                 None => line = TranscriptLine { block: line.block + 1, row: 0 },
@@ -138,7 +152,28 @@ impl Transcript {
     }
 
     pub(crate) fn follow(&mut self) {
-        self.position = Position::Following;
+        (self.mark, self.position) = (None, Position::Following);
+    }
+
+    /// Returns the marked block, if it is at least partly visible.
+    pub(crate) fn marked(&self, (width, height): (u16, u16)) -> Option<usize> {
+        self.mark.filter(|mark| self.shown_blocks(width, height).contains(mark))
+    }
+
+    pub(crate) const fn forget_mark(&mut self) {
+        self.mark = None;
+    }
+
+    /// Marks a block and scrolls so that a row is at the top.
+    pub(super) fn mark_at(&mut self, block: usize, top: TranscriptLine, (width, height): (u16, u16)) {
+        (self.mark, self.found) = (Some(block), None);
+        self.stand_at(top, width, usize::from(height));
+    }
+
+    /// Opens or folds every block alike.
+    pub(crate) fn fold_all(&mut self, fold: impl FnOnce(&mut Unfolded)) {
+        fold(&mut self.unfolded);
+        self.blocks.iter_mut().for_each(|block| block.opened = None);
     }
 
     pub(super) fn blocks(&self) -> &[Block] {
@@ -155,12 +190,28 @@ impl Transcript {
     pub(super) fn found_at(&mut self, line: TranscriptLine, (width, height): (u16, u16)) {
         let block = self.blocks.get(line.block);
         self.found = block.map(|block| (line.block, block.place(line.row, width, self.unfolded)));
+        self.mark = None;
         let top = self.up(line, usize::from(height / 3), width);
         self.stand_at(top, width, usize::from(height));
     }
 
     pub(crate) fn forget_found(&mut self) {
         self.found = None;
+    }
+
+    /// Returns the first text row of the marked block.
+    fn mark_line(&self) -> Option<TranscriptLine> {
+        let block = self.mark?;
+        let row = usize::from(self.blocks.get(block)?.gap);
+        Some(TranscriptLine { block, row })
+    }
+
+    /// Puts a row at the top of the screen, where it stays though it is the last that can.
+    pub(super) fn pin(&mut self, line: TranscriptLine, width: u16) {
+        if let Some(block) = self.blocks.get(line.block) {
+            let place = block.place(line.row, width, self.unfolded);
+            self.position = Position::At { block: line.block, place };
+        }
     }
 
     fn stand_at(&mut self, line: TranscriptLine, width: u16, height: usize) {
@@ -189,7 +240,7 @@ impl Transcript {
         self.up(TranscriptLine { block: self.blocks.len(), row: 0 }, height, width)
     }
 
-    fn up(&self, from: TranscriptLine, mut rows: usize, width: u16) -> TranscriptLine {
+    pub(super) fn up(&self, from: TranscriptLine, mut rows: usize, width: u16) -> TranscriptLine {
         let mut line = from;
         loop {
             if rows <= line.row {
@@ -202,7 +253,7 @@ impl Transcript {
         }
     }
 
-    fn down(&self, from: TranscriptLine, rows: usize, width: u16) -> TranscriptLine {
+    pub(super) fn down(&self, from: TranscriptLine, rows: usize, width: u16) -> TranscriptLine {
         let mut line = TranscriptLine { row: from.row + rows, ..from };
         while let Some(block) = self.blocks.get(line.block) {
             let height = block.height(width, self.unfolded);

@@ -1,15 +1,20 @@
 //! `y` in Normal mode: copies text to the clipboard as it is on the screen, with hidden characters made visible.
 
+use super::walk;
 use crate::markdown::last_code;
 use crate::message::{Action, Copied};
-use crate::model::{Areas, Look, Model};
+use crate::model::{Look, Model};
 use crate::text::shown;
 
-/// Copies the line of the last search match, else the last answer.
+/// Copies the line of the last search match or the marked message or output, else the last answer.
 pub(super) fn answer(model: &mut Model, actions: &mut Vec<Action>) {
-    let width = Areas::now(model).transcript.width;
+    let size = walk::size(model);
     let view = model.agents.shown();
-    match (view.transcript.found_text(width), &view.answer) {
+    if let Some(marked) = view.transcript.marked(size) {
+        let text = view.transcript.text_of(view.transcript.extent(marked), size.0);
+        return copy(Copied::Selection, &text, actions);
+    }
+    match (view.transcript.found_text(size.0), &view.answer) {
         (Some(line), _) => copy(Copied::Line, &line, actions),
         (None, answer) if answer.is_empty() => model.answer(Look::Notice, "there is no answer yet to copy"),
         (None, answer) => copy(Copied::Answer, answer, actions),
@@ -23,6 +28,6 @@ pub(super) fn code(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-fn copy(what: Copied, text: &str, actions: &mut Vec<Action>) {
+pub(super) fn copy(what: Copied, text: &str, actions: &mut Vec<Action>) {
     actions.push(Action::Copy { what, text: shown(text) });
 }

@@ -7,13 +7,13 @@ use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{
     approval, aside, copy, editing, files, help, log, page, pause, picture, plan, recall, rewind, run,
-    search, tell, tree, turns, typed,
+    search, select, tell, tree, turns, typed, walk,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode, is_quit};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Unfolded};
+use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Shape, Stop, Unfolded};
 use crate::moment::UiTime;
 
 /// Maximum time between two Ctrl+C that end the session.
@@ -88,6 +88,7 @@ const fn key_mode(model: &Model) -> KeyMode {
         Mode::Log => KeyMode::Log,
         Mode::Rewind => KeyMode::Rewind,
         Mode::Page => KeyMode::Page,
+        Mode::Select => KeyMode::Select,
     }
 }
 
@@ -169,8 +170,9 @@ pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) ->
     } else {
         if matches!(
             model.mode,
-            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page
+            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page | Mode::Select
         ) {
+            select::close(model);
             model.mode = Mode::Insert;
         }
         if model.mode == Mode::Command {
@@ -189,9 +191,14 @@ pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) ->
 const fn writing(model: &mut Model) -> &mut Editor {
     match model.mode {
         Mode::Command => &mut model.line,
-        Mode::Normal | Mode::Insert | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
-            &mut model.prompt
-        }
+        Mode::Normal
+        | Mode::Insert
+        | Mode::Agents
+        | Mode::Plan
+        | Mode::Log
+        | Mode::Rewind
+        | Mode::Page
+        | Mode::Select => &mut model.prompt,
     }
 }
 
@@ -222,6 +229,7 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
     }
     if command == Command::CommandLine {
         // Applies to views too: the command line replaces them.
+        select::close(model);
         return model.mode = Mode::Command;
     }
     if model.mode == Mode::Agents {
@@ -239,6 +247,9 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
     if model.mode == Mode::Page {
         return page::read(model, command, actions);
     }
+    if model.mode == Mode::Select {
+        return select::walk(model, command, actions);
+    }
     if model.mode != Mode::Normal && editing::edit(writing(model), command) {
         return model.palette_follows();
     }
@@ -250,7 +261,8 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::SearchHistory => model.begin_recall(),
         Command::Complete => _ = model.complete() || model.palette_choice().is_none() && model.choose(true),
         Command::CycleMode => typed::cycle_mode(model, actions),
-        Command::Insert => {
+        Command::OpenRow if walk::open(model) => {}
+        Command::Insert | Command::OpenRow => {
             model.agents.shown_mut().transcript.forget_found();
             model.mode = Mode::Insert;
         }
@@ -258,6 +270,13 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::SearchNext => search::next(model, true),
         Command::SearchPrevious => search::next(model, false),
         Command::Leave => leave(model, actions),
+        Command::PreviousMessage => walk::to(model, Stop::Message, false),
+        Command::NextMessage => walk::to(model, Stop::Message, true),
+        Command::PreviousOutput => walk::to(model, Stop::Output, false),
+        Command::NextOutput => walk::to(model, Stop::Output, true),
+        Command::Interrupt if walk::is_marked(model) && !model.agents.shown().turn.is_running() => {
+            model.agents.shown_mut().transcript.forget_mark();
+        }
         Command::Interrupt if is_at_rest(model) => rewind::open(model),
         Command::Interrupt => turns::interrupt(model, actions),
         Command::EditPrompt => actions.push(Action::EditPrompt(model.prompt.whole())),
@@ -269,11 +288,17 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::Agents => tree::open(model),
         Command::PreviousAgent => tree::show_beside(model, -1),
         Command::NextAgent => tree::show_beside(model, 1),
+        Command::SelectCharacters => select::begin(model, Shape::Characters),
+        Command::SelectLines => select::begin(model, Shape::Lines),
+        Command::SelectColumns => select::begin(model, Shape::Columns),
         Command::Copy => copy::answer(model, actions),
         Command::CopyCode => copy::code(model, actions),
         Command::AskAgain => turns::ask_again(model, at, actions),
-        Command::FoldThinking => unfolded(model).thinking ^= true,
-        Command::FoldOutput => unfolded(model).output ^= true,
+        Command::FoldThinking => {
+            let transcript = &mut model.agents.shown_mut().transcript;
+            transcript.fold_all(|Unfolded { thinking, .. }| *thinking ^= true);
+        }
+        Command::FoldOutput => walk::fold_output(model),
         Command::FoldPane => model.is_pane_folded ^= true,
         other => scroll(model, other),
     }
@@ -315,7 +340,11 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         model.prompt = Editor::default();
         return help::show(model);
     }
-    if pause::retry(model, actions) || model.prompt.text().trim().is_empty() && model.attached.is_empty() {
+    if pause::retry(model, actions) {
+        return;
+    }
+    if model.prompt.text().trim().is_empty() && model.attached.is_empty() {
+        walk::open(model);
         return;
     }
     if model.own.is_some() {
@@ -399,8 +428,16 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         Mode::Insert if model.has_choice() => model.palette.close(),
         Mode::Insert if model.shows_keys() => model.prompt = Editor::default(),
         Mode::Insert if model.agents.shown().turn.is_running() => turns::interrupt(model, actions),
+        Mode::Insert if walk::is_marked(model) => model.agents.shown_mut().transcript.forget_mark(),
         Mode::Insert if model.start.is_plain => nothing_to_leave(model),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
+        Mode::Insert
+        | Mode::Normal
+        | Mode::Agents
+        | Mode::Plan
+        | Mode::Log
+        | Mode::Rewind
+        | Mode::Page
+        | Mode::Select => {
             to_normal(model);
         }
     }
@@ -446,8 +483,4 @@ fn quit(model: &mut Model, actions: &mut Vec<Action>) {
 
 pub(super) fn revoke(model: &Model, id: u64, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::RevokeGrant { id: ipc::id::GrantId(id) }));
-}
-
-fn unfolded(model: &mut Model) -> &mut Unfolded {
-    &mut model.agents.shown_mut().transcript.unfolded
 }

@@ -33,12 +33,14 @@ mod rewind;
 mod run;
 mod said;
 mod search;
+mod select;
 mod shell;
 mod steps;
 mod tasks;
 mod tree;
 mod turns;
 mod typed;
+mod walk;
 
 use std::time::Duration;
 

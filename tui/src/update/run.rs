@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyCode;
 
-use super::{copy, keys, rewind, tree, turns};
+use super::{copy, keys, rewind, select, tree, turns};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -93,10 +93,21 @@ fn reach(command: Option<Command>) -> Reach {
         | Command::SearchNext
         | Command::SearchPrevious
         | Command::PreviousAgent
-        | Command::NextAgent => Reach::Motion,
+        | Command::NextAgent
+        | Command::PreviousMessage
+        | Command::NextMessage
+        | Command::PreviousOutput
+        | Command::NextOutput
+        | Command::Left
+        | Command::Right
+        | Command::WordLeft
+        | Command::WordRight
+        | Command::LineStart
+        | Command::LineEnd => Reach::Motion,
         Command::CommandLine | Command::Search | Command::FilterLog | Command::MessageAgent => Reach::Line,
         Command::Copy
         | Command::CopyCode
+        | Command::CopySelection
         | Command::AskAgain
         | Command::StopAgent
         | Command::ConfirmRewind => Reach::Beyond,
@@ -120,6 +131,7 @@ pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
         (Command::Copy, _) => copy::answer(model, actions),
         (Command::CopyCode, _) => copy::code(model, actions),
         (Command::AskAgain, _) => turns::ask_again(model, model.now, actions),
+        (Command::CopySelection, Mode::Select) => select::copy(model, actions),
         (Command::StopAgent, Mode::Agents) => tree::walk(model, command, actions),
         (Command::ConfirmRewind, Mode::Rewind) => rewind::key(model, command, actions),
         // Esc has left the view meanwhile.

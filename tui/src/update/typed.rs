@@ -11,12 +11,12 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::network_words;
 
 use super::{
-    access as access_page, context, copy, cost, help, keys, log, own, plan, prompts, review, rewind, tasks,
-    tell, tree,
+    access as access_page, context, copy, cost, help, keys, log, own, plan, prompts, review, rewind, select,
+    tasks, tell, tree,
 };
 use crate::commands::{Command, CommandRow, of_word};
 use crate::message::Action;
-use crate::model::{Block, Look, Model, Pending};
+use crate::model::{Block, Look, Model, Pending, Shape};
 
 /// Executes a typed command, or explains the mistake in it; `sign` is the character before the command.
 pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) {
@@ -103,6 +103,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Cost, None) => cost::show(model),
         (Command::Tasks, None) => tasks::show(model),
         (Command::Review, target) => review::start(model, target, actions),
+        (Command::SelectLines, None) => select::begin(model, Shape::Lines),
         (Command::Copy, None) => copy::answer(model, actions),
         (Command::CopyCode, None) => copy::code(model, actions),
         (Command::Help, None) => help::show(model),

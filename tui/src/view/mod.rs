@@ -76,6 +76,11 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     prompt::rule(model, &areas, &mut Pane::new(frame.buffer_mut(), areas.rule), theme);
     let mut caret = prompt::prompt(model, &mut Pane::new(frame.buffer_mut(), areas.prompt), theme);
     status::status(model, &mut Pane::new(frame.buffer_mut(), areas.status), theme);
+    if model.mode == Mode::Select {
+        let area = areas.transcript;
+        let cursor = model.agents.shown().transcript.cursor_on_screen((area.width, area.height));
+        caret = cursor.map(|(x, y)| (area.x + x, area.y + y));
+    }
     let mut shown = Shown::default();
     if let (Some(area), Some(card)) = (areas.card, model.card()) {
         let mut pane = Pane::new(frame.buffer_mut(), area);
@@ -108,6 +113,7 @@ fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
         if row.is_found {
             pane.stress(y);
         }
+        pane.reverse(row.selected.clone(), y);
     }
     visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }

@@ -102,6 +102,16 @@ impl<'a> Pane<'a> {
         }
     }
 
+    /// Reverses columns of a row, as a selection.
+    pub(super) fn reverse(&mut self, columns: Range<u16>, y: u16) {
+        for x in columns.start..columns.end.min(self.area.width) {
+            let at = (self.area.x + x, self.area.y + y);
+            if let Some(cell) = self.buffer.cell_mut(at).filter(|_| y < self.area.height) {
+                cell.set_style(Style::new().add_modifier(Modifier::REVERSED));
+            }
+        }
+    }
+
     fn cell(&mut self, x: u16, y: u16, symbol: &str, style: Style) {
         if let Some(cell) = self.buffer.cell_mut((self.area.x + x, self.area.y + y)) {
             cell.reset();

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::commands::{Command, KeyMode};
-use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Written};
+use crate::model::{Areas, Editor, LineFor, Mode, Model, PLANNER, Pending, Shape, Written};
 use crate::text::{Clusters, SafeStr, SafeText};
 
 /// Maximum number of hidden rows that are counted.
@@ -60,6 +60,10 @@ fn activity(model: &Model, areas: &Areas) -> String {
     if let Some(remark) = &model.remark {
         add(&mut words, remark);
     }
+    if model.mode == Mode::Select {
+        // The keys count here, and the turn has its place behind them.
+        add(&mut words, &selecting(model, areas));
+    }
     if !model.cards.is_empty() {
         add(&mut words, "waiting for your answer");
     } else if let Some(began) = view.turn.began {
@@ -84,10 +88,33 @@ fn activity(model: &Model, areas: &Areas) -> String {
     if let Some(Pending::Net(_)) = view.session.pending {
         add(&mut words, "the worker is drained");
     }
-    if !view.transcript.follows() {
+    let reads = matches!(model.mode, Mode::Normal | Mode::Insert | Mode::Command | Mode::Agents);
+    if reads && !view.transcript.follows() {
         add(&mut words, &below(model, areas));
     }
     words
+}
+
+/// Returns the size of the selection, and the keys that copy it and leave.
+fn selecting(model: &Model, areas: &Areas) -> String {
+    let transcript = &model.agents.shown().transcript;
+    let unit = match transcript.selection_shape() {
+        Some(Shape::Lines) | None => "row",
+        Some(Shape::Characters) => "row by characters",
+        Some(Shape::Columns) => "row by columns",
+    };
+    let rows = transcript.selected_rows(areas.transcript.width);
+    let unit = if rows == 1 { unit.to_owned() } else { unit.replacen("row", "rows", 1) };
+    let key = |command| model.start.keymap.hint(KeyMode::Select, command);
+    let hints = [
+        (Command::CopySelection, "copies"),
+        (Command::SelectAround, "all of it"),
+        (Command::OtherEnd, "other end"),
+        (Command::CloseSelection, "leaves"),
+    ];
+    let hints = hints.map(|(command, does)| (key(command), does));
+    let hints = hints.iter().filter(|(key, _)| !key.is_empty()).map(|(key, does)| format!(" · {key} {does}"));
+    std::iter::once(format!("{rows} {unit}")).chain(hints).collect()
 }
 
 /// Returns the number of transcript rows below the screen, and the key that scrolls there.
@@ -97,11 +124,9 @@ fn below(model: &Model, areas: &Areas) -> String {
     let more = if rows == MOST_BELOW { "+" } else { "" };
     let lines = if rows == 1 { "line" } else { "lines" };
     let key = match model.mode {
-        Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
-            model.start.keymap.hint(KeyMode::Normal, Command::Bottom)
-        }
+        Mode::Normal | Mode::Agents => model.start.keymap.hint(KeyMode::Normal, Command::Bottom),
         Mode::Insert => model.start.keymap.hint(KeyMode::Insert, Command::LineEnd),
-        Mode::Command => String::new(),
+        _ => String::new(),
     };
     let key = if key.is_empty() { key } else { format!(" - {key} to follow") };
     format!("{rows}{more} {lines} below{key}")
@@ -112,9 +137,14 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
         Mode::Insert if model.is_recalling() => ("history › ", &model.prompt),
-        Mode::Insert | Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
-            ("› ", &model.prompt)
-        }
+        Mode::Insert
+        | Mode::Normal
+        | Mode::Agents
+        | Mode::Plan
+        | Mode::Log
+        | Mode::Rewind
+        | Mode::Page
+        | Mode::Select => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);
     let style = if writes { Style::new() } else { theme.dim() };

@@ -240,9 +240,13 @@ impl Theme {
 
     pub(super) fn mode(self, mode: Mode) -> Style {
         self.loud(match mode {
-            Mode::Normal | Mode::Agents | Mode::Plan | Mode::Log | Mode::Rewind | Mode::Page => {
-                self.pairs.normal
-            }
+            Mode::Normal
+            | Mode::Agents
+            | Mode::Plan
+            | Mode::Log
+            | Mode::Rewind
+            | Mode::Page
+            | Mode::Select => self.pairs.normal,
             Mode::Insert => self.pairs.insert,
             Mode::Command => self.pairs.command,
         })

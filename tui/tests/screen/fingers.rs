@@ -41,12 +41,12 @@ fn a_slash_opens_the_list_of_commands() {
       /tasks                    show the list of tasks that the agent keeps
       /agents                   list the agents: open, message or stop one
       /copy                     copy the last answer (or the found line)
+      /select                   select lines of the transcript to copy
       /allow ACCESS             allow write PATH, socket PATH or net
       /disallow ACCESS          take back what was allowed
       /image PATH               attach a picture; without PATH: detach it
       /copy-code                copy the last code of the last answer
-      /revert PATH              restore one file to the start of the session
-      ↓ 5 more
+      ↓ 6 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -143,7 +143,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /mode ask|auto|deny  ask first, allow…
       /access         show what the agent m…
       /diff files|steps  show the changes o…
-      ↓ 21 more
+      ↓ 22 more
     ────────────────────────────────────────
     ");
     (0..9).for_each(|_| seat.press(KeyCode::Down));
@@ -156,7 +156,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /review BRANCH|COMMIT  review, read-o…
       /rewind         restore files and con…
     ▸ /resume SESSION  go on with another s…
-      ↑ 4 · ↓ 17 more
+      ↑ 4 · ↓ 18 more
     ────────────────────────────────────────
     ");
     seat.press(KeyCode::Up);

@@ -10,7 +10,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 271);
+    let mut seat = Seat::new(100, 318);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @"
     commands
@@ -31,6 +31,7 @@ fn help_is_made_from_the_table() {
       :tasks                        show the list of tasks that the agent keeps
       :agents                       list the agents: open, message or stop one
       :copy                         copy the last answer (or the found line)
+      :select                       select lines of the transcript to copy
       :allow ACCESS                 allow write PATH, socket PATH or net
       :disallow ACCESS              take back what was allowed
       :image PATH                   attach a picture; without PATH: detach it
@@ -52,11 +53,19 @@ fn help_is_made_from_the_table() {
       ? f1                          show all commands and keys
       A                             list the agents: open, message or stop one
       y                             copy the last answer (or the found line)
+      V                             select lines of the transcript to copy
       Y                             copy the last code of the last answer
       ctrl-d                        quit (by key: at an empty prompt)
+      v                             select from a character to another
+      ctrl-v                        select the same columns of each row
       [                             show the agent above in the list
       ]                             show the agent below in the list
-      i a enter                     write a message
+      i a                           write a message
+      enter                         open the marked row whole; without one: write
+      {                             to the message above, yours or the agent's
+      }                             to the message below
+      (                             to the output, change or sub-agent above
+      )                             to the output, change or sub-agent below
       /                             search the transcript for a text
       n                             the next line with that text
       N                             the line with that text before
@@ -73,13 +82,18 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow it
       t                             show or fold the model's thinking
-      o ctrl-o                      show or fold the output of tools
+      o ctrl-o                      show or fold the marked row, or all output
       ctrl-t                        show or fold the agents and steps beside the conversation
       R                             ask again (the request timed out)
     keys in INSERT
       f1                            show all commands and keys
       alt-a                         list the agents: open, message or stop one
+      alt-v                         select lines of the transcript to copy
       ctrl-d                        quit (by key: at an empty prompt)
+      alt-up                        to the message above, yours or the agent's
+      alt-down                      to the message below
+      alt-p                         to the output, change or sub-agent above
+      alt-n                         to the output, change or sub-agent below
       tab                           complete the chosen command
       shift-tab                     from mode ask to auto, and back
       ctrl-g                        edit the message in $EDITOR
@@ -106,7 +120,7 @@ fn help_is_made_from_the_table() {
       ctrl-k                        delete to the end of the line
       pageup                        a page up
       pagedown                      a page down
-      ctrl-o                        show or fold the output of tools
+      ctrl-o                        show or fold the marked row, or all output
       ctrl-t                        show or fold the agents and steps beside the conversation
       alt-r                         ask again (the request timed out)
     keys in COMMAND
@@ -276,11 +290,44 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+    keys in SELECT
+      V alt-v                       select lines of the transcript to copy
+      v                             select from a character to another
+      ctrl-v                        select the same columns of each row
+      y enter                       copy it
+      a                             select all of it; again: the whole message
+      o                             to the other end of the selection
+      esc q ctrl-c                  leave
+      { alt-up                      to the message above, yours or the agent's
+      } alt-down                    to the message below
+      ( alt-p                       to the output, change or sub-agent above
+      ) alt-n                       to the output, change or sub-agent below
+      :                             type a command
+      ctrl-l                        redraw the screen
+      h left                        a character to the left
+      l right                       a character to the right
+      b ctrl-left                   a word to the left
+      w ctrl-right                  a word to the right
+      0 ^ home                      to the start of the line
+      $ end                         to the line's end; if there: to the last answer
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g                             to the beginning
+      G                             to the end, and follow it
     keys in PAGE
       :                             type a command
       ctrl-l                        redraw the screen
       k up                          up
-    Esc close  j/k scroll  7 more lines
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      enter                         choose the row of a list; else close
+      esc q ctrl-c                  close the page
+    Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5 · project
@@ -302,7 +349,7 @@ fn help_is_read_from_its_beginning() {
 
 #[test]
 fn each_row_of_the_help_fits_a_terminal_of_80_columns() {
-    let mut seat = Seat::new(80, 290);
+    let mut seat = Seat::new(80, 340);
     seat.keys(":help\n");
     let screen = seat.screen();
     let rows =

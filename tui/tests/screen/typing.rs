@@ -44,9 +44,19 @@ fn after_a_turn() -> Seat {
 
 #[test]
 fn a_message_typed_in_normal_reaches_the_model_whole() {
-    for message in
-        ["please add a test for it", "paint", "yes, it is", "no", "join", "Add it", "[x] done", "oops"]
-    {
+    for message in [
+        "please add a test for it",
+        "paint",
+        "yes, it is",
+        "no",
+        "join",
+        "Add it",
+        "[x] done",
+        "oops",
+        "very nice",
+        "(see above)",
+        "Via {a}",
+    ] {
         for gap in [0, 80, 300, 500] {
             let mut seat = after_a_turn();
             typed(&mut seat, &format!("\x1b{message}\n"), gap);
@@ -57,7 +67,7 @@ fn a_message_typed_in_normal_reaches_the_model_whole() {
 
 #[test]
 fn a_run_that_becomes_text_leaves_the_view_as_it_was() {
-    for text in ["gone", "kt", "oh", "nNx", "tt", "ready", "yy"] {
+    for text in ["gone", "kt", "oh", "nNx", "tt", "ready", "yy", "vy", "Vjy", "{kv"] {
         let mut seat = after_a_turn();
         seat.press(KeyCode::Esc);
         seat.wait(600);
